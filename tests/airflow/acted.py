@@ -32,9 +32,9 @@ from kraft_runbook.parity import final_proof
 from kraft_runbook.procedures import copy_size, kept_log_ends, known_controller, observe, settled
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook_airflow.base import environment, waiting
+from kraft_runbook.steps import waiting, way_back_facts
+from kraft_runbook_airflow.base import environment
 from kraft_runbook_airflow.base.journal import run_file_name
-from kraft_runbook_airflow.migration import way_back_facts
 from tests.unit.observations import SPEC, dual_writing, later
 
 NOTHING_LOST = CheckResult(kept_ends.CODE, kept_ends.TITLE, Severity.BLOCKING, Verdict.PASS, "44 partitions")
@@ -95,8 +95,8 @@ class Acted:
             (known_controller.knows_controller, lambda *_, **__: self.unknowing),
             (waiting.wait_for, self._await),
             (final_proof.what_lies_behind, lambda *_, **__: None),
-            (way_back_facts.not_deletable, lambda _: self.not_deletable),
-            (way_back_facts.epoch_not_writable, lambda _: None),
+            (way_back_facts.not_deletable, lambda *_, **__: self.not_deletable),
+            (way_back_facts.epoch_not_writable, lambda *_, **__: None),
             (environment.is_dry_run, lambda: bool(self.params.get("dry_run"))),
             (cluster_claim.release_cluster, lambda *_, **__: self.did.append("gave the claim back")),
             (environment.cluster_spec, lambda _: self.spec),

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from in_run import run_in
 from signed_run import DAG, RUN, SOON, Run, told
 
 from kraft_runbook.cluster.approvals import Approvals
@@ -20,13 +21,14 @@ from kraft_runbook.gates.signatures import Signature
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
-from kraft_runbook_airflow.base import claims
+from kraft_runbook.procedures.leave_kraft import settle_in_zookeeper
 from kraft_runbook_airflow.base.answers import require_same
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
-from kraft_runbook_airflow.migration import leave_kraft
+from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
 from kraft_runbook_airflow.migration.parity import load_summary
 from tests.unit.observations import SPEC, observation
+from tests.unit.recording import RecordingCluster
 
 
 @pytest.fixture(params=list(Gate))
@@ -203,20 +205,19 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
     """A cluster that is in ZOOKEEPER already, where leaving KRaft has only a /migration to delete."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     settled: list[str] = []
-    monkeypatch.setattr(leave_kraft, "observe_settled", lambda spec, **_: observation(Phase.ZOOKEEPER))
-    monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
-    monkeypatch.setattr(
-        leave_kraft,
-        "settle_in_zookeeper",
-        lambda spec, **_: settled.append(spec.name) or SimpleNamespace(controller=1, epoch_set=None, election=""),
-    )
+
+    def settle(**_: Any) -> Any:
+        settled.append(SPEC.name)
+        return SimpleNamespace(controller=1, epoch_set=None, election="")
+
+    cluster = RecordingCluster(observation(Phase.ZOOKEEPER), answers={settle_in_zookeeper: settle})
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
-    leave = leave_kraft.LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
+    leave = LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
     context = {"ti": run, "params": {"approvals_needed": 1, "goal": "ZOOKEEPER"}}
     if signed:
-        leave.act(context, SPEC)
+        leave.act(context, run_in(context, cluster))
         assert settled == [SPEC.name]
     else:
         with pytest.raises(Refused, match="0 of 1 approvals"):
-            leave.act(context, SPEC)
+            leave.act(context, run_in(context, cluster))
         assert settled == []

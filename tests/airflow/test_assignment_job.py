@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from in_run import run_in
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.errors import StepFailed
@@ -25,6 +26,7 @@ from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
 from tests.unit.observations import SPEC
+from tests.unit.recording import RecordingCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PLAN = ReassignmentPlan("drain broker 1", {A: (1, 2)}, {A: (3, 2)}, copies=1, bound=1)
@@ -50,7 +52,9 @@ class Job:
             raise AirflowException("Cannot execute: spark-submit. Error code is: 1.")
 
     def act(self) -> dict[str, Any]:
-        return CompareAssignment(task_id="t", cluster="lab").act(CONTEXT, SPEC)
+        return CompareAssignment(task_id="t", cluster="lab").act(
+            CONTEXT, run_in({"params": {}, **CONTEXT}, RecordingCluster())
+        )
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException
+from in_run import run_in
 from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
@@ -18,7 +19,9 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import make_proof
-from kraft_runbook.procedures.move_replicas import save_state
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order, save_state
+from kraft_runbook.procedures.throttle_replication import remove_throttles
 from kraft_runbook.reassignment.goals import DrainBrokers
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -28,11 +31,11 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.reassignment import cancel_steps, throttling
 from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
 from kraft_runbook_airflow.reassignment.ending import nothing_to_do
 from kraft_runbook_airflow.reassignment.files import RunFiles
 from tests.unit.observations import SPEC, observation
+from tests.unit.recording import RecordingCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PLACEMENT = Placement({1: "x", 2: "y", 3: "x"}, {A: (1, 2), B: (1, 2)})
@@ -44,7 +47,7 @@ MOVING = {p: Ongoing((*PLAN.target[p], 1), (3,), (1,)) for p in (A, B)}
 class Scene:
     """A run that was cancelled half-way, and one that cancels. What is done to the cluster is recorded."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.ongoing = dict(MOVING)
         self.isr: tuple[int, ...] = (1, 2)
         self.done: list[Any] = []
@@ -53,29 +56,31 @@ class Scene:
             "ti": SimpleNamespace(dag_id="cancel_reassignments__lab", run_id="two", task_id="t"),
             "params": {"topics": ".*", "exclude": "", "approvals_needed": 1},
         }
-        for module in (cancel_steps, throttling):
-            monkeypatch.setattr(module, "settled_look", self.look, raising=False)
-            monkeypatch.setattr(module, "take_claim", lambda *_: None)
-            monkeypatch.setattr(module, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(cancel_steps, "observe_settled", lambda *_, **__: observation(Phase.ZOOKEEPER))
-        monkeypatch.setattr(cancel_steps, "cancel_moves", self.cancel)
-        monkeypatch.setattr(cancel_steps, "give_back_order", self.order)
-        monkeypatch.setattr(throttling, "remove_throttles", self.unthrottle)
+        self.cluster = RecordingCluster(
+            observation(Phase.ZOOKEEPER),
+            answers={
+                look_at_replicas: self.look,
+                cancel_moves: self.cancel,
+                give_back_order: self.order,
+                remove_throttles: self.unthrottle,
+            },
+        )
+        self.run = run_in(self.context, self.cluster)
 
     def look(self, *_: Any, **__: Any) -> Look:
         placement = replace(PLACEMENT, ongoing=dict(self.ongoing))
         return Look("id", placement, {p: PartitionSeen((1, 2), 1, self.isr) for p in (A, B)}, {}, 0.0)
 
-    def cancel(self, spec: Any, look: Look, wanted: list[TopicPartition], *, secrets: Any) -> Any:
+    def cancel(self, look: Look, wanted: list[TopicPartition]) -> Any:
         found = {p: self.ongoing.pop(p) for p in wanted if p in self.ongoing}
         self.done.append(("cancel", sorted(found)))
         return found
 
-    def order(self, spec: Any, saved: Any, *, secrets: Any) -> Any:
+    def order(self, saved: Any) -> Any:
         self.done.append(("order", dict(saved)))
         return self.other
 
-    def unthrottle(self, spec: Any, ours: RunThrottles, former: Former, *, secrets: Any) -> tuple[()]:
+    def unthrottle(self, ours: RunThrottles, former: Former) -> tuple[()]:
         self.done.append(("throttles", ours.rates, former.rates))
         return ()
 
@@ -89,7 +94,7 @@ class Scene:
 
     def list(self, **params: Any) -> Any:
         self.context["params"] |= params
-        return ListReassignments(task_id="list", cluster="lab").act(self.context, SPEC)
+        return ListReassignments(task_id="list", cluster="lab").act(self.context, self.run)
 
     def sign(self) -> None:
         seen = observation(Phase.ZOOKEEPER)
@@ -99,13 +104,13 @@ class Scene:
         sign(self.context["ti"], CANCEL, make_proof(CANCEL, seen, SPEC, exhibits=exhibits, **made))
 
     def act(self) -> Any:
-        return CancelReassignments(task_id="cancel", cluster="lab").act(self.context, SPEC)
+        return CancelReassignments(task_id="cancel", cluster="lab").act(self.context, self.run)
 
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    return Scene(monkeypatch)
+    return Scene()
 
 
 def test_afterwards_order_and_throttles_are_as_the_run_that_moved_had_saved_them(scene: Scene) -> None:

@@ -26,14 +26,15 @@ from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.procedures import copy_size
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook_airflow.base import report, task_waits, waiting
+from kraft_runbook.steps.forward import PROVISION
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.node_step import Look
+from kraft_runbook_airflow.base import report, task_waits
 from kraft_runbook_airflow.base.journal import run_file_name
-from kraft_runbook_airflow.base.node_steps import Look
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
-from kraft_runbook_airflow.migration import forward_steps
-from kraft_runbook_airflow.migration.forward_steps import PROVISION
 from tests.unit.observations import SPEC, dual_writing, host, observation, tree
+from tests.unit.recording import RecordingCluster, run_on
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 SPAN = CopySpan(BEGAN, BEGAN + timedelta(seconds=36.9), 260_000)
@@ -64,8 +65,7 @@ class Evidence:
         spec = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"poll": 0.0})})
         looks = (dual_writing(seen, 4 * number) for number in range(100))
         self.patch.setattr(task_waits, "cluster_spec", lambda _: spec)
-        self.patch.setattr(waiting, "airflow_secrets", lambda: None)
-        self.patch.setattr(waiting, "observe", lambda *_, **__: next(looks))
+        self.patch.setattr(task_waits, "Cluster", lambda *_: RecordingCluster(*looks, spec=spec))
         trigger = ClusterConditionTrigger("lab", condition.name, None, 60.0, "false", None, "", "migration")
         trigger.task_instance = SimpleNamespace(id="1", dag_id=DAG, run_id=RUN, task_id="t")  # type: ignore[assignment]
 
@@ -80,8 +80,6 @@ class Evidence:
     def close(self) -> tuple[dict[str, Any], str]:
         """What the closing report of a run that stopped in HYBRID records and says."""
         said: list[str] = []
-        self.patch.setattr(report, "airflow_secrets", lambda: None)
-        self.patch.setattr(report, "observe_settled", lambda *_, **__: observation(Phase.HYBRID))
         self.patch.setattr(report, "give_back", lambda *_: None)
         task = ClosingReport(task_id="closing_report", cluster="lab", operation=MIGRATION, goal=Phase.FINALIZED)
         say = lambda *given: said.append(str(given[-1]))  # noqa: E731 - one word for both
@@ -90,7 +88,7 @@ class Evidence:
             dag_id=DAG, run_id=RUN, task_id="closing_report", get_task_states=lambda *_, **__: {RUN: {}}
         )
         with pytest.raises(AirflowFailException):
-            task.act({"ti": ti, "params": {}}, SPEC)
+            task.act({"ti": ti}, run_on(RecordingCluster(observation(Phase.HYBRID))))
         return self.last(), "\n".join(said)
 
 
@@ -149,12 +147,11 @@ def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
     monkeypatch: pytest.MonkeyPatch, settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
 ) -> None:
     """Down to the file that ansible is told to write."""
-    monkeypatch.setattr(forward_steps, "airflow_secrets", lambda: None)
     monkeypatch.setattr(
         copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER))
     )
     lay_files(*settled, monkeypatch)
     seen = observation(Phase.ZOOKEEPER)
-    told = PROVISION.play(Look(SPEC, 102, seen, detect_phase(seen), frozenset(), print))
+    told = PROVISION.play(Look(Cluster(SPEC, lambda _: "", print), 102, seen, detect_phase(seen)))
     rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
     assert (told.playbook, told.node_id, told.variables["properties"]) == ("provision_controller", 102, rendered)

@@ -4,10 +4,9 @@ a fake; task and waits are real.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,17 +14,20 @@ import pytest
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.evidence.store import read_records
+from kraft_runbook.evidence.kinds import CutOff, Played
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
+from kraft_runbook.procedures.known_controller import knows_controller
+from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook_airflow.base import node_steps, waiting
-from kraft_runbook_airflow.base.journal import run_file_name
-from kraft_runbook_airflow.base.node_steps import Look
-from kraft_runbook_airflow.migration import back_steps, cut_off_brokers
+from kraft_runbook.steps import waiting
+from kraft_runbook.steps.back import TO_ZOOKEEPER
+from kraft_runbook.steps.node_step import Look
+from kraft_runbook.steps.waiting import wait_for
+from kraft_runbook_airflow.migration import cut_off_brokers
 from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
 from tests.unit.observations import SPEC, broker, later, observation
+from tests.unit.recording import Ports, RecordingCluster, run_on
 
 BEGAN = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 LONG_AGO = {"elected_at": (BEGAN - timedelta(minutes=1)).isoformat()}
@@ -41,7 +43,7 @@ def left_kraft(*hybrid: int) -> ClusterObservation:
     return seen
 
 
-class Cluster:
+class Left(RecordingCluster):
     """A cluster that has left KRaft. A broker's restart brings it into ZooKeeper mode with all its threads.
 
     ``hybrid``: the brokers still in migration mode; ``dead``: those of them that lack a thread; ``unseen``: those whose
@@ -49,6 +51,16 @@ class Cluster:
     ``held_by``: a restarted broker is out of sync until the one that leads its partitions was restarted too. Its clock
     runs with its sleepers.
     """
+
+    hybrid: set[int]
+    dead: set[int]
+    unseen: set[int]
+    held_by: dict[int, int]
+    ended: set[int]
+    restarted: list[int]
+    out_of_sync: dict[int, int]
+    clock: float
+    session: float
 
     def __init__(
         self,
@@ -60,13 +72,13 @@ class Cluster:
         held_by: dict[int, int] | None = None,
         session: float = 0.0,
     ) -> None:
-        self.hybrid, self.dead, self.unseen, self.held_by = set(hybrid), set(dead), set(unseen), held_by or {}
-        self.ended, self.session = set(ended), session
-        self.restarted: list[int] = []
-        self.out_of_sync: dict[int, int] = {}
-        self.clock = 0.0
+        super().__init__(answers={knows_controller: None})
+        vars(self).update(
+            hybrid=set(hybrid), dead=set(dead), unseen=set(unseen), held_by=held_by or {}, ended=set(ended)
+        )
+        vars(self).update(restarted=[], out_of_sync={}, clock=0.0, session=session)
 
-    def observe(self, *_: object, **__: object) -> ClusterObservation:
+    def observe(self, **_: object) -> ClusterObservation:
         seen = later(left_kraft(*self.hybrid), self.clock)
         for each in self.ended:
             seen = broker(each, running=False, mode=Unread(f"broker {each} does not run"))(seen)
@@ -79,7 +91,7 @@ class Cluster:
     def _has_a_session(self, node: int) -> bool:
         return node not in self.ended or self.clock < self.session
 
-    def threads(self, _: ClusterSpec, brokers: Iterable[int]) -> dict[int, HostState]:
+    def hosts(self, brokers: Sequence[int]) -> dict[int, HostState]:
         hosts = observation(Phase.HYBRID).hosts
         assert was_read(hosts)
         names = {
@@ -90,7 +102,7 @@ class Cluster:
             for i in brokers
         }
 
-    def restart(self, _: ClusterSpec, what: Play, **__: object) -> PlaybookResult:
+    def play(self, what: Play) -> PlaybookResult:
         assert (what.playbook, what.variables["mode"]) == ("restart_broker", BrokerMode.ZOOKEEPER.value)
         node = what.node_id
         assert node not in self.ended or not self._has_a_session(node), "its id is taken, so it would end again"
@@ -98,17 +110,24 @@ class Cluster:
         self.hybrid.discard(node)
         self.ended.discard(node)
         self.dead.discard(node)
-        self.out_of_sync = {each: 7 for each in self.restarted if self.held_by.get(each) not in (None, *self.restarted)}
+        held = [each for each in self.restarted if self.held_by.get(each) not in (None, *self.restarted)]
+        self.set(out_of_sync=dict.fromkeys(held, 7))
         return PlaybookResult("restart_broker", node, ("Restart",), (), 1, {}, BEGAN, BEGAN)
 
     def sleep(self, seconds: float) -> None:
-        self.clock += seconds
+        self.set(clock=self.clock + seconds)
+
+    def set(self, **what: Any) -> None:
+        vars(self).update(what)
+
+    def wait_for(self, condition: Condition, *, deadline: float, node_id: int | None = None) -> ClusterObservation:
+        return wait_for(self, condition, deadline=deadline, node_id=node_id)
 
 
 class Now(datetime):
     """The clock of the task's own module."""
 
-    cluster: Cluster
+    cluster: Left
 
     @classmethod
     def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
@@ -119,106 +138,90 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the task against a cluster; gives its answer, with the nodes that the evidence names."""
-    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
 
     def go(
-        cluster: Cluster, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
+        cluster: Left, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
     ) -> dict[str, Any]:
         clock = SimpleNamespace(sleep=cluster.sleep, time=lambda: cluster.clock)
-        for module in (cut_off_brokers, node_steps, waiting):
-            monkeypatch.setattr(module, "observe", cluster.observe)
-            monkeypatch.setattr(module, "airflow_secrets", lambda: None)
-        for module in (cut_off_brokers, node_steps):
-            monkeypatch.setattr(module, "observe_settled", cluster.observe)
         for module in (cut_off_brokers, waiting):
             monkeypatch.setattr(module, "time", clock)
         monkeypatch.setattr(cut_off_brokers, "datetime", type("At", (Now,), {"cluster": cluster}))
-        monkeypatch.setattr(cut_off_brokers, "gather_host_facts", cluster.threads)
-        monkeypatch.setattr(back_steps, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(back_steps, "knows_controller", lambda *_, **__: None)
-        monkeypatch.setattr(node_steps.playbooks, "play", cluster.restart)
-        for name in (
-            "take_claim",
-            "require_confirmation",
-            "begins",
-        ):  # these have tests of their own (test_approvals, test_claims)
-            monkeypatch.setattr(node_steps, name, lambda *_, **__: None)
         spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})
         task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
         ti = SimpleNamespace(dag_id="d", run_id="r", task_id="restart_cut_off_brokers", xcom_pull=lambda task_ids: left)
-        dag_run = SimpleNamespace(start_date=BEGAN)
-        answer = task.act({"params": {"goal": goal}, "ti": ti, "dag_run": dag_run}, spec)
-        records = [record.body for record in read_records(tmp_path / "evidence", run_file_name("d", "r"))]
-        for outcome in ("cut_off", "played"):
-            assert [body["node_id"] for body in records if body["outcome"] == outcome] == cluster.restarted
+        cluster.set(spec=spec)
+        ports = Ports()
+        answer = task.act({"ti": ti}, run_on(cluster, ports, goal=goal))
+        for kind in (CutOff, Played):
+            assert [told.node_id for told in ports.kept if isinstance(told, kind)] == cluster.restarted
         return dict(answer)
 
     return go
 
 
 def test_brokers_that_lost_a_thread_are_restarted_one_after_the_other_and_no_other_is(run: Run) -> None:
-    cluster = Cluster((1, 2, 3), dead=(3, 2))
+    cluster = Left((1, 2, 3), dead=(3, 2))
     assert run(cluster) == {"restarted": [2, 3], "not_looked_at": []}
     assert (cluster.restarted, cluster.hybrid) == ([2, 3], {1})
 
 
 def test_one_that_only_the_next_takes_back_into_sync_holds_up_nothing(run: Run) -> None:
-    cluster = Cluster((1, 2, 3), dead=(2, 3), held_by={2: 3})
+    cluster = Left((1, 2, 3), dead=(2, 3), held_by={2: 3})
     assert run(cluster)["restarted"] == [2, 3]
     assert cluster.out_of_sync == {}
     assert cluster.clock >= cut_off_brokers.SOON, "it was given its time"
 
 
 def test_one_that_nobody_takes_back_into_sync_fails_the_task_at_the_end(run: Run) -> None:
-    cluster = Cluster((1, 2, 3), dead=(2,), held_by={2: 1})
+    cluster = Left((1, 2, 3), dead=(2,), held_by={2: 1})
     with pytest.raises(StepFailed, match="broker 2 to be in sync: out of the ISR of 7 partitions"):
         run(cluster)
     assert cluster.restarted == [2]
 
 
 def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off(run: Run) -> None:
-    cluster = Cluster((1, 2), dead=(1,), held_by={3: 1})
-    cluster.restarted, cluster.out_of_sync = [], {3: 7}
+    cluster = Left((1, 2), dead=(1,), held_by={3: 1})
+    cluster.set(out_of_sync={3: 7})
     seen = cluster.observe()
     with pytest.raises(Refused, match="broker 3: 7"):
-        back_steps.TO_ZOOKEEPER.guard(Look(SPEC, 1, seen, detect_phase(seen), frozenset(), print))
+        TO_ZOOKEEPER.guard(Look(cluster, 1, seen, detect_phase(seen)))
     assert run(cluster)["restarted"] == [1]
 
 
 def test_those_that_an_earlier_try_restarted_are_awaited_again(run: Run) -> None:
-    cluster = Cluster((1,))
-    cluster.out_of_sync = {2: 7}
+    cluster = Left((1,))
+    cluster.set(out_of_sync={2: 7})
     with pytest.raises(StepFailed, match="broker 2 to be in sync"):
         run(cluster)
 
 
 def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run: Run) -> None:
-    assert run(Cluster((1, 2, 3)))["restarted"] == []
-    assert run(Cluster((1,), dead=(2, 3)))["restarted"] == []
+    assert run(Left((1, 2, 3)))["restarted"] == []
+    assert run(Left((1,), dead=(2, 3)))["restarted"] == []
 
 
 def test_brokers_that_ended_are_started_before_any_other_is_stopped(run: Run) -> None:
     """Whatever is out of sync meanwhile, and though another one does not run either."""
-    cluster = Cluster((1,), dead=(1,), ended=(2, 3))
-    cluster.out_of_sync = {1: 7}
+    cluster = Left((1,), dead=(1,), ended=(2, 3))
+    cluster.set(out_of_sync={1: 7})
     assert run(cluster) == {"restarted": [2, 3, 1], "not_looked_at": []}
 
 
 def test_one_that_ended_is_started_also_where_no_other_is_in_migration_mode(run: Run) -> None:
-    cluster = Cluster((), ended=(3,))
+    cluster = Left((), ended=(3,))
     assert run(cluster, left=None) == {"restarted": [3]}
     assert cluster.clock < 35, "no thread was waited for"
 
 
 def test_one_that_was_killed_is_started_only_once_its_session_has_ended(run: Run) -> None:
     """Its id is taken until then: it would end again at once."""
-    assert run(Cluster((1, 3), ended=(2,), session=18.0))["restarted"] == [2]
+    assert run(Left((1, 3), ended=(2,), session=18.0))["restarted"] == [2]
 
 
 def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> None:
-    assert run(Cluster((1, 2, 3), dead=(2, 3), unseen=(2,))) == {"restarted": [3], "not_looked_at": [2]}
+    assert run(Left((1, 2, 3), dead=(2, 3), unseen=(2,))) == {"restarted": [3], "not_looked_at": [2]}
 
 
 @pytest.mark.parametrize(
@@ -235,15 +238,15 @@ def test_the_threads_are_given_the_time_to_notice_their_new_controller(
     run: Run, left: Any, properties: dict[str, str], seconds: float
 ) -> None:
     """Looked at before, a thread that is about to die still lives."""
-    cluster = Cluster((1,))
+    cluster = Left((1,))
     looked_at: list[float] = []
-    threads = cluster.threads
-    cluster.threads = lambda *given: looked_at.append(cluster.clock) or threads(*given)  # type: ignore[func-returns-value,method-assign]
+    threads = cluster.hosts
+    cluster.set(hosts=lambda given: looked_at.append(cluster.clock) or threads(given))
     run(cluster, left=left, properties=properties)
     assert looked_at == [seconds]
 
 
 def test_nothing_is_waited_for_where_no_broker_is_in_migration_mode_or_the_goal_is_hybrid(run: Run) -> None:
-    for cluster, goal in ((Cluster(()), "ZOOKEEPER"), (Cluster((1, 2, 3), dead=(1,)), "HYBRID")):
+    for cluster, goal in ((Left(()), "ZOOKEEPER"), (Left((1, 2, 3), dead=(1,)), "HYBRID")):
         assert run(cluster, left=None, goal=goal) == {"restarted": []}
         assert cluster.clock == 0

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from feature_looks import in_log, kafka3, look
+from in_run import run_in
 from observations import SPEC
 from signed_run import PASSED, sign
 from test_upgrade_checks import cluster
@@ -24,8 +25,9 @@ from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.stages import Gate
 from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.procedures import preview_levels
+from kraft_runbook.procedures.change_level import await_level, change_level
+from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.features import level_steps
 from kraft_runbook_airflow.features.level_steps import (
     AwaitLevel,
     ChangeLevel,
@@ -34,6 +36,14 @@ from kraft_runbook_airflow.features.level_steps import (
     plan_of,
     shows_plan,
 )
+from tests.unit.recording import RecordingCluster
+
+
+class Shows(RecordingCluster):
+    stage: Stage
+
+    def observe(self, **_: Any) -> Any:
+        return self.stage.seen()
 
 
 class Stage:
@@ -45,26 +55,25 @@ class Stage:
         self.applied: list[int] = []
         ti = SimpleNamespace(dag_id="upgrade_features__lab", run_id="one", task_id="task")
         self.context: dict[str, Any] = {"ti": ti, "params": {"feature": METADATA_VERSION, "level": "20", "down": True}}
-        monkeypatch.setattr(level_steps, "observe_settled", lambda *_, **__: self.seen())
         monkeypatch.setattr(preview_levels, "update_feature", lambda *_, **__: self.answer)
         monkeypatch.setattr(preview_levels, "_losses", lambda *_, **__: ())
-        monkeypatch.setattr(level_steps, "take_claim", lambda *_: None)
-        monkeypatch.setattr(level_steps, "change_level", self.apply)
-        monkeypatch.setattr(level_steps, "await_level", lambda *_, **__: 0.4)
-        monkeypatch.setattr(level_steps, "airflow_secrets", lambda: None)
+        preview = lambda *given: preview_change(SPEC, *given, secrets=lambda _: "")  # noqa: E731
+        self.cluster = Shows(answers={change_level: self.apply, await_level: 0.4, preview_change: preview})
+        vars(self.cluster)["stage"] = self
+        self.run = run_in(self.context, self.cluster)
 
     def seen(self) -> Any:
         found = cluster()
         at = in_log(look(kafka3(), self.level), written=(WrittenLevel(METADATA_VERSION, self.level, 5),))
         return replace(found, features=replace(at, hosts=found.features.hosts))
 
-    def apply(self, _: Any, change: Any, **__: Any) -> bool:
+    def apply(self, change: Any, **__: Any) -> bool:
         self.applied.append(change.target)
         self.level = change.target
         return True
 
     def plan(self) -> Any:
-        return PlanLevel(task_id="plan", cluster="lab").act(self.context, SPEC)
+        return PlanLevel(task_id="plan", cluster="lab").act(self.context, self.run)
 
     def sign(self, *without: str) -> None:
         """The gate's proof, as ``ProveGate`` puts it on record, with what it shows of this run."""
@@ -83,7 +92,7 @@ class Stage:
         sign(self.context["ti"], Gate.LEVEL, proof, *without)
 
     def change(self) -> Any:
-        return ChangeLevel(task_id="change_level", cluster="lab").act(self.context, SPEC)
+        return ChangeLevel(task_id="change_level", cluster="lab").act(self.context, self.run)
 
     def records(self, kind: Any) -> list[Any]:
         return [told for _, told in of_kind(records_of(self.context), kind)]
@@ -100,7 +109,7 @@ def test_what_was_planned_and_signed_is_applied_once_and_seen(stage: Stage) -> N
     stage.plan()
     stage.sign()
     assert stage.change() == {"changed": True}
-    assert AwaitLevel(task_id="seen", cluster="lab").act(stage.context, SPEC) == {"seconds": 0.4}
+    assert AwaitLevel(task_id="seen", cluster="lab").act(stage.context, stage.run) == {"seconds": 0.4}
     assert stage.applied == [20]
     (planned,), (played,), (reached,) = (stage.records(kind) for kind in (Planned, Played, Reached))
     assert planned.goal == "metadata.version 21 -> 20" and planned.digest == plan_of(stage.context).digest

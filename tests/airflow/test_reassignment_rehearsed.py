@@ -21,7 +21,6 @@ from kraft_runbook.procedures.move_replicas import save_state
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.reassignment.files import RunFiles
 from tests.unit.moves_seen import NOTHING, TO_4, A, moves_seen
-from tests.unit.observations import SPEC
 
 
 @pytest.fixture
@@ -59,7 +58,8 @@ def rehearse(dag: Any, **form: Any) -> list[str]:
         ti = SimpleNamespace(
             dag_id=dag.dag_id, run_id="dry", task_id=task.task_id, get_task_states=lambda *_, **__: {"dry": {}}
         )
-        task.rehearse({"ti": ti, "params": params, "dag": dag, "dag_run": None}, SPEC)
+        context = {"ti": ti, "params": params, "dag": dag, "dag_run": None}
+        task.rehearse(context, task.begin(context, dry=True))
         done.append(task.task_id)
     return done
 

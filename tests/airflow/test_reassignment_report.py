@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from in_run import run_in
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.reassignment.goals import DrainBrokers
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import as_planned
@@ -21,10 +23,10 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook_airflow.base import report
 from kraft_runbook_airflow.base.journal import record, records_of
-from kraft_runbook_airflow.reassignment import ending
 from kraft_runbook_airflow.reassignment.ending import ReassignmentReport, leave_with_nothing_to_do
 from kraft_runbook_airflow.reassignment.files import files_of
-from tests.unit.observations import SPEC, observation
+from tests.unit.observations import observation
+from tests.unit.recording import RecordingCluster
 
 A = TopicPartition("a", 0)
 PLACEMENT = Placement({1: None, 2: None, 3: None}, {A: (1, 2)})
@@ -38,19 +40,18 @@ def looks(present: Any) -> Look:
 @pytest.fixture
 def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    monkeypatch.setattr(ending, "observe_settled", lambda *_, **__: observation(Phase.ZOOKEEPER))
-    monkeypatch.setattr(ending, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(ending, "settled_look", lambda *_, **__: looks(PLAN.target))
     ti = SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="closing_report", given_back=[])
     monkeypatch.setattr(report, "give_back", lambda *_: ti.given_back.append("claim"))
-    made = {"ti": ti, "params": {}}
+    made = {"ti": ti, "params": {}, "present": PLAN.target}
     files_of(made).store_plan(PLAN, PLACEMENT.present)
     return made
 
 
 def close(context: dict[str, Any], **states: str) -> dict[str, Any]:
     context["ti"].get_task_states = lambda dag_id, run_ids: {"one": states}
-    told: dict[str, Any] = ReassignmentReport(task_id="report", cluster="lab", ends=as_planned).act(context, SPEC)
+    answers = {look_at_replicas: lambda **_: looks(context["present"])}
+    run = run_in(context, RecordingCluster(observation(Phase.ZOOKEEPER), answers=answers))
+    told: dict[str, Any] = ReassignmentReport(task_id="report", cluster="lab", ends=as_planned).act(context, run)
     return told
 
 
@@ -69,9 +70,9 @@ def all_marked_by_hand(context: dict[str, Any], said: str, capsys: pytest.Captur
 
 
 def test_tasks_marked_successful_by_hand_make_no_success(
-    context: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    context: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(ending, "settled_look", lambda *_, **__: looks(PLACEMENT.present))
+    context["present"] = PLACEMENT.present
     record(context, "lab", Moves(what="planned", partitions=1))
     all_marked_by_hand(context, "the plan is not carried out: 0 there, 0 moving, 1 left", capsys)
 

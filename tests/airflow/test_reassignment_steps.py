@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+from in_run import Signed, run_in
 from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
@@ -21,7 +22,9 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import Exhibit, make_proof
-from kraft_runbook.procedures.move_replicas import read_state
+from kraft_runbook.procedures.look_at_replicas import look_at_plan, look_at_replicas
+from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_state, start_next_batch
+from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, set_throttles
 from kraft_runbook.reassignment.batches import next_batch
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore, Topics
 from kraft_runbook.reassignment.look import Look
@@ -35,16 +38,18 @@ from kraft_runbook.reassignment.stages import MOVE, read_plan
 from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.reassignment import checks, ending, moving, planning, signed, throttling, trigger
-from kraft_runbook_airflow.reassignment.ending import VerifyPlan
+from kraft_runbook_airflow.reassignment import throttling
+from kraft_runbook_airflow.reassignment.ending import PreferLeaders, VerifyPlan
 from kraft_runbook_airflow.reassignment.files import files_of, saved_by
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
 from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
+from kraft_runbook_airflow.reassignment.signed import require_signed
 from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 from kraft_runbook_airflow.reassignment.wanted import Wanted
 from kraft_runbook_airflow.reassignment.words import asks_for_goal
 from tests.unit.observations import SPEC, broker, observation
+from tests.unit.recording import RecordingCluster
 
 MB = 1_000_000
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -74,6 +79,7 @@ class Scene:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = look()
+        self.later: Look | None = None
         self.done: list[Any] = []
         self.context = {
             "ti": SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="t"),
@@ -82,35 +88,34 @@ class Scene:
         self.throttles = NOTHING
         self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
         self.left: tuple[Leftover, ...] = ()
-        replacing = {
-            "settled_look": lambda spec, **_: self.now,
-            "take_claim": lambda *_: None,
-            "begins": lambda *_: None,
-            "airflow_secrets": lambda: None,
-            "set_throttles": lambda spec, moves, rate, secrets: self.done.append(("throttle", rate)),
-            "remove_throttles": self.put_back,
-            "start_next_batch": self.start,
-            "read_throttles": lambda *_, **__: self.throttles,
-            "require_signed": self.signed,
-        }
-        for module in (checks, ending, moving, planning, throttling):
-            for name, instead in replacing.items():
-                monkeypatch.setattr(module, name, instead, raising=False)
         monkeypatch.setattr(time, "sleep", lambda _: None)
-        monkeypatch.setattr(trigger, "cluster_spec", lambda _: SPEC)
-        monkeypatch.setattr(trigger, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(trigger, "POLL_SECONDS", 0.001)
-        monkeypatch.setattr(trigger, "AWAKE_SECONDS", 0.05)
+        self.cluster = RecordingCluster(
+            observation(Phase.ZOOKEEPER),
+            answers={
+                look_at_replicas: self.look,
+                look_at_plan: self.look_at_plan,
+                read_throttles: lambda _: self.throttles,
+                set_throttles: lambda moves, rate: self.done.append(("throttle", rate)),
+                remove_throttles: self.put_back,
+                start_next_batch: self.start,
+                prefer_first_replicas: lambda *_: self.done.append("elected") or {},
+            },
+        )
+        self.run = run_in(self.context, self.cluster, Signed)
 
-    def signed(self, context: Any, spec: Any, tell: Any) -> Any:
-        return self.now, read_plan(PLAN, self.now.placement), observation(Phase.ZOOKEEPER)
+    def look(self, sizes_of: Any = None, **_: Any) -> Look:
+        """``later``: what a look shows that asks for the sizes of a plan's partitions."""
+        return self.later if self.later is not None and sizes_of else self.now
 
-    def start(self, spec: Any, plan: Any, now: Look, limits: Any, *, secrets: Any) -> Any:
+    def look_at_plan(self, plan: Any, *, known: Any = None, **_: Any) -> Any:
+        return self.now, read_plan(plan, self.now.placement, known=known)
+
+    def start(self, plan: Any, now: Look, limits: Any) -> Any:
         batch = next_batch(plan, now.placement, limits)
         self.done.append(("start", [move.partition for move in batch]))
         return batch
 
-    def put_back(self, spec: Any, ours: RunThrottles, former: Former, *, secrets: Any) -> Any:
+    def put_back(self, ours: RunThrottles, former: Former) -> Any:
         self.done.append(("put back", ours.rates))
         return self.left
 
@@ -147,11 +152,11 @@ def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene
     for now, sent in ((look(), [A]), (HALF, [B])):
         scene.now = now
         with pytest.raises(TaskDeferred) as deferred:
-            move(scene).act(scene.context, SPEC)
+            move(scene).act(scene.context, scene.run)
         assert scene.done.pop() == ("start", sent)
         assert deferred.value.method_name == "resume"
     scene.now = THERE
-    assert move(scene).act(scene.context, SPEC) == {"there": 2, "deleted_since": 0}
+    assert move(scene).act(scene.context, scene.run) == {"there": 2, "deleted_since": 0}
     assert not scene.done
     assert scene.told() == ["started", "started", "ended"]
 
@@ -163,7 +168,7 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     def moved() -> list[Any]:
         scene.done.clear()
         with pytest.raises(TaskDeferred):
-            move(scene).act(scene.context, SPEC)
+            move(scene).act(scene.context, scene.run)
         return [what for what in scene.done if what[0] == "throttle"]
 
     assert moved() == [("throttle", 5 * MB)]
@@ -171,7 +176,7 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     (files.directory / "throttle_mb").write_text("7\n")
     assert moved() == [("throttle", 7 * MB)]
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    assert back().act(scene.context, SPEC) == {"left": []}
+    assert back().act(scene.context, scene.run) == {"left": []}
     assert scene.done[-1] == ("put back", (5 * MB, 7 * MB)), "each rate that was set, not the last alone"
     assert moved() == [("throttle", 7 * MB)]
 
@@ -186,16 +191,16 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     ],
 )
 def test_a_throttle_that_cannot_be_had_while_data_moves_leaves_the_one_in_force_and_says_why(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], written: str, why: str
+    scene: Scene, capsys: pytest.CaptureFixture[str], written: str, why: str
 ) -> None:
     later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})  # 2 MB/s are produced
-    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: later)
+    scene.later = later
     scene.wanted = replace(scene.wanted, throttle=5 * MB)
     files = files_of(scene.context)
     files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
     (files.directory / "throttle_mb").write_text(written)
     with pytest.raises(TaskDeferred):
-        move(scene).act(scene.context, SPEC)
+        move(scene).act(scene.context, scene.run)
     said = capsys.readouterr().out
     assert "The throttle is not changed, it stays 5 MB/s a broker" in said
     assert re.search(why, said)
@@ -211,23 +216,23 @@ def test_where_none_is_in_force_a_throttle_that_cannot_be_had_leaves_the_runs_ow
     scene.wanted = replace(scene.wanted, throttle=5 * MB)
     (files_of(scene.context).directory / "throttle_mb").write_text("fast")
     with pytest.raises(TaskDeferred):
-        move(scene).act(scene.context, SPEC)
+        move(scene).act(scene.context, scene.run)
     assert "it stays 5 MB/s a broker" in capsys.readouterr().out
     assert scene.done[0] == ("throttle", 5 * MB)
 
 
-def test_a_throttle_that_lets_it_end_is_taken_while_data_moves(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: look(at=5.0, sizes={A: 20 * MB, B: 10 * MB}))
+def test_a_throttle_that_lets_it_end_is_taken_while_data_moves(scene: Scene) -> None:
+    scene.later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
     files = files_of(scene.context)
     files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
     (files.directory / "throttle_mb").write_text("4")
     with pytest.raises(TaskDeferred):
-        move(scene).act(scene.context, SPEC)
+        move(scene).act(scene.context, scene.run)
     assert scene.done[0] == ("throttle", 4 * MB)
 
 
 def test_a_run_that_set_no_throttle_takes_none_away(scene: Scene) -> None:
-    assert back().act(scene.context, SPEC) == {"left": []}
+    assert back().act(scene.context, scene.run) == {"left": []}
     assert not scene.done
 
 
@@ -237,19 +242,17 @@ def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(s
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     scene.left = (Leftover("the brokers' default", LEADER_RATE, str(MB)),)
     with pytest.raises(StepFailed, match=f"1 throttles are left: the brokers' default: {LEADER_RATE}={MB}"):
-        back().act(scene.context, SPEC)
+        back().act(scene.context, scene.run)
     scene.left = ()
-    assert back().act(scene.context, SPEC) == {"left": []}
+    assert back().act(scene.context, scene.run) == {"left": []}
     assert scene.done == [("put back", (MB,))] * 2
 
 
 @pytest.fixture
-def put_back(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> list[RunThrottles]:
+def put_back(scene: Scene) -> list[RunThrottles]:
     """What was put back, whole."""
     seen: list[RunThrottles] = []
-    monkeypatch.setattr(
-        throttling, "remove_throttles", lambda spec, ours, former, secrets: seen.append(ours) or scene.left
-    )
+    scene.cluster.answers[remove_throttles] = lambda ours, former: seen.append(ours) or scene.left
     return seen
 
 
@@ -259,11 +262,11 @@ def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_
     """'plan' was cleared while data moved, so that nothing was put back in between."""
     files = files_of(scene.context)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    throttling.throttle(scene.context, SPEC, MB)
+    throttling.throttle(scene.context, scene.run, MB)
     other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
     files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
-    throttling.throttle(scene.context, SPEC, MB)
-    back().act(scene.context, SPEC)
+    throttling.throttle(scene.context, scene.run, MB)
+    back().act(scene.context, scene.run)
     assert set(put_back[0].lists) == {"a", "b"}
 
 
@@ -273,7 +276,7 @@ def test_a_throttle_that_somebody_else_set_meanwhile_is_named_and_fails_nothing(
     files = files_of(scene.context)
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     scene.left = (Leftover("broker 3", LEADER_RATE, "5"),)
-    assert back().act(scene.context, SPEC) == {"left": []}
+    assert back().act(scene.context, scene.run) == {"left": []}
     assert f"that this run did not set: broker 3: {LEADER_RATE}=5" in capsys.readouterr().out
     assert files.throttles.rate is None
 
@@ -282,40 +285,32 @@ def test_a_run_that_goes_on_later_gives_back_the_throttle_that_it_found_then(sce
     """Its own came back, somebody set another, and the run was cleared: that one must not be lost."""
     scene.wanted = replace(scene.wanted, throttle=MB)
     files = files_of(scene.context)
-    throttling.throttle(scene.context, SPEC, MB)
-    back().act(scene.context, SPEC)
+    throttling.throttle(scene.context, scene.run, MB)
+    back().act(scene.context, scene.run)
     scene.throttles = Former({LEADER_RATE: "9"}, {}, {})
-    throttling.throttle(scene.context, SPEC, MB)
+    throttling.throttle(scene.context, scene.run, MB)
     assert read_state(files.saved) == SavedState("id", PLACEMENT.present, scene.throttles)
     scene.throttles = Former({LEADER_RATE: str(MB)}, {}, {})
-    throttling.throttle(scene.context, SPEC, 2 * MB)
+    throttling.throttle(scene.context, scene.run, 2 * MB)
     assert read_state(files.saved).throttles.rates == {LEADER_RATE: "9"}, "what is its own, it does not save"
 
 
-def test_a_rate_that_was_written_before_anything_moves_is_judged_too(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: look(at=5.0, sizes={A: 20 * MB, B: 10 * MB}))
+def test_a_rate_that_was_written_before_anything_moves_is_judged_too(scene: Scene) -> None:
+    scene.later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
     (files_of(scene.context).directory / "throttle_mb").write_text("3")
     scene.wanted = replace(scene.wanted, throttle=9 * MB)
     with pytest.raises(Refused, match="would never let it end"):
-        SetThrottle(task_id="throttle", cluster="lab", asks=scene.asks).act(scene.context, SPEC)
+        SetThrottle(task_id="throttle", cluster="lab", asks=scene.asks).act(scene.context, scene.run)
     assert not scene.done
 
 
-@pytest.mark.parametrize("task", [SaveState, SetThrottle, MoveReplicas, ending.PreferLeaders])
-def test_no_task_acts_without_the_signature(scene: Scene, monkeypatch: pytest.MonkeyPatch, task: Any) -> None:
+@pytest.mark.parametrize("task", [SaveState, SetThrottle, MoveReplicas, PreferLeaders])
+def test_no_task_acts_without_the_signature(scene: Scene, task: Any) -> None:
     """The tasks before it were marked successful by hand."""
 
-    def refuse(*_: Any) -> Any:
-        raise Refused("nobody has signed it", way_out="")
-
-    for module in (moving, throttling, ending):
-        monkeypatch.setattr(module, "require_signed", refuse, raising=False)
-    monkeypatch.setattr(ending, "prefer_first_replicas", lambda *_, **__: scene.done.append("elected") or {})
     given = {"asks": scene.asks} if task in (SetThrottle, MoveReplicas) else {}
-    with pytest.raises(Refused, match="nobody has signed it"):
-        task(task_id="any", cluster="lab", **given).act(scene.context, SPEC)
+    with pytest.raises(Refused, match="no proof is on record for gate move"):
+        task(task_id="any", cluster="lab", **given).act(scene.context, run_in(scene.context, scene.cluster))
     assert not scene.done
 
 
@@ -331,12 +326,12 @@ def test_what_goes_on_without_a_throttle_is_said(scene: Scene, capsys: pytest.Ca
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     scene.now = look(ongoing=MOVING)
-    back().act(scene.context, SPEC)
+    back().act(scene.context, scene.run)
     assert "1 partitions still move, without a throttle from now on: a-0" in capsys.readouterr().out
 
 
 def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene) -> None:
-    found = plan(scene).act(scene.context, SPEC)
+    found = plan(scene).act(scene.context, scene.run)
     assert (found["digest"], found["copies"], found["bound"]) == (PLAN.digest, 2, 2)
     (exhibit,) = shows_plan(scene.context).exhibits
     assert exhibit.digest == PLAN.digest and "2 partitions change, 20.0 MB are copied" in exhibit.rendered
@@ -348,7 +343,7 @@ def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene
 
 def test_a_gate_never_shows_a_plan_in_the_words_of_another(scene: Scene) -> None:
     """Killed between the plan and its preview, and the task marked successful by hand."""
-    plan(scene).act(scene.context, SPEC)
+    plan(scene).act(scene.context, scene.run)
     other = make_plan(DrainBrokers((2,)), PLACEMENT)
     files_of(scene.context).store_plan(other, PLACEMENT.present)
     with pytest.raises(Refused, match="the preview of this plan can't be read"):
@@ -358,46 +353,44 @@ def test_a_gate_never_shows_a_plan_in_the_words_of_another(scene: Scene) -> None
 def test_what_was_saved_of_another_cluster_is_not_restored_here(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, cluster_id="another")
     with pytest.raises(Refused, match="saved of cluster another, and this is id"):
-        plan(scene).act(scene.context, SPEC)
+        plan(scene).act(scene.context, scene.run)
 
 
 def test_a_restore_of_patterns_that_choose_nothing_is_no_success(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, goal=Restore({A: (3, 2)}), topics=Topics(("ordres",)))
     with pytest.raises(Refused, match="no partition of the cluster is chosen"):
-        plan(scene).act(scene.context, SPEC)
+        plan(scene).act(scene.context, scene.run)
 
 
 def test_where_something_still_moves_the_cluster_is_not_as_wanted(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, goal=Explicit({A: (1, 2, 3)}))
     scene.now = look(present={A: (1, 2, 3), B: (1, 2)}, ongoing={A: Ongoing((1, 2, 3), (3,), ())})
     with pytest.raises(Refused, match="1 partitions still move: a-0"):
-        plan(scene).act(scene.context, SPEC)
+        plan(scene).act(scene.context, scene.run)
 
 
 def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:
     scene.now = THERE
     with pytest.raises(AirflowSkipException, match="the cluster is as wanted"):
-        plan(scene).act(scene.context, SPEC)
+        plan(scene).act(scene.context, scene.run)
 
 
-def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_do(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_do(scene: Scene) -> None:
     later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
-    monkeypatch.setattr(throttling, "settled_look", lambda spec, **_: later)
+    scene.later = later
     scene.wanted = replace(scene.wanted, throttle=3 * MB)
     with pytest.raises(Refused, match="broker 3: 2,000,000 bytes/s are produced") as refused:
-        plan(scene).act(scene.context, SPEC)
+        plan(scene).act(scene.context, scene.run)
     assert "well above 3.3 MB/s" in refused.value.way_out
     scene.wanted = replace(scene.wanted, throttle=4 * MB)
-    assert plan(scene).act(scene.context, SPEC)["partitions"] == 2
+    assert plan(scene).act(scene.context, scene.run)["partitions"] == 2
 
 
-class TestSigned:
+class TestRequireSigned:
     """What stands between a task and the cluster. The evidence is a real one; the cluster is not."""
 
     @pytest.fixture
-    def asked(self, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Any:
+    def asked(self, scene: Scene) -> Any:
         def go(
             *without: str,
             now: Look | None = None,
@@ -407,14 +400,8 @@ class TestSigned:
             begun: bool = True,
         ) -> None:
             found = observation(Phase.ZOOKEEPER)
-            monkeypatch.setattr(signed, "take_claim", lambda *_: None)
-            monkeypatch.setattr(signed, "airflow_secrets", lambda: None)
-            monkeypatch.setattr(
-                signed,
-                "look_at_plan",
-                lambda *_, known, **__: (now or look(), read_plan(PLAN, (now or look()).placement, known=known)),
-            )
-            monkeypatch.setattr(signed, "observe_settled", lambda *_, **__: seen or found)
+            scene.now = now or look()
+            scene.cluster.shown[:] = [seen or found]
             proof = make_proof(
                 MOVE,
                 found,
@@ -428,7 +415,7 @@ class TestSigned:
             sign(scene.context["ti"], MOVE, proof, *without)
             if begun:
                 begins(scene.context, SPEC.name, MOVE)
-            signed.require_signed(scene.context, SPEC, print)
+            require_signed(scene.context, run_in(scene.context, scene.cluster))
 
         return go
 
@@ -479,19 +466,21 @@ class TestSigned:
         asked(now=look(present={B: (1, 2)}))
 
 
-def awakened(scene: Scene, monkeypatch: pytest.MonkeyPatch, **given: Any) -> str:
-    monkeypatch.setattr(
-        trigger, "look_at_plan", lambda spec, plan, **_: (scene.now, read_plan(plan, scene.now.placement))
-    )
-    name = files_of(scene.context).name
-    waits = ReassignmentTrigger("lab", name, [1, 1, None], given.get("throttled"), given.get("being_deleted", ()))
+def waits_of(scene: Scene, *given: Any, awake: float = 0.05, say: float = 30.0) -> ReassignmentTrigger:
+    """The wait of the run's files, in a hurry."""
+    waits = ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], *given)
+    waits.hand, waits.poll, waits.awake, waits.say = (lambda: scene.cluster), 0.001, awake, say  # type: ignore[method-assign]
+    return waits
+
+
+def awakened(scene: Scene, **given: Any) -> str:
+    waits = waits_of(scene, given.get("throttled"), given.get("being_deleted", ()))
     path, kwargs = waits.serialize()
     assert path.endswith("reassignment.trigger.ReassignmentTrigger") and ReassignmentTrigger(**kwargs)
-
     return asyncio.run(why_awake(waits))
 
 
-def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_ends_when_there_is_something_to_do(scene: Scene) -> None:
     for now, why in (
         (look(), "room for the next batch"),
         (look(ongoing=MOVING), "the claim is renewed"),  # one move at once, and it is under way
@@ -499,29 +488,27 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene, monkeypatch: 
         (look(ongoing={A: Ongoing((3, 1, 2), (3,), (2,))}), "the plan stands unknown"),
     ):
         scene.now = now
-        assert why in awakened(scene, monkeypatch)
+        assert why in awakened(scene)
     scene.now = look(racks={1: "x", 2: "y"})
-    assert "broker 3 is to take copies and does not run" in awakened(scene, monkeypatch)
+    assert "broker 3 is to take copies and does not run" in awakened(scene)
     scene.now = look(present={A: PLAN.target[A], B: (1, 2)})
-    assert "the plan stands as planned" in awakened(scene, monkeypatch, being_deleted=["a"])
+    assert "the plan stands as planned" in awakened(scene, being_deleted=["a"])
     scene.now = look(ongoing=MOVING)
     (files_of(scene.context).directory / "throttle_mb").write_text("3")
-    assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+    assert "throttle is to change" in awakened(scene, throttled=MB)
     (files_of(scene.context).directory / "throttle_mb").write_text("fast")
-    assert "throttle is to change" in awakened(scene, monkeypatch, throttled=MB)
+    assert "throttle is to change" in awakened(scene, throttled=MB)
 
 
-def test_a_lost_broker_that_only_a_topic_that_goes_would_need_wakes_nobody(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_broker_that_only_a_topic_that_goes_would_need_wakes_nobody(scene: Scene) -> None:
     """The task would look, find nothing lost, and wait again, without end."""
     other = TopicPartition("b", 0)
     both = ReassignmentPlan("two", {A: (1, 2), other: (1, 2)}, {A: (3, 2), other: (4, 2)}, copies=2, bound=2)
     files_of(scene.context).store_plan(both, both.present)
     moving = {other: Ongoing((4, 2, 1), (4,), (1,))}
     scene.now = look(racks={1: "x", 2: "y", 4: "x"}, present=both.present, ongoing=moving)
-    assert "broker 3 is to take copies" in awakened(scene, monkeypatch)
-    assert awakened(scene, monkeypatch, being_deleted=["a"]) == "the claim is renewed"
+    assert "broker 3 is to take copies" in awakened(scene)
+    assert awakened(scene, being_deleted=["a"]) == "the claim is renewed"
 
 
 def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,16 +525,12 @@ def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene, monkeypatch: py
     def keep(text: str, *values: Any) -> None:
         told.append(text % values)
 
-    monkeypatch.setattr(trigger, "look_at_plan", looked)
-    monkeypatch.setattr(trigger, "SAY_SECONDS", 0.0)
-    monkeypatch.setattr(trigger, "AWAKE_SECONDS", 60.0)
+    scene.cluster.answers[look_at_plan] = looked
     monkeypatch.setattr(ReassignmentTrigger, "log", SimpleNamespace(info=keep, warning=keep))
     for throttled, what in ((MB, "raise the throttle (throttle_mb)"), (None, "read the brokers' logs")):
         grown = 0
         told.clear()
-        assert "as planned" in asyncio.run(
-            why_awake(ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], throttled))
-        )
+        assert "as planned" in asyncio.run(why_awake(waits_of(scene, throttled, awake=60.0, say=0.0)))
         grew = [each for each in told if "grew" in each]
         assert grew[0] == (
             f"What is left to copy grew 3 times in a row, to 5.0 MB: more is produced than copied; {what}"
@@ -561,7 +544,7 @@ async def why_awake(waits: ReassignmentTrigger) -> str:
 
 
 def verified(scene: Scene) -> Any:
-    return VerifyPlan(task_id="verify", cluster="lab", asks=scene.asks).act(scene.context, SPEC)
+    return VerifyPlan(task_id="verify", cluster="lab", asks=scene.asks).act(scene.context, scene.run)
 
 
 def test_what_was_deleted_since_is_no_deviation_and_what_was_added_is_named(

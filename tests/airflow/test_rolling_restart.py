@@ -28,16 +28,15 @@ from kraft_runbook.evidence.kinds import Began, Proven
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.rolling_restart.checks import CHECKS
-from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
+from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK, QUORUM_LED, QUORUM_WHOLE
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, Step
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook_airflow.base.approvals import store_proof
 from kraft_runbook_airflow.base.journal import record_for
-from kraft_runbook_airflow.base.node_steps import Look
-from kraft_runbook_airflow.rolling_restart import steps
 from kraft_runbook_airflow.rolling_restart.steps import ACTIVE_CONTROLLER, BROKER, CONTROLLER
 from tests.unit.observations import (
     SPEC,
@@ -53,13 +52,14 @@ from tests.unit.observations import (
     tree,
     with_quorum,
 )
+from tests.unit.recording import RecordingCluster
 
 LAST = "restart_controllers.active_controller_last.restart"
 PHASES = [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED]
 
 
-def look(node: int, seen: ClusterObservation, **given: Any) -> Look:
-    return Look(SPEC, node, seen, ROLLING_RESTART.read(seen, SPEC), frozenset(), print, began=1000.0, **given)
+def look(node: int, seen: ClusterObservation, cluster: RecordingCluster | None = None, **given: Any) -> Look:
+    return Look(cluster or RecordingCluster(seen), node, seen, ROLLING_RESTART.read(seen, SPEC), began=1000.0, **given)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -143,7 +143,7 @@ def test_an_only_controller_that_is_down_before_the_copy_is_not_taken_for_none(
     acted: Acted, facts: Any, why: str
 ) -> None:
     """Its restart was killed half-way: the cluster shows ZOOKEEPER again."""
-    acted.replace(steps.gather_host_facts, facts)
+    acted.replace(playbooks.gather_host_facts, facts)
     acted.seen = NO_CONTROLLER
     with pytest.raises(AirflowFailException, match=why):
         acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
@@ -185,26 +185,26 @@ def test_no_broker_is_stopped_while_another_is_down_or_out_of_sync() -> None:
     BROKER.guard(look(1, broker(1, running=False)(behind)))
 
 
-def test_no_broker_is_stopped_while_no_controller_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+def waited(step: NodeStep, node: int, seen: ClusterObservation) -> list[str]:
+    """What the step's guard waits for."""
+    cluster = RecordingCluster(seen)
+    step.guard(look(node, seen, cluster))
+    return cluster.did
+
+
+def test_no_broker_is_stopped_while_no_controller_leads() -> None:
     """It could not register again. Where ZooKeeper has the controller there is no quorum to wait for."""
-    waited: list[str] = []
-    monkeypatch.setattr(steps, "wait_for", lambda spec, condition, **_: waited.append(condition.name))
     leaderless = part(quorum=Unread("no leader"))
-    BROKER.guard(look(1, NO_CONTROLLER))
-    BROKER.guard(look(1, observation(Phase.FINALIZED)))
-    BROKER.guard(look(1, both(leaderless, broker(1, running=False))(observation(Phase.FINALIZED))))
-    assert waited == []
-    BROKER.guard(look(1, leaderless(observation(Phase.FINALIZED))))
-    assert waited == ["quorum_led"]
+    assert waited(BROKER, 1, NO_CONTROLLER) == []
+    assert waited(BROKER, 1, observation(Phase.FINALIZED)) == []
+    assert waited(BROKER, 1, both(leaderless, broker(1, running=False))(observation(Phase.FINALIZED))) == []
+    assert waited(BROKER, 1, leaderless(observation(Phase.FINALIZED))) == [f"awaited {QUORUM_LED.describe(None)}"]
 
 
-def test_no_controller_is_stopped_before_every_controller_has_caught_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[str] = []
-    monkeypatch.setattr(steps, "wait_for", lambda spec, condition, **_: waited.append(condition.name))
-    CONTROLLER.guard(look(101, observation(Phase.FINALIZED)))
-    assert waited == ["quorum_whole"]
-    CONTROLLER.guard(look(101, a_controller(101, running=False)(observation(Phase.FINALIZED))))
-    assert waited == ["quorum_whole"], "one that has ended is started in any case"
+def test_no_controller_is_stopped_before_every_controller_has_caught_up() -> None:
+    seen = observation(Phase.FINALIZED)
+    assert waited(CONTROLLER, 101, seen) == [f"awaited {QUORUM_WHOLE.describe(None)}"]
+    assert waited(CONTROLLER, 101, a_controller(101, running=False)(seen)) == [], "one that has ended is started"
 
 
 @pytest.mark.parametrize(

@@ -12,16 +12,15 @@ from observations import WHY, Spoil, a_controller, broker, topics
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures import require_readable as readable
+from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.roll import Rolled
 from kraft_runbook_airflow.base import report
-from kraft_runbook_airflow.base.node_steps import Look, NodeStep
-from kraft_runbook_airflow.upgrade import node_steps
 from kraft_runbook_airflow.upgrade.node_steps import (
     BROKER_BACK,
     BROKER_UP,
@@ -29,6 +28,7 @@ from kraft_runbook_airflow.upgrade.node_steps import (
     CONTROLLER_UP,
     StartWhatIsDown,
 )
+from tests.unit.recording import RecordingCluster, run_on
 
 SPEC = PLAIN.model_copy(
     update={
@@ -41,22 +41,18 @@ SPEC = PLAIN.model_copy(
 UP = (CONTROLLER_UP, BROKER_UP)
 
 
-def look(node: int, seen: ClusterObservation) -> Look:
-    return Look(SPEC, node, seen, UPGRADE.read(seen, SPEC), frozenset(), lambda _: None)
+def look(node: int, seen: ClusterObservation, answers: Any = None) -> Look:
+    return Look(RecordingCluster(seen, spec=SPEC, answers=answers), node, seen, UPGRADE.read(seen, SPEC))
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """Which nodes' disks were asked for, and for which software. Every one of them is readable."""
-    found: list[tuple[int, str]] = []
+def guard(step: NodeStep, node: int, seen: ClusterObservation, asked: list[tuple[int, str]] | None = None) -> None:
+    """``asked``: which nodes' disks were asked for, and for which software. Every one of them is readable."""
 
-    def ask(_: ClusterSpec, node_id: int, software: Software, **__: Any) -> None:
-        found.append((node_id, software.version))
+    def ask(node_id: int, software: Software, **__: Any) -> None:
+        assert asked is not None, "no disk is to be asked"
+        asked.append((node_id, software.version))
 
-    monkeypatch.setattr(node_steps, "require_readable", ask)
-    monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(node_steps, "wait_for", lambda *_, **__: None)  # the quorum is whole
-    return found
+    step.guard(look(node, seen, {readable.require_readable: ask}))
 
 
 @pytest.mark.parametrize(
@@ -109,16 +105,16 @@ def test_a_node_that_is_down_is_never_done_and_its_step_may_run() -> None:
     ],
 )
 def test_a_restart_that_could_take_a_majority_or_a_partition_away_is_refused(
-    step: NodeStep, node: int, spoil: Spoil, words: str, asked: list[tuple[int, str]]
+    step: NodeStep, node: int, spoil: Spoil, words: str
 ) -> None:
     with pytest.raises(Refused, match=words):
-        step.guard(look(node, spoil(cluster((101, 102, 103)))))
-    assert asked == []
+        guard(step, node, spoil(cluster((101, 102, 103))))
 
 
-def test_each_restart_asks_the_nodes_own_disk_for_the_software_that_it_is_to_run(asked: list[tuple[int, str]]) -> None:
+def test_each_restart_asks_the_nodes_own_disk_for_the_software_that_it_is_to_run() -> None:
+    asked: list[tuple[int, str]] = []
     for step, node in ((CONTROLLER_UP, 102), (BROKER_UP, 1), (BROKER_BACK, 2), (CONTROLLER_BACK, 103)):
-        step.guard(look(node, cluster()))
+        guard(step, node, cluster(), asked)
     assert asked == [(102, "4.1.1"), (1, "4.1.1"), (2, "3.9.2"), (103, "3.9.2")]
 
 
@@ -212,35 +208,29 @@ def test_a_host_s_answer_is_read_as_a_value() -> None:
 def test_what_is_down_is_started_on_the_software_to_come_controllers_first_and_each_is_awaited(
     monkeypatch: pytest.MonkeyPatch, back: bool, to: str, on: str
 ) -> None:
-    done: list[str] = []
     seen = a_controller(102, running=False)(broker(2, running=False)(cluster((101, 103, 1))))
-    monkeypatch.setattr(node_steps, "observe", lambda *_, **__: seen)
-    monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(node_steps, "take_step", lambda *given: done.append(f"{given[2].step} {given[3]}"))
-    monkeypatch.setattr(
-        node_steps, "wait_for", lambda _, condition, **given: done.append(f"{condition.name} {given['node_id']}")
-    )
-    found = StartWhatIsDown(task_id="start", cluster="lab", back=back).act({}, SPEC)
+    at = RecordingCluster(seen, spec=SPEC, answers={readable.require_readable: None})
+    found = StartWhatIsDown(task_id="start", cluster="lab", back=back).act({}, run_on(at))
     assert found == {"started": [102, 2]}
-    assert done == [
-        f"roll_controllers_{to} 102",
-        f"controller_on_{on} 102",
-        f"roll_brokers_{to} 2",
-        f"broker_on_{on} 2",
-        "broker_in_sync 2",
+    assert at.did == [
+        "played switch_software on 102",
+        f"awaited {conditions.CONDITIONS[f'controller_on_{on}'].describe(102)}",
+        "played switch_software on 2",
+        f"awaited {conditions.CONDITIONS[f'broker_on_{on}'].describe(2)}",
+        f"awaited {conditions.BROKER_IN_SYNC.describe(2)}",
     ]
 
 
-def test_where_every_node_runs_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_steps, "observe", lambda *_, **__: cluster(ALL))
-    monkeypatch.setattr(node_steps, "airflow_secrets", lambda: None)
-    assert StartWhatIsDown(task_id="start", cluster="lab").act({}, SPEC) == {"started": []}
+def test_where_every_node_runs_nothing_is_started() -> None:
+    task, at = StartWhatIsDown(task_id="start", cluster="lab"), RecordingCluster(cluster(ALL), spec=SPEC)
+    assert task.act({}, run_on(at)) == {"started": []} and at.did == []
 
 
-def test_a_controller_that_is_down_is_started_whatever_the_others_do(asked: list[tuple[int, str]]) -> None:
+def test_a_controller_that_is_down_is_started_whatever_the_others_do() -> None:
+    asked: list[tuple[int, str]] = []
     both_down = a_controller(103, running=False)(a_controller(102, running=False)(cluster((101, 103))))
-    CONTROLLER_BACK.guard(look(102, both_down))
-    BROKER_BACK.guard(look(2, broker(2, running=False)(broker(3, running=False)(cluster((1,))))))
+    guard(CONTROLLER_BACK, 102, both_down, asked)
+    guard(BROKER_BACK, 2, broker(2, running=False)(broker(3, running=False)(cluster((1,)))), asked)
     assert asked == [(102, "3.9.2"), (2, "3.9.2")]
 
 
@@ -251,8 +241,6 @@ def test_a_roll_that_stopped_says_where_it_stands_and_not_only_that_the_cluster_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(report, "observe_settled", lambda *_, **__: cluster((101, 102)))
-    monkeypatch.setattr(report, "airflow_secrets", lambda: None)
     monkeypatch.setattr(report, "states_of", lambda _: {"roll_controllers_up.controller_103.restart": "failed"})
     monkeypatch.setattr(report, "records_of", lambda _: [])
     monkeypatch.setattr(report, "record", lambda *_: None)
@@ -261,6 +249,6 @@ def test_a_roll_that_stopped_says_where_it_stands_and_not_only_that_the_cluster_
     task = report.ClosingReport(task_id="report", cluster="lab", operation=UPGRADE, goal=Rolled.NEW)
     monkeypatch.setattr(task.log, "info", lambda _, text: told.append(text))
     with pytest.raises(AirflowFailException, match="the run stopped in MIXED"):
-        task.act({"params": {}}, SPEC)
+        task.act({}, run_on(RecordingCluster(cluster((101, 102)), spec=SPEC)))
     assert "Cluster lab is in MIXED (2 of 6 nodes run 4.1.1, the others 3.9.2)." in told[0]
     assert "To go back (trigger downgrade_software__lab)" in told[0]

@@ -23,13 +23,14 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError, Unreachable
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
+from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.runbook.plays import Guard
+from kraft_runbook.steps import dual_write
+from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
+from kraft_runbook.steps.forward import PROVISION, TO_HYBRID, TO_KRAFT
+from kraft_runbook.steps.node_step import Look
 from kraft_runbook_airflow.base import claims
-from kraft_runbook_airflow.base.node_steps import Look
-from kraft_runbook_airflow.migration import dual_write, finalization
-from kraft_runbook_airflow.migration.back_steps import BACK_TO_HYBRID, TO_ZOOKEEPER
 from kraft_runbook_airflow.migration.finalization import FinalizeActiveController
-from kraft_runbook_airflow.migration.forward_steps import PROVISION, TO_HYBRID, TO_KRAFT
 from tests.unit.observations import (
     SPEC,
     WHY,
@@ -43,12 +44,13 @@ from tests.unit.observations import (
     with_quorum,
     zookeeper,
 )
+from tests.unit.recording import Ports, RecordingCluster, run_on
 
 NO_QUORUM = Unread("no controller runs")
 
 
-def look(node: int, seen: ClusterObservation) -> Look:
-    return Look(SPEC, node, seen, detect_phase(seen), frozenset(), print)
+def look(node: int, seen: ClusterObservation, cluster: RecordingCluster | None = None) -> Look:
+    return Look(cluster or RecordingCluster(seen), node, seen, detect_phase(seen))
 
 
 def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -> None:
@@ -124,14 +126,12 @@ def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraf
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[ClusterObservation]:
+def looks(monkeypatch: pytest.MonkeyPatch) -> RecordingCluster:
     """What the guard sees, look by look, three seconds apart; the last one again and again."""
-    shown: list[ClusterObservation] = []
-    monkeypatch.setattr(dual_write, "observe", lambda *_, **__: shown.pop(0) if len(shown) > 1 else shown[0])
     now = [0.0]
     monkeypatch.setattr(dual_write, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(dual_write, "await_movement", lambda *_, within, **__: now.__setitem__(0, now[0] + within))
-    return shown
+    move = lambda _, within: now.__setitem__(0, now[0] + within)  # noqa: E731
+    return RecordingCluster(answers={await_movement: move})
 
 
 def standing(seen: ClusterObservation, seconds: float, *, at: int = 990) -> ClusterObservation:
@@ -144,35 +144,35 @@ def standing(seen: ClusterObservation, seconds: float, *, at: int = 990) -> Clus
 
 @pytest.mark.parametrize("in_kraft", [(), (1, 2)], ids=["the first broker", "in the middle of the roll"])
 def test_no_broker_leaves_zookeeper_once_dual_write_has_died(
-    looks: list[ClusterObservation], in_kraft: tuple[int, ...]
+    looks: RecordingCluster, in_kraft: tuple[int, ...]
 ) -> None:
     """The way back closes there: each restart is refused, and the broker is left as it is."""
     seen = both(*(broker(i, mode=BrokerMode.KRAFT) for i in in_kraft))(observation(Phase.HYBRID))
-    looks[:] = [standing(seen, 3), standing(seen, 6), standing(seen, 9)]
+    looks.shown[:] = [standing(seen, 3), standing(seen, 6), standing(seen, 9)]
     with pytest.raises(
         Refused, match=r"KRB-DW-001.*FAIL.*stood at offset 990 for 9\.0 s.*could not go back"
     ) as refused:
-        TO_KRAFT.guard(look(3, standing(seen, 0)))
+        TO_KRAFT.guard(look(3, standing(seen, 0), looks))
     assert (
         "Create the missing znodes" in refused.value.way_out
         and "This broker was not restarted" in refused.value.way_out
     )
 
 
-def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: list[ClusterObservation]) -> None:
+def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: RecordingCluster) -> None:
     seen = observation(Phase.HYBRID)
-    looks[:] = [later(part(zookeeper=NO_QUORUM)(seen), 3)]
+    looks.shown[:] = [later(part(zookeeper=NO_QUORUM)(seen), 3)]
     with pytest.raises(Refused, match=r"KRB-DW-001.*UNKNOWN"):
-        TO_KRAFT.guard(look(3, seen))
-    looks[:] = [*[later(part(zookeeper=NO_QUORUM)(seen), 3)] * 9, standing(seen, 30, at=1050)]
-    TO_KRAFT.guard(look(3, seen))
+        TO_KRAFT.guard(look(3, seen, looks))
+    looks.shown[:] = [*[later(part(zookeeper=NO_QUORUM)(seen), 3)] * 9, standing(seen, 30, at=1050)]
+    TO_KRAFT.guard(look(3, seen, looks))
 
 
-def test_an_election_stops_the_roll_for_a_moment_only(looks: list[ClusterObservation]) -> None:
+def test_an_election_stops_the_roll_for_a_moment_only(looks: RecordingCluster) -> None:
     seen = observation(Phase.HYBRID)
-    looks[:] = [standing(seen, 3), standing(seen, 6, at=1005)]
-    TO_KRAFT.guard(look(3, standing(seen, 0)))
-    assert len(looks) == 1
+    looks.shown[:] = [standing(seen, 3), standing(seen, 6, at=1005)]
+    TO_KRAFT.guard(look(3, standing(seen, 0), looks))
+    assert len(looks.shown) == 1
 
 
 def test_once_final_no_other_broker_is_touched() -> None:
@@ -217,15 +217,12 @@ def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_
     assert forward.guard is Guard.PROVISIONED, "on the way forward each must be there"
 
 
-def test_where_no_controller_is_left_for_last_the_evidence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_controller_is_left_for_last_the_evidence_says_so() -> None:
     """Another one was elected in the meantime, so that each had its turn before."""
-    told: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(finalization, "observe", lambda *_, **__: observation(Phase.FINALIZED))
-    monkeypatch.setattr(finalization, "airflow_secrets", lambda: None)
-    monkeypatch.setattr(finalization, "record", lambda _, *what: told.append(what))
+    ports = Ports()
     last: Any = FinalizeActiveController(task_id="restart", cluster="lab")
-    assert last.act({}, SPEC) == {"restarted": []}
+    assert last.act({}, run_on(RecordingCluster(observation(Phase.FINALIZED)), ports)) == {"restarted": []}
     what = AlreadyDone(
         phase="FINALIZED", step="finalize_controllers", why="every controller runs without the migration flag"
     )
-    assert told == [("lab", what)]
+    assert ports.kept == [what]

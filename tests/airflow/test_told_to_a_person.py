@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
+from in_run import run_in
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
@@ -25,7 +26,8 @@ from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.soak import SoakOperator
-from tests.unit.observations import SPEC, observation
+from tests.unit.observations import observation
+from tests.unit.recording import RecordingCluster
 
 DAG_ID, RUN_ID = "zk_to_kraft_migration__lab", "manual__2026-03-04T10:00:00+00:00"
 CONTEXT: dict[str, Any] = {
@@ -109,13 +111,9 @@ def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_dire
             task_id="task", cluster="lab", operation=MIGRATION, goal=Phase.FINALIZED, trigger_rule="all_done"
         )
         BaseOperator(task_id="first") >> task
-    for name, found in {
-        "airflow_secrets": None,
-        "observe_settled": observation(Phase.HYBRID),
-        "give_back": None,
-    }.items():
-        monkeypatch.setattr(report, name, lambda *_, given=found, **__: given)
-    monkeypatch.setattr(acting, "cluster_spec", lambda _: SPEC)
+    monkeypatch.setattr(report, "give_back", lambda *_: None)
+    cluster = RecordingCluster(observation(Phase.HYBRID))
+    task.begin = lambda context, dry: run_in(context, cluster)  # type: ignore[method-assign]
     ti = SimpleNamespace(
         **vars(CONTEXT["ti"]), get_task_states=lambda *_, **__: {RUN_ID: {"first": first, "task": "running"}}
     )

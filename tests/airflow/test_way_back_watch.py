@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from in_run import run_in
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.store import read_records
+from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.migration import way_back_watch
 from kraft_runbook_airflow.migration.way_back_watch import WayBackWatch
@@ -31,8 +33,17 @@ from tests.unit.observations import (
     with_quorum,
     zookeeper,
 )
+from tests.unit.recording import RecordingCluster
 
 COPIED = [Phase.HYBRID, Phase.DUAL_WRITE]
+
+
+class Shows(RecordingCluster):
+    """The hosts are there for who asks for them."""
+
+    def observe(self, with_hosts: bool = False, **deep: Any) -> ClusterObservation:
+        seen = super().observe(**deep)
+        return seen if with_hosts else part(hosts=Unread("not asked for"))(seen)
 
 
 class Watch:
@@ -40,23 +51,13 @@ class Watch:
 
     def __init__(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.state = state
-        self.looks: list[ClusterObservation] = []
         monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(state))
-        monkeypatch.setattr(way_back_watch, "observe_settled", self._look)
-        monkeypatch.setattr(way_back_watch, "airflow_secrets", lambda: None)
-        monkeypatch.setattr(way_back_watch, "what_lies_behind", lambda *_, **__: None)
         monkeypatch.setattr(way_back_watch, "time", SimpleNamespace(sleep=lambda _: None))
 
-    def _look(self, *_: Any, with_hosts: bool = False, **__: Any) -> ClusterObservation:
-        """The hosts are there for who asks for them."""
-        seen = self.looks.pop(0)
-        return seen if with_hosts else part(hosts=Unread("not asked for"))(seen)
-
     def run(self, *looks: ClusterObservation) -> Any:
-        self.looks[:] = looks
-        return WayBackWatch(task_id="can_it_go_back", cluster="lab").act(
-            {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t")}, SPEC
-        )
+        context = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t"), "params": {}}
+        cluster = Shows(*looks, answers={what_lies_behind: None})
+        return WayBackWatch(task_id="can_it_go_back", cluster="lab").act(context, run_in(context, cluster))
 
     def recorded(self) -> dict[str, Any]:
         (record,) = read_records(self.state / "evidence", run_file_name("d", "r"))

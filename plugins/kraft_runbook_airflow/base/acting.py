@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import cluster_spec, is_dry_run
+from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import require_shared_state, told_to_a_person
+from kraft_runbook_airflow.base.task_run import run_of
 
-Does = Callable[[Any, ClusterSpec], Any]
-"""What a task does, given Airflow's context and the cluster file as it is now."""
+Does = Callable[[Any, Run], Any]
+"""What a task does, given Airflow's context and its run on the cluster as its file is now."""
 
 
 class ActsOrRehearses:
@@ -21,6 +24,7 @@ class ActsOrRehearses:
 
     cluster: str
     upstream_task_ids: set[str]
+    log: Any
 
     def execute(self, context: Any) -> Any:
         return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
@@ -28,17 +32,25 @@ class ActsOrRehearses:
     def act_or_rehearse(self, context: Any, *, act: Does, rehearse: Does) -> Any:
         """For ``execute``, and for a method in which a deferred task goes on."""
         with told_to_a_person(context, self.cluster):
-            if is_dry_run():
-                return rehearse(context, cluster_spec(self.cluster))
-            if self.follows_a_record(context):
+            dry = is_dry_run()
+            if not dry and self.follows_a_record(context):
                 require_shared_state(context)
-            return act(context, cluster_spec(self.cluster))
+            return (rehearse if dry else act)(context, self.begin(context, dry=dry))
 
-    def act(self, context: Any, spec: ClusterSpec) -> Any:
+    def begin(self, context: Any, *, dry: bool) -> Run:
+        """What this task has in hand: made once, of the cluster file as it is now. Raises Refused."""
+        spec = cluster_spec(self.cluster)
+        return run_of(context, spec, self.log.info, gone=self.gone(context, spec), dry=dry)
+
+    def act(self, context: Any, run: Run) -> Any:
         raise NotImplementedError
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+    def rehearse(self, context: Any, run: Run) -> Any:
         raise NotImplementedError
+
+    def gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
+        """The controllers whose hosts are gone for good, as the run's form says. Raises Refused."""
+        return said_to_be_gone(context, spec)
 
     def follows_a_record(self, context: Any) -> bool:
         """Whether an earlier task of the run has left a record for certain: what runs behind others runs because they

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
@@ -24,6 +24,8 @@ from kraft_runbook.gates.signatures import APPROVE_TASKS, standing, too_old
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.answers import AnswerTrigger, require_same
 from kraft_runbook_airflow.base.approvals import (
@@ -34,7 +36,6 @@ from kraft_runbook_airflow.base.approvals import (
     triggered_by,
 )
 from kraft_runbook_airflow.base.environment import cluster_spec
-from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator, look_by_checks
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
@@ -53,11 +54,9 @@ class Examined:
 
 
 class Examines(Protocol):
-    """How an operation looks at a cluster before a gate. ``gone``: controllers whose hosts are gone for good."""
+    """How an operation looks at a cluster before a gate."""
 
-    def __call__(
-        self, spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()
-    ) -> Examined: ...
+    def __call__(self, cluster: Cluster, gate: str) -> Examined: ...
 
 
 def examines_by_checks(operation: Operation) -> Examines:
@@ -65,9 +64,9 @@ def examines_by_checks(operation: Operation) -> Examines:
     preflight has it, and the way back from there.
     """
 
-    def examine(spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = ()) -> Examined:
-        seen, checks = look_by_checks(spec, operation, tell, gate=gate, gone=gone)
-        return Examined(seen, checks, operation.way_back(seen, spec, gone=gone))
+    def examine(cluster: Cluster, gate: str) -> Examined:
+        seen, checks = look_by_checks(cluster, operation, gate=gate)
+        return Examined(seen, checks, operation.way_back(seen, cluster.spec, gone=cluster.gone))
 
     return examine
 
@@ -118,12 +117,12 @@ class ProveGate(ClusterOperator):
         self.keep = keep or examine
         self.shows = shows
 
-    def act(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
+    def act(self, context: Any, run: Run) -> list[dict[str, Any]]:
         shown = self.shows(context)
-        seen, proof = self.prove(context, spec, shown, self.keep)
-        passed = self.operation.is_behind(self.gate, seen, spec)
+        seen, proof = self.prove(context, run, shown, self.keep)
+        passed = self.operation.is_behind(self.gate, seen, run.spec)
         if not passed:
-            self.require_askable(spec, proof, shown.by)
+            self.require_askable(run.spec, proof, shown.by)
         store_proof(proof)
         proven = Proven(
             gate=self.gate,
@@ -137,26 +136,24 @@ class ProveGate(ClusterOperator):
         earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
         return [*earlier, {"digest": proof.digest, "passed": passed}]
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> list[dict[str, Any]]:
-        _, proof = self.prove(context, spec, Shown(), self.examine)
+    def rehearse(self, context: Any, run: Run) -> list[dict[str, Any]]:
+        _, proof = self.prove(context, run, Shown(), self.examine)
         self.log.info("Dry run: this gate would now wait for an approval")
         return [{"digest": proof.digest, "passed": False}]
 
-    def prove(
-        self, context: Any, spec: ClusterSpec, shown: Shown, examine: Examines
-    ) -> tuple[ClusterObservation, Proof]:
+    def prove(self, context: Any, run: Run, shown: Shown, examine: Examines) -> tuple[ClusterObservation, Proof]:
         """The proof as things stand now, said in full in the task's log."""
-        found = examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        found = examine(run.cluster, self.gate)
         proof = make_proof(
             self.gate,
             found.seen,
-            spec,
+            run.spec,
             checks=found.checks,
             parity=shown.parity,
             rollback=found.way_back,
             made_at=datetime.now(UTC),
-            ahead=self.operation.ahead(self.gate, found.seen, spec, found.way_back.steps),
-            needed=spec.approvals.needed_for(self.gate, asked_signatures(context)),
+            ahead=self.operation.ahead(self.gate, found.seen, run.spec, found.way_back.steps),
+            needed=run.spec.approvals.needed_for(self.gate, asked_signatures(context)),
             triggered_by=triggered_by(context),
             exhibits=shown.exhibits,
         )
@@ -214,10 +211,10 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
         self.number = number
         self.asking = asking
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+    def rehearse(self, context: Any, run: Run) -> Any:
         return self._not_asked("Dry run: nobody is asked")
 
-    def act(self, context: Any, spec: ClusterSpec) -> Any:
+    def act(self, context: Any, run: Run) -> Any:
         at = standing(records_of(context), self.gate)
         if context["ti"].map_index != at.provings - 1:
             return self._not_asked(
@@ -322,7 +319,7 @@ class ConfirmGate(ClusterOperator):
             timeout=timedelta(seconds=READ_BACK_SECONDS),
         )
 
-    def act(self, context: Any, spec: ClusterSpec) -> None:
+    def act(self, context: Any, run: Run) -> None:
         """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
         self.defer(
             trigger=AnswerTrigger(self.gate),
@@ -330,22 +327,22 @@ class ConfirmGate(ClusterOperator):
             timeout=timedelta(seconds=READ_BACK_SECONDS),
         )
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         """Nobody was asked, so nothing is to be confirmed."""
 
     def after_reading(self, context: Any, event: dict[str, Any]) -> Any:
         """Go on with Airflow's own answers, by task instance."""
         return self.act_or_rehearse(
-            context, act=lambda context, spec: self.confirm(context, spec, event), rehearse=self.rehearse
+            context, act=lambda context, run: self.confirm(context, run, event), rehearse=self.rehearse
         )
 
-    def confirm(self, context: Any, spec: ClusterSpec, answers: Mapping[str, Any]) -> dict[str, Any]:
+    def confirm(self, context: Any, run: Run, answers: Mapping[str, Any]) -> dict[str, Any]:
         """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not
         allow the gate's step.
         """
-        found = self.examine(spec, self.gate, self.log.info, said_to_be_gone(context, spec))
+        found = self.examine(run.cluster, self.gate)
         phase = detect_phase(found.seen).phase
-        if self.operation.is_behind(self.gate, found.seen, spec):
+        if self.operation.is_behind(self.gate, found.seen, run.spec):
             self.log.info("already done: the cluster is in %s", phase)
             return {"passed": True}
         blocking = [c for c in found.checks if c.blocks]
@@ -354,7 +351,7 @@ class ConfirmGate(ClusterOperator):
                 "\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking),
                 way_out="; ".join(dict.fromkeys(c.fix for c in blocking)),
             )
-        proof, at = require_approval(context, spec, self.operation, self.gate, found.seen, confirming=True)
+        proof, at = require_approval(context, run.spec, self.operation, self.gate, found.seen, confirming=True)
         require_same(at.on_this_proof, answers)
         signatures = tuple(
             {

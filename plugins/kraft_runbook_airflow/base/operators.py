@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from airflow.sdk import BaseOperator
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Began, Checked
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Verdict
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.second_look import look_and_judge
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from kraft_runbook_airflow.base.claims import take_claim
-from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record, require_mirrored
-from kraft_runbook_airflow.base.second_look import look_and_judge
 
 
 class ClusterOperator(ActsOrRehearses, BaseOperator):
@@ -36,12 +35,12 @@ class ClusterOperator(ActsOrRehearses, BaseOperator):
 class ClaimOperator(ClusterOperator):
     """The first task of a run that changes a cluster: refuses while another such run is under way."""
 
-    def act(self, context: Any, spec: ClusterSpec) -> None:
+    def act(self, context: Any, run: Run) -> None:
         record(context, self.cluster, Began(dry_run=False, host=socket.gethostname()))
-        take_claim(context, spec)
+        run.claim.take()
         self.log.info("This run alone may change cluster %s", self.cluster)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         record(context, self.cluster, Began(dry_run=True, host=socket.gethostname()))
         self.log.info("Dry run: nothing is changed, so the cluster is not claimed")
 
@@ -55,50 +54,42 @@ class PreflightOperator(ClusterOperator):
         super().__init__(**kwargs)
         self.operation = operation
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        return require_preflight(context, spec, self.operation, self.log.info)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        return require_preflight(context, run, self.operation)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """The same: it changes nothing."""
-        return self.act(context, spec)
+        return self.act(context, run)
 
 
 def look_by_checks(
-    spec: ClusterSpec,
-    operation: Operation,
-    tell: Callable[[str], object],
-    *,
-    gate: str | None = None,
-    gone: Collection[int] = (),
+    cluster: Cluster, operation: Operation, *, gate: str | None = None
 ) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
     """A deep look with every host, and what the operation's checks say of it: the preflight's, or a gate's."""
 
     def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
-        stage = operation.read(seen, spec).stage
-        return operation.checks.run(seen, spec, stage, gate=gate, earlier=earlier).results
+        stage = operation.read(seen, cluster.spec).stage
+        return operation.checks.run(seen, cluster.spec, stage, gate=gate, earlier=earlier).results
 
     return look_and_judge(
-        spec,
+        cluster,
         judge,
         operation.checks,
-        tell=tell,
-        apart=spec.deadlines.poll,
-        gone=gone,
+        apart=cluster.spec.deadlines.poll,
         scope=Scope.FULL,
         with_hosts=True,
     )
 
 
-def require_preflight(
-    context: Any, spec: ClusterSpec, operation: Operation, tell: Callable[[str], object]
-) -> dict[str, Any]:
+def require_preflight(context: Any, run: Run, operation: Operation) -> dict[str, Any]:
     """Run the checks and put them on record. Raises Refused, with each reason not to start and its way out."""
-    seen, checks = look_by_checks(spec, operation, tell, gone=said_to_be_gone(context, spec))
+    tell = run.cluster.tell
+    seen, checks = look_by_checks(run.cluster, operation)
     reading = detect_phase(seen)
     tell(f"Phase {reading.phase}: {'; '.join(reading.reasons)}")
     report = ChecksReport(checks)
     tell(report.render_markdown())
-    record(context, spec.name, Checked(phase=reading.phase.value, checks=report.to_dict()))
+    run.journal.record(Checked(phase=reading.phase.value, checks=report.to_dict()))
     require_mirrored(context)
     if report.blocking:
         named = "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking)

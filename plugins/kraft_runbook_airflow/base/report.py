@@ -13,12 +13,10 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.claims import give_back
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
@@ -43,29 +41,28 @@ class ClosingReport(ClusterOperator):
         states = states_of(context)
         return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         if any(state in BAD for state in states_of(context).values()):
-            return self.act(context, spec)
+            return self.act(context, run)
         self.log.info(
             "Dry run: every step was played, nothing was changed. The plan is in the tasks' logs, in their order."
         )
         return {"dry_run": True}
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         unfinished = sorted(task for task, state in states.items() if state in BAD)
-        gone = self._gone(context, spec)
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
-        phase, reading = detect_phase(seen).phase, self.operation.read(seen, spec)
+        seen = run.cluster.settled()
+        phase, reading = detect_phase(seen).phase, self.operation.read(seen, run.spec)
         stage = reading.stage
         stands = phase.value if stage == phase else f"{stage} ({'; '.join(reading.reasons)})"
-        goal = self.operation.table.stage(context["params"].get("goal", self.goal))
+        goal = self.operation.table.stage(run.params.get("goal", self.goal))
         succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
         text = (
-            goal.end(spec)
+            goal.end(run.spec)
             if succeeded and goal.end
-            else self._stopped(context, self.operation.way_back(seen, spec, gone=gone), stands, failed)
+            else self._stopped(context, self.operation.way_back(seen, run.spec, gone=run.cluster.gone), stands, failed)
         )
         account = self.operation.account([record.body for record in records_of(context)])
         if account:
@@ -82,7 +79,7 @@ class ClosingReport(ClusterOperator):
             ),
         )
         self.log.info("%s", text)
-        give_back_unless_going_on(context, spec, states, self.log.warning)
+        give_back_unless_going_on(context, run, states, self.log.warning)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(
@@ -90,10 +87,10 @@ class ClosingReport(ClusterOperator):
             )
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
-    def _gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
+    def gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
         """The named controllers; none if the form's value is wrong, for which the run was refused already."""
         try:
-            return said_to_be_gone(context, spec)
+            return super().gone(context, spec)
         except Refused as wrong:
             self.log.error("%s", wrong)
             return frozenset()
@@ -123,9 +120,7 @@ def states_of(context: Any) -> dict[str, str]:
     return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))
 
 
-def give_back_unless_going_on(
-    context: Any, spec: ClusterSpec, states: Mapping[str, str], tell: Callable[[str], object]
-) -> None:
+def give_back_unless_going_on(context: Any, run: Run, states: Mapping[str, str], tell: Callable[[str], object]) -> None:
     """Give the claim back, unless another task of the run goes on: somebody marked a later task by hand, and what
     stands before it may still change the cluster.
     """
@@ -133,4 +128,4 @@ def give_back_unless_going_on(
     if going_on:
         tell(f"The claim is kept as long as the run goes on: {', '.join(going_on)}")
     else:
-        give_back(context, spec)
+        give_back(context, run.spec)

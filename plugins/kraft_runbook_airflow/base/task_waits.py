@@ -14,10 +14,11 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook_airflow.base.environment import cluster_spec, state_directory
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.waiting import Wait
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, state_directory
 from kraft_runbook_airflow.base.gone import named_as_gone
 from kraft_runbook_airflow.base.journal import record_for, require_shared, said_where_unwritten
-from kraft_runbook_airflow.base.waiting import Wait
 
 
 class TaskWait:
@@ -74,14 +75,12 @@ class TaskWait:
                 require_shared(self.task.dag_id, self.task.run_id)
             spec = cluster_spec(self.cluster)
             self._wait = Wait(
-                spec,
+                Cluster(spec, airflow_secrets(), self.log.info, named_as_gone(self.gone, spec)),
                 self.condition,
                 self.deadline,
-                self.log.info,
                 self.node_id,
                 self._began,
                 self.first,
-                gone=named_as_gone(self.gone, spec),
             )
             return spec
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone, Planned, Played, Reached, of_kind
 from kraft_runbook.features.change import Direction, LevelChange
@@ -21,13 +20,12 @@ from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.digests import sha256_of
-from kraft_runbook_airflow.base.approvals import begins, require_confirmation
-from kraft_runbook_airflow.base.claims import take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.gates import Shown, examines_by_checks
-from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
 PLAN = "plan"
@@ -103,10 +101,10 @@ class PlanLevel(ClusterOperator):
     what can't be had, saying why and what helps.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        params = context["params"]
-        seen = _look(spec, self.log.info)
-        preview = _preview(spec, seen, str(params["feature"]), str(params["level"]).strip())
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        params = run.params
+        seen = _look(run, self.log.info)
+        preview = _preview(run, seen, str(params["feature"]), str(params["level"]).strip())
         text = preview.render_text()
         self.log.info("%s", text)
         change = preview.change
@@ -120,19 +118,19 @@ class PlanLevel(ClusterOperator):
         plan = LevelPlan(change.feature, change.now, change.target, change.software, text)
         _store(plan)
         planned = Planned(
-            phase=FEATURES.read(seen, spec).stage,
+            phase=FEATURES.read(seen, run.spec).stage,
             goal=f"{change.feature} {change.now} -> {change.target}",
             steps=tuple(map(str, change.steps)),
             risks=tuple(map(str, change.starred)),
             gone=(),
             digest=plan.digest,
         )
-        record(context, self.cluster, planned)
+        run.journal.record(planned)
         return {"digest": plan.digest, "target": change.target}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """The same: planning changes nothing, and asks the leader with validate-only."""
-        return self.act(context, spec)
+        return self.act(context, run)
 
 
 class ChangeLevel(ClusterOperator):
@@ -140,18 +138,18 @@ class ChangeLevel(ClusterOperator):
 
     ui_color = "#fde8c8"
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        take_claim(context, spec)
-        plan, seen = plan_of(context), _look(spec, self.log.info)
-        reading = FEATURES.read(seen, spec)
-        preview = _preview(spec, seen, plan.feature, str(plan.target))
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        run.claim.take()
+        plan, seen = plan_of(context), _look(run, self.log.info)
+        reading = FEATURES.read(seen, run.spec)
+        preview = _preview(run, seen, plan.feature, str(plan.target))
         if preview.change.direction is Direction.NONE:
             why = f"{plan.feature} is at {plan.target}"
             self.log.info("already done: %s", why)
-            record(context, self.cluster, AlreadyDone(phase=reading.stage, step=Step.CHANGE, why=why))
+            run.journal.record(AlreadyDone(phase=reading.stage, step=Step.CHANGE, why=why))
             return {"changed": False}
         FEATURES.table.require(Step.CHANGE, reading)
-        require_confirmation(context, spec, FEATURES, Gate.LEVEL, seen, exhibit=plan.digest)
+        run.signatures.require(FEATURES, Gate.LEVEL, seen, exhibit=plan.digest)
         if not plan.fits(preview.change):
             raise Refused(
                 f"what was signed is {plan.feature} {plan.now} -> {plan.target} on Kafka {plan.software}; now it would"
@@ -160,11 +158,12 @@ class ChangeLevel(ClusterOperator):
             )
         if not preview.may_go:
             raise _refused(preview)
-        begins(context, self.cluster, Gate.LEVEL)
+        run.signatures.begins(Gate.LEVEL)
         began = datetime.now(UTC)
-        changed = change_level(spec, preview.change, secrets=airflow_secrets(), tell=self.log.info)
-        ended = datetime.now(UTC)
         what = f"{plan.feature} {plan.now} -> {plan.target}"
+        would = [Act(f"set {what}")]
+        changed = bool(run.cluster.do(change_level, preview.change, would=would, tell=self.log.info))
+        ended = datetime.now(UTC)
         played = Played(
             phase=reading.stage,
             step=Step.CHANGE,
@@ -175,10 +174,10 @@ class ChangeLevel(ClusterOperator):
             ended_at=ended,
             restarted=False,
         )
-        record(context, self.cluster, played)
+        run.journal.record(played)
         return {"changed": changed}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: the leader's validate-only answer stands in the log of %s", PLAN)
         return {"dry_run": True}
 
@@ -188,9 +187,9 @@ class AwaitLevel(ClusterOperator):
     so this waits in the task itself, a minute at most.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         plan, began = plan_of(context), datetime.now(UTC)
-        seconds = await_level(spec, plan.feature, plan.target, secrets=airflow_secrets(), tell=self.log.info)
+        seconds = run.cluster.ask(await_level, plan.feature, plan.target, tell=self.log.info)
         self.log.info("every node shows %s %d", plan.feature, plan.target)
         values = {"feature": plan.feature, "level": plan.target}
         reached = Reached(
@@ -201,25 +200,25 @@ class AwaitLevel(ClusterOperator):
             seconds=round(seconds, 1),
             error="",
         )
-        record(context, self.cluster, reached)
+        run.journal.record(reached)
         return {"seconds": round(seconds, 1)}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: every node would be asked until it shows the level")
         return {"dry_run": True}
 
 
-def _look(spec: ClusterSpec, tell: Callable[[str], object]) -> ClusterObservation:
-    return observe_settled(spec, secrets=airflow_secrets(), tell=tell, with_hosts=True)
+def _look(run: Run, tell: Callable[[str], object]) -> ClusterObservation:
+    return run.cluster.settled(with_hosts=True)
 
 
-def _preview(spec: ClusterSpec, seen: ClusterObservation, feature: str, wanted: str) -> Preview:
+def _preview(run: Run, seen: ClusterObservation, feature: str, wanted: str) -> Preview:
     if isinstance(seen.features, Unread):
         raise Refused(
             f"the feature levels could not be read: {seen.features.reason}",
             way_out="make readable what is named, then clear this task",
         )
-    return preview_change(spec, seen.features, feature, wanted, secrets=airflow_secrets())
+    return run.cluster.ask(preview_change, seen.features, feature, wanted)
 
 
 def _refused(preview: Preview) -> Refused:

@@ -6,20 +6,15 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.transitions import Step
-from kraft_runbook.procedures.observe import observe
-from kraft_runbook_airflow.base.claims import take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.journal import record
-from kraft_runbook_airflow.base.node_steps import take_step
+from kraft_runbook.steps.forward import FINALIZE, remaining
+from kraft_runbook.steps.node_step import take_step
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.waiting import wait_for
-from kraft_runbook_airflow.migration.forward_steps import FINALIZE, remaining
 
 
 class FinalizeActiveController(ClusterOperator):
@@ -29,27 +24,25 @@ class FinalizeActiveController(ClusterOperator):
 
     ui_color = "#f6d5d5"
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         done = []
-        while left := remaining(observe(spec, secrets=airflow_secrets())):
-            seen = wait_for(spec, conditions.QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
+        while left := remaining(run.cluster.observe()):
+            seen = run.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=run.spec.deadlines.quorum)
             node = seen.next_controller(left)
-            done.append(take_step(context, spec, FINALIZE, node, self.log.info))
-            wait_for(
-                spec,
+            done.append(take_step(run, FINALIZE, node))
+            run.cluster.wait_for(
                 conditions.CONTROLLER_CAUGHT_UP,
                 node_id=node,
-                deadline=spec.deadlines.quorum,
-                say=self.log.info,
+                deadline=run.spec.deadlines.quorum,
             )
         if not done:  # another controller was elected in between, so none was left
             why = "every controller runs without the migration flag"
             self.log.info("already done: %s", why)
-            phase = detect_phase(observe(spec, secrets=airflow_secrets())).phase
-            record(context, self.cluster, AlreadyDone(phase=phase.value, step=Step.FINALIZE_CONTROLLERS.value, why=why))
+            phase = detect_phase(run.cluster.observe()).phase
+            run.journal.record(AlreadyDone(phase=phase.value, step=Step.FINALIZE_CONTROLLERS.value, why=why))
         return {"restarted": done}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
         return {"dry_run": True}
 
@@ -59,16 +52,16 @@ class ForgetZookeeperSecrets(ClusterOperator):
 
     ui_color = "#fde8c8"
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        take_claim(context, spec)
-        self.require_finalized(observe(spec, secrets=airflow_secrets()))
-        nodes = playbooks.forget_zookeeper_secrets(spec, on_event=self.log.info)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        run.claim.take()
+        self.require_finalized(run.cluster.observe())
+        nodes = playbooks.forget_zookeeper_secrets(run.spec, on_event=self.log.info)
         self.log.info("ZooKeeper's secrets were removed from: %s", ", ".join(nodes) or "no host")
-        record(context, self.cluster, SecretsRemoved(nodes=tuple(nodes)))
+        run.journal.record(SecretsRemoved(nodes=tuple(nodes)))
         return {"nodes": list(nodes)}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        nodes = playbooks.forget_zookeeper_secrets(spec, check=True, on_event=self.log.info)
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
+        nodes = playbooks.forget_zookeeper_secrets(run.spec, check=True, on_event=self.log.info)
         self.log.info("Dry run: would remove ZooKeeper's secrets from: %s", ", ".join(nodes) or "no host")
         return {"nodes": list(nodes)}
 

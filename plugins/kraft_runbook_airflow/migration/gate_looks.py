@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,17 @@ from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
-from kraft_runbook_airflow.base.gates import Examined
-from kraft_runbook_airflow.base.second_look import look_and_judge
-from kraft_runbook_airflow.migration.way_back_facts import (
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.second_look import look_and_judge
+from kraft_runbook.steps.way_back_facts import (
     epoch_not_writable,
     examine_the_hosts_of_those_down,
     not_deletable,
 )
+from kraft_runbook_airflow.base.environment import state_directory
+from kraft_runbook_airflow.base.gates import Examined
 
 
 def log_ends_file(cluster: str) -> Path:
@@ -37,35 +37,30 @@ def log_ends_file(cluster: str) -> Path:
     return state_directory() / "log_ends" / cluster
 
 
-def examine(
-    spec: ClusterSpec, gate: str, tell: Callable[[str], object], gone: Collection[int] = (), *, keeps: bool = False
-) -> Examined:
+def examine(cluster: Cluster, gate: str, *, keeps: bool = False) -> Examined:
     """Observe deeply, run the gate's checks, compare the log ends, and find the way back; once dual writes should flow,
     look twice to see that they do.
 
-    ``gone``: controllers whose hosts are gone for good, as an operator says. ``keeps``: as in ``check_log_ends``.
+    ``keeps``: as in ``check_log_ends``.
     """
-    earlier = observe_settled(spec, secrets=airflow_secrets(), tell=tell, gone=gone)
+    spec, earlier = cluster.spec, cluster.settled()
     dual_writing = TABLE.gate(gate).needs_parity or detect_phase(earlier).phase in DUAL_WRITING
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
-        await_movement(spec, earlier, secrets=airflow_secrets(), within=apart)
+        cluster.ask(await_movement, earlier, within=apart)
     # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted
     # broker down.
     deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate != Gate.ROLLBACK}
-    seen, checks = look_and_judge(
-        spec, partial(_judge, spec, gate), CHECKS, tell=tell, apart=apart, earlier=earlier, gone=gone, **deep
-    )
-    ends = check_log_ends(
-        spec,
+    seen, checks = look_and_judge(cluster, partial(_judge, spec, gate), CHECKS, apart=apart, earlier=earlier, **deep)
+    ends = cluster.ask(
+        check_log_ends,
         log_ends_file(spec.name),
         detect_phase(seen).phase,
-        secrets=airflow_secrets(),
         keeps=keeps and gate != Gate.ROLLBACK,
         blocking=gate != Gate.ROLLBACK,
-        tell=tell,
+        tell=cluster.tell,
     )
-    return Examined(seen, (*checks, ends), _way_back(spec, gate, seen, checks, gone))
+    return Examined(seen, (*checks, ends), _way_back(cluster, gate, seen, checks))
 
 
 examine_and_keep = partial(examine, keeps=True)
@@ -81,24 +76,22 @@ def _judge(
     return found
 
 
-def _way_back(
-    spec: ClusterSpec, gate: str, seen: ClusterObservation, checks: Iterable[CheckResult], gone: Collection[int]
-) -> RollbackPlan:
+def _way_back(cluster: Cluster, gate: str, seen: ClusterObservation, checks: Iterable[CheckResult]) -> RollbackPlan:
     """The way back from here; before a rollback with everything that could stop it half-way."""
     told = {each.verdict: each.evidence for each in checks if each.code == CODE}
     stopped, unread = told.get(Verdict.FAIL), told.get(Verdict.UNKNOWN)
     if gate != Gate.ROLLBACK:
-        return way_back(seen, spec, dual_write_stopped=stopped, dual_write_unread=unread)
+        return way_back(seen, cluster.spec, dual_write_stopped=stopped, dual_write_unread=unread)
     leads = detect_phase(seen).phase in DUAL_WRITING and not quorum_is_lost(seen)
-    behind = what_lies_behind(spec, secrets=airflow_secrets()) if leads else None
-    asked = examine_the_hosts_of_those_down(spec, seen, gone)
+    behind = cluster.ask(what_lies_behind) if leads else None
+    asked = examine_the_hosts_of_those_down(cluster, seen)
     return way_back(
         asked,
-        spec,
+        cluster.spec,
         dual_write_stopped=stopped,
         dual_write_unread=unread,
-        gone=gone,
-        not_deletable=not_deletable(spec),
-        epoch_not_writable=epoch_not_writable(spec),
+        gone=cluster.gone,
+        not_deletable=cluster.ask(not_deletable),
+        epoch_not_writable=cluster.ask(epoch_not_writable),
         lies_behind=behind,
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import LeftKraft
 from kraft_runbook.gates.signatures import concluded
@@ -19,18 +18,18 @@ from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
-from kraft_runbook.procedures.observe import observe
-from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook_airflow.base.approvals import begins, require_confirmation
-from kraft_runbook_airflow.base.claims import claim_cluster, take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.gone import said_to_be_gone
-from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook.steps.back import KNOWN_WITHIN
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.way_back_facts import examine_the_hosts_of_those_down
+from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.waiting import wait_for
-from kraft_runbook_airflow.migration.back_steps import KNOWN_WITHIN
 from kraft_runbook_airflow.migration.restore_quorum import died_in_the_copy, restore
-from kraft_runbook_airflow.migration.way_back_facts import examine_the_hosts_of_those_down
+
+
+def leaving(plan: FencePlan) -> Act:
+    """The act of leaving KRaft, with the controllers that are stopped, in their order."""
+    return Act("leave KRaft in this order", tuple(plan.render().splitlines()))
 
 
 class LeaveKraft(ClusterOperator):
@@ -44,97 +43,92 @@ class LeaveKraft(ClusterOperator):
         super().__init__(**kwargs)
         self.parity_task = parity_task
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"])
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, run.params)
         if unasked:
             self.log.info("%s", unasked)
             return {"not_asked_for": unasked}
-        seen = self._look(context, spec)
+        seen = run.cluster.settled()
         lost = quorum_is_lost(seen)
         if lost:  # an earlier try was killed in the middle: begin again from a quorum that leads
-            if died_in_the_copy(context, spec, seen, self.log.info):
-                return self._leave_what_was_never_copied(context, spec)
-            restore(context, spec, seen, lost, self.log.info)
-            seen = self._look(context, spec)
-        take_claim(context, spec)
+            if died_in_the_copy(run, seen):
+                return self._leave_what_was_never_copied(run)
+            restore(run, seen, lost)
+            seen = run.cluster.settled()
+        run.claim.take()
         if detect_phase(seen).phase is Phase.ZOOKEEPER:
-            return self._settle(context, spec, seen)
-        return self._leave(context, spec, seen)
+            return self._settle(run, seen)
+        return self._leave(context, run, seen)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """Log the plan: the controllers that it would stop, in order, and what it would prove and delete."""
-        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, context["params"])
+        unasked = MIGRATION.left_out(Step.LEAVE_KRAFT, run.params)
         if unasked:
             self.log.info("%s", unasked)
             return {"not_asked_for": unasked}
-        plan = fence_plan(self._look(context, spec), gone=said_to_be_gone(context, spec))
-        self.log.info("Dry run: would leave KRaft in this order:\n%s", plan.render())
+        plan = fence_plan(run.cluster.settled(), gone=run.cluster.gone)
+        run.cluster.do(leave_kraft, plan, would=[leaving(plan)])
         return {"dry_run": True}
 
-    def _look(self, context: Any, spec: ClusterSpec) -> ClusterObservation:
-        gone = said_to_be_gone(context, spec)
-        return observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
-
-    def _settle(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> dict[str, Any]:
+    def _settle(self, run: Run, seen: ClusterObservation) -> dict[str, Any]:
         """ZooKeeper has the controller already. A /migration that is left is deleted, a /controller_epoch that is too
         low is set, and every broker is seen to follow.
         """
-        require_confirmation(context, spec, MIGRATION, Gate.ROLLBACK, seen)
-        departure = settle_in_zookeeper(spec, secrets=airflow_secrets(), tell=self.log.info, known_within=KNOWN_WITHIN)
+        run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
+        departure = run.cluster.do(
+            settle_in_zookeeper,
+            would=[Act("let the brokers follow a ZooKeeper controller")],
+            tell=self.log.info,
+            known_within=KNOWN_WITHIN,
+        )
+        assert departure is not None, "a rehearsal ends before"
         self.log.info("already done: broker %s is the controller, and every broker knows it", departure.controller)
         self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
         if "/controller" in departure.deleted:
-            record(context, self.cluster, LeftKraft(values=departure.to_dict(), phase=Phase.ZOOKEEPER.value))
+            run.journal.record(LeftKraft(values=departure.to_dict(), phase=Phase.ZOOKEEPER.value))
         return {"already_done": "a ZooKeeper broker is the controller"}
 
-    def _leave(self, context: Any, spec: ClusterSpec, seen: ClusterObservation) -> dict[str, Any]:
+    def _leave(self, context: Any, run: Run, seen: ClusterObservation) -> dict[str, Any]:
         reading = detect_phase(seen)
         step = Step.DEPROVISION_CONTROLLERS if reading.phase is Phase.PRE_MIGRATION else Step.LEAVE_KRAFT
         edge = TABLE.require(step, reading)
-        require_confirmation(context, spec, MIGRATION, edge.gate, seen)
-        gone = said_to_be_gone(context, spec)
-        seen = examine_the_hosts_of_those_down(spec, seen, gone)
-        self._guard(spec, seen, gone)
-        begins(context, self.cluster, Gate.ROLLBACK)
+        run.signatures.require(MIGRATION, edge.gate, seen)
+        gone = run.cluster.gone
+        seen = examine_the_hosts_of_those_down(run.cluster, seen)
+        self._guard(run, seen, gone)
+        run.signatures.begins(Gate.ROLLBACK)
         if step is Step.LEAVE_KRAFT:
-            seen = wait_for(
-                spec, conditions.READY_TO_LEAVE, deadline=spec.deadlines.metadata_copy, say=self.log.info, gone=gone
-            )
-        departure = leave_kraft(
-            spec,
-            fence_plan(seen, gone=gone),
-            proven_since=self._proven_since(context) if step is Step.LEAVE_KRAFT else None,
-            secrets=airflow_secrets(),
-            tell=self.log.info,
-            known_within=KNOWN_WITHIN,
-            still_mine=lambda: claim_cluster(context, spec),
-        )
-        return self._report(context, reading.phase, departure)
+            seen = run.cluster.wait_for(conditions.READY_TO_LEAVE, deadline=run.spec.deadlines.metadata_copy)
+        proven_since = self._proven_since(context) if step is Step.LEAVE_KRAFT else None
+        departure = self._depart(run, fence_plan(seen, gone=gone), proven_since)
+        return self._report(run, reading.phase, departure)
 
-    def _leave_what_was_never_copied(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def _leave_what_was_never_copied(self, run: Run) -> dict[str, Any]:
         """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other
         takes over what it led.
         """
-        gone = said_to_be_gone(context, spec)
-        seen = observe(spec, secrets=airflow_secrets(), gone=gone)
-        self._guard(
-            spec, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone
-        )
-        plan = FencePlan(None, tuple(i for i in spec.controller_ids if i not in gone), tuple(sorted(gone)))
-        begins(context, self.cluster, Gate.ROLLBACK)
-        departure = leave_kraft(
-            spec,
+        gone = run.cluster.gone
+        seen = run.cluster.observe()
+        self._guard(run, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
+        plan = FencePlan(None, tuple(i for i in run.spec.controller_ids if i not in gone), tuple(sorted(gone)))
+        run.signatures.begins(Gate.ROLLBACK)
+        return self._report(run, detect_phase(seen).phase, self._depart(run, plan, None))
+
+    def _depart(self, run: Run, plan: FencePlan, proven_since: int | None) -> Departure:
+        departure = run.cluster.do(
+            leave_kraft,
             plan,
-            proven_since=None,
-            secrets=airflow_secrets(),
+            would=[leaving(plan)],
+            proven_since=proven_since,
             tell=self.log.info,
             known_within=KNOWN_WITHIN,
-            still_mine=lambda: claim_cluster(context, spec),
+            still_mine=run.claim.renew,
         )
-        return self._report(context, detect_phase(seen).phase, departure)
+        assert departure is not None, "a rehearsal ends before"
+        return departure
 
-    def _guard(self, spec: ClusterSpec, seen: ClusterObservation, gone: Collection[int]) -> None:
-        fence = why_no_fence(seen, spec, gone=gone)
+    def _guard(self, run: Run, seen: ClusterObservation, gone: Collection[int]) -> None:
+        fence = why_no_fence(seen, run.spec, gone=gone)
         if fence:
             raise Refused(
                 f"the quorum can't be fenced: {fence}",
@@ -172,7 +166,7 @@ class LeaveKraft(ClusterOperator):
             )
         return found.offset
 
-    def _report(self, context: Any, phase: Phase, departure: Departure) -> dict[str, Any]:
+    def _report(self, run: Run, phase: Phase, departure: Departure) -> dict[str, Any]:
         told = departure.to_dict()
         if departure.raised:
             self.log.info(
@@ -182,5 +176,5 @@ class LeaveKraft(ClusterOperator):
             )
         self.log.info("%s", "; ".join(departure.figures()))
         self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
-        record(context, self.cluster, LeftKraft(values=told, phase=phase.value))
+        run.journal.record(LeftKraft(values=told, phase=phase.value))
         return told

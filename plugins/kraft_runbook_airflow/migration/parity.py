@@ -13,18 +13,16 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Compared
 from kraft_runbook.gates.proof import ParitySummary
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
-from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
+from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.gates import Shown
-from kraft_runbook_airflow.base.gone import said_to_be_gone
 from kraft_runbook_airflow.base.journal import record, records_of, run_file_name
 from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 
@@ -47,14 +45,13 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
     def _get_hook(self) -> SparkSubmitHook:
         return tied(super()._get_hook())
 
-    def act(self, context: Any, spec: ClusterSpec) -> Any:
-        gone = said_to_be_gone(context, spec)
-        reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
+    def act(self, context: Any, run: Run) -> Any:
+        reading = detect_phase(run.cluster.settled())
         if reading.phase not in COMPARABLE:
             return self.nothing_to_compare(reading)
         return self.compare(context, reading.phase)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+    def rehearse(self, context: Any, run: Run) -> Any:
         self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
 
     def nothing_to_compare(self, reading: PhaseReading) -> None:

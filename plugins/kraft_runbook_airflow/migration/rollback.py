@@ -8,7 +8,6 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Planned
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
@@ -19,44 +18,40 @@ from kraft_runbook.migration.transitions import Step
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures.observe import Scope, observe
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.way_back import render_estimate
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
-from kraft_runbook_airflow.base.gone import said_to_be_gone
-from kraft_runbook_airflow.base.journal import record
-from kraft_runbook_airflow.base.operators import ClusterOperator, require_preflight
-from kraft_runbook_airflow.migration.parity import ParityOperator
-from kraft_runbook_airflow.migration.way_back_facts import (
+from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.way_back_facts import (
     epoch_not_writable,
     examine_the_hosts_of_those_down,
     not_deletable,
 )
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.base.operators import ClusterOperator, require_preflight
+from kraft_runbook_airflow.migration.parity import ParityOperator
 
 
 class PlanRollback(ClusterOperator):
     """Show the rollback's steps from here. Refuses if no rollback is possible, and says what remains possible."""
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        gone = said_to_be_gone(context, spec)
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        gone = run.cluster.gone
+        seen = run.cluster.settled()
         if detect_phase(seen).phase is Phase.ZOOKEEPER:  # what is left to do may show in the partitions' states alone
-            seen = observe(spec, secrets=airflow_secrets(), scope=Scope.FULL, gone=gone)
-        seen = examine_the_hosts_of_those_down(spec, seen, gone)
+            seen = run.cluster.observe(scope=Scope.FULL)
+        seen = examine_the_hosts_of_those_down(run.cluster, seen)
         reading = detect_phase(seen)
         behind = (
-            what_lies_behind(spec, secrets=airflow_secrets())
-            if reading.phase in DUAL_WRITING and not quorum_is_lost(seen)
-            else None
+            run.cluster.ask(what_lies_behind) if reading.phase in DUAL_WRITING and not quorum_is_lost(seen) else None
         )
         plan = way_back(
             seen,
-            spec,
+            run.spec,
             gone=gone,
-            not_deletable=not_deletable(spec),
-            epoch_not_writable=epoch_not_writable(spec),
+            not_deletable=run.cluster.ask(not_deletable),
+            epoch_not_writable=run.cluster.ask(epoch_not_writable),
             lies_behind=behind,
         )
-        goal = context["params"].get("goal", Phase.ZOOKEEPER.value)
+        goal = run.params.get("goal", Phase.ZOOKEEPER.value)
         self.log.info("%s is in %s (%s); the goal is %s", self.cluster, reading.phase, "; ".join(reading.reasons), goal)
         if not plan.possible and not plan.steps:
             raise Refused(
@@ -68,16 +63,14 @@ class PlanRollback(ClusterOperator):
             render_estimate(plan),
             "\n".join(f"{n}. {step}" for n, step in enumerate(plan.steps, 1)) or _nothing_is_left(seen),
         )
-        record(
-            context,
-            self.cluster,
+        run.journal.record(
             Planned(phase=reading.phase.value, goal=goal, steps=plan.steps, risks=plan.risks, gone=tuple(sorted(gone))),
         )
         return {"phase": reading.phase.value, "steps": list(plan.steps)}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """The same: it changes nothing."""
-        return self.act(context, spec)
+        return self.act(context, run)
 
 
 def _nothing_is_left(seen: ClusterObservation) -> str:
@@ -92,11 +85,11 @@ class ProveBeforeLeaving(ParityOperator):
     left KRaft.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> Any:
-        return None if self.is_left_out(context) else super().act(context, spec)
+    def act(self, context: Any, run: Run) -> Any:
+        return None if self.is_left_out(context) else super().act(context, run)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
-        return None if self.is_left_out(context) else super().rehearse(context, spec)
+    def rehearse(self, context: Any, run: Run) -> Any:
+        return None if self.is_left_out(context) else super().rehearse(context, run)
 
     def is_left_out(self, context: Any) -> bool:
         """Whether this run's goal leaves it out; said in the task's log."""
@@ -123,22 +116,21 @@ class VerifyRollback(ClusterOperator):
     with.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         goal = _goal(context)
         if goal is Phase.HYBRID:
-            gone = said_to_be_gone(context, spec)
-            reading = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, gone=gone))
+            reading = detect_phase(run.cluster.settled())
             if reading.phase in (Phase.DUAL_WRITE, Phase.UNKNOWN):
                 raise AirflowFailException(
                     f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}"
                 )
             return {"phase": reading.phase.value}
-        found = require_preflight(context, spec, MIGRATION, self.log.info)
+        found = require_preflight(context, run, MIGRATION)
         if found["phase"] != goal.value:
             raise AirflowFailException(f"the cluster is in {found['phase']}, not in {goal}")
         return found
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: would verify that the cluster is in %s", _goal(context))
         return {"dry_run": True}
 

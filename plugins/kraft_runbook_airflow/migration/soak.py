@@ -9,10 +9,8 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import TaskFailed
-from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from kraft_runbook_airflow.migration.parity import ParityOperator
@@ -35,14 +33,14 @@ class SoakOperator(ParityOperator):
         self.parity_every = parity_every
         self.ends_at = datetime.max.replace(tzinfo=UTC)
 
-    def act(self, context: Any, spec: ClusterSpec) -> Any:
-        phase = detect_phase(observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)).phase
+    def act(self, context: Any, run: Run) -> Any:
+        phase = detect_phase(run.cluster.settled()).phase
         if phase is Phase.FINALIZED:
             self.log.info("already done: the cluster is finalized")
             return
         self.watch_until(datetime.now(UTC) + timedelta(minutes=_minutes(context)))
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+    def rehearse(self, context: Any, run: Run) -> Any:
         told = "Dry run: would soak for %g minutes, parity at least every %s"
         self.log.info(told, _minutes(context), self.parity_every)
 

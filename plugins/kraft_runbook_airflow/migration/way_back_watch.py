@@ -8,7 +8,6 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import WayBack
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
@@ -17,10 +16,8 @@ from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.way_back import render_estimate
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.journal import record
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
 THREATS = frozenset({*ON_DISK, "KRB-PRE-048", "KRB-PRE-067", "KRB-GATE-007"})
@@ -32,33 +29,29 @@ class WayBackWatch(ClusterOperator):
     danger. Skipped before the metadata copy and after finalization.
     """
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """The same: it changes nothing."""
-        return self.act(context, spec)
+        return self.act(context, run)
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        earlier = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        earlier = run.cluster.settled()
         phase = detect_phase(earlier).phase
         if phase in (Phase.ZOOKEEPER, Phase.PRE_MIGRATION):
             raise AirflowSkipException(
                 f"{self.cluster} is in {phase}: ZooKeeper alone holds the metadata, a rollback is possible"
             )
         time.sleep(LIVENESS_SECONDS)
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info, with_hosts=True)
+        seen = run.cluster.settled(with_hosts=True)
         phase = detect_phase(seen).phase
-        results = [each for each in CHECKS.run(seen, spec, phase, earlier=earlier).results if each.code in THREATS]
+        results = [each for each in CHECKS.run(seen, run.spec, phase, earlier=earlier).results if each.code in THREATS]
         stopped = unread = None
         if phase in DUAL_WRITING:
             alive = dual_write_liveness(earlier, seen)
             results.append(alive)
             stopped = alive.evidence if alive.verdict is Verdict.FAIL else None
             unread = alive.evidence if alive.verdict is Verdict.UNKNOWN else None
-        behind = (
-            what_lies_behind(spec, secrets=airflow_secrets())
-            if phase in DUAL_WRITING and not quorum_is_lost(seen)
-            else None
-        )
-        plan = way_back(seen, spec, dual_write_stopped=stopped, dual_write_unread=unread, lies_behind=behind)
+        behind = run.cluster.ask(what_lies_behind) if phase in DUAL_WRITING and not quorum_is_lost(seen) else None
+        plan = way_back(seen, run.spec, dual_write_stopped=stopped, dual_write_unread=unread, lies_behind=behind)
         threats = [each for each in results if each.blocks]
         if phase is Phase.FINALIZED and not threats:
             raise AirflowSkipException(f"{self.cluster} is finalized: {plan.why}")
@@ -78,7 +71,7 @@ class WayBackWatch(ClusterOperator):
             seconds=plan.seconds,
             window_seconds=plan.window_seconds,
         )
-        record(context, self.cluster, told)
+        run.journal.record(told)
         if not plan.possible or threats:
             named = [
                 *([] if plan.possible else [f"{plan.answer}: {plan.why}"]),

@@ -13,15 +13,15 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.gone import GONE_TITLE
 from kraft_runbook_airflow.base.node_steps import TakeStep
 from kraft_runbook_airflow.base.operators import ClaimOperator
-from kraft_runbook_airflow.migration.back_steps import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.migration.finalization import FinalizeActiveController, ForgetZookeeperSecrets
-from kraft_runbook_airflow.migration.forward_steps import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook_airflow.migration.gate_looks import examine, examine_and_keep
 from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
 from kraft_runbook_airflow.migration.parity import ParityOperator, ShowsParity

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -22,11 +20,9 @@ from kraft_runbook.reassignment.plan import plain
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.runbook.digests import sha256_of
-from kraft_runbook_airflow.base.approvals import begins, require_confirmation
-from kraft_runbook_airflow.base.claims import take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.gates import Shown
-from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.earlier_runs import earlier_runs, order_before, still_throttling
@@ -87,10 +83,10 @@ class ListReassignments(ClusterOperator):
     that it left. Refuse where a cancel would lose data.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        params = context["params"]
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        params = run.params
         chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
-        look = settled_look(spec, settings=False)
+        look = settled_look(run.cluster, settings=False)
         ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if chosen.matches(p.topic)}
         left = still_throttling(look.cluster_id, self.log.warning)
         throttling = [each for each in left if _of_chosen(chosen, each.throttles)]
@@ -110,12 +106,12 @@ class ListReassignments(ClusterOperator):
         listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names))
         write_private(files_of(context).directory / LISTED, json.dumps(listed.to_dict()))
         self.log.info("%s", listed.text)
-        record(context, self.cluster, Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
+        run.journal.record(Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
         return {"partitions": len(ongoing)}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """The same: it changes nothing."""
-        return self.act(context, spec)
+        return self.act(context, run)
 
 
 def shows_reassignments(context: Any) -> Shown:
@@ -129,65 +125,67 @@ class CancelReassignments(ClusterOperator):
     was saved: the order of replicas, and the throttles of runs of which nothing moves any more.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        take_claim(context, spec)
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        run.claim.take()
+        seen = run.cluster.settled()
         listed = _listed(context)
-        require_confirmation(context, spec, REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
-        wanted, look = list(listed.partitions), settled_look(spec, settings=False)
+        run.signatures.require(REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
+        wanted, look = list(listed.partitions), settled_look(run.cluster, settings=False)
         if others := listed.begun_since(look.placement.ongoing):
             raise Refused(
                 f"{len(others)} partitions do not move as they did when they were listed:"
                 f" {', '.join(map(str, others[:20]))}",
                 way_out="clear the task 'preflight.list' with its downstream tasks: it is listed and signed for anew",
             )
-        begins(context, self.cluster, CANCEL)
-        cancelled = cancel_moves(spec, look, wanted, secrets=airflow_secrets())
-        record(context, self.cluster, Moves(what="cancelled", partitions=len(cancelled)))
+        run.signatures.begins(CANCEL)
+        would = [Act(f"cancel the move of {p}") for p in wanted if p in look.placement.ongoing]
+        cancelled = run.cluster.do(cancel_moves, look, wanted, would=would) or {}
+        run.journal.record(Moves(what="cancelled", partitions=len(cancelled)))
         self.log.info("Cancelled %d of %d; the others had ended", len(cancelled), len(wanted))
         saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered}
-        if other := give_back_order(spec, saved, secrets=airflow_secrets()):
+        orders = [Act(f"give {p} the order {list(order)}") for p, order in saved.items()]
+        if other := run.cluster.do(give_back_order, saved, would=orders):
             named = ", ".join(map(str, other[:20]))
             self.log.warning(
                 "%d partitions have other replicas than before, since their move had ended: %s", len(other), named
             )
-        left = self.put_throttles_back(context, spec, listed.throttling)
-        return {"cancelled": len(cancelled), "ordered": len(saved) - len(other), "throttled_on": list(left)}
+        left = self.put_throttles_back(context, run, listed.throttling)
+        return {"cancelled": len(cancelled), "ordered": len(saved) - len(other or ()), "throttled_on": list(left)}
 
-    def put_throttles_back(self, context: Any, spec: ClusterSpec, names: Collection[str]) -> tuple[str, ...]:
+    def put_throttles_back(self, context: Any, run: Run, names: Collection[str]) -> tuple[str, ...]:
         """Returns the runs whose throttles stay: something of theirs still moves, or those of a later run stay, which
         found and will give back what the earlier one had set.
         """
-        look = settled_look(spec, sizes_of=(), settings=False)
+        look = settled_look(run.cluster, sizes_of=(), settings=False)
         staying: list[str] = []
         later: list[str] = []
-        for run in still_throttling(look.cluster_id, self.log.warning):
-            if run.files.name not in names:
-                later.append(run.files.name)
+        for earlier in still_throttling(look.cluster_id, self.log.warning):
+            if earlier.files.name not in names:
+                later.append(earlier.files.name)
                 continue
-            moving = sorted(run.plan.target.keys() & look.placement.ongoing.keys())
+            moving = sorted(earlier.plan.target.keys() & look.placement.ongoing.keys())
             if moving:
                 self.log.warning(
                     "The throttles of run %s stay, since %d of its partitions still move: %s",
-                    run.files.name,
+                    earlier.files.name,
                     len(moving),
                     ", ".join(map(str, moving[:20])),
                 )
-                staying.append(run.files.name)
-                later.append(run.files.name)
+                staying.append(earlier.files.name)
+                later.append(earlier.files.name)
             elif later:
                 self.log.warning(
                     "The throttles of run %s stay until those of the later run %s are back: cancel that too",
-                    run.files.name,
+                    earlier.files.name,
                     later[-1],
                 )
-                staying.append(run.files.name)
+                staying.append(earlier.files.name)
             else:
-                put_back(context, spec, run.files, self.log.warning)
-                self.log.info("The throttles that run %s found are set again", run.files.name)
+                put_back(context, run, earlier.files, self.log.warning)
+                self.log.info("The throttles that run %s found are set again", earlier.files.name)
         return tuple(staying)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: what is listed would be cancelled, and what was saved given back")
 
 

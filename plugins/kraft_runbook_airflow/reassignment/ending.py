@@ -14,12 +14,12 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.goals import not_drained
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.verifying import verify
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of, why_they_failed
@@ -34,15 +34,16 @@ class PreferLeaders(ClusterOperator):
     the cluster does: a task before it may have been marked successful by hand.
     """
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        require_signed(context, spec, self.log.info)
-        look, plan = settled_look(spec, settings=False), files_of(context).plan()
-        refused = prefer_first_replicas(spec, look, list(plan.target), secrets=airflow_secrets())
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        require_signed(context, run)
+        look, plan = settled_look(run.cluster, settings=False), files_of(context).plan()
+        would = [Act(f"elect the first replica of {len(plan.target)} partitions")]
+        refused = run.cluster.do(prefer_first_replicas, look, list(plan.target), would=would) or {}
         for partition, why in sorted(refused.items())[:20]:
             self.log.warning("%s was not elected: %s", partition, why)
         return {"refused": len(refused)}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: preferred leaders would be elected")
 
 
@@ -55,11 +56,11 @@ class VerifyPlan(ClusterOperator):
         super().__init__(**kwargs)
         self.asks = asks
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         files = files_of(context)
         plan = files.plan()
         for _ in range(30):
-            look = settled_look(spec, settings=False, deletions=True)
+            look = settled_look(run.cluster, settings=False, deletions=True)
             reading = read_plan(plan, look.placement, known=files.known)
             target = {p: replicas for p, replicas in plan.target.items() if p not in reading.gone}
             found = verify(target, look.seen, look.placement.ongoing)
@@ -68,7 +69,7 @@ class VerifyPlan(ClusterOperator):
             time.sleep(1)
         told = "\n".join([found.render_text(), *reading.because[1:]])
         self.log.info("%s", told)
-        record(context, self.cluster, Moves(what="verified", partitions=found.partitions, told=told))
+        run.journal.record(Moves(what="verified", partitions=found.partitions, told=told))
         if target and not found.holds:
             raise StepFailed(found.render_text(), way_out="mend what is named, then clear this task")
         wanted = self.asks(context)
@@ -80,7 +81,7 @@ class VerifyPlan(ClusterOperator):
             )
         return {"partitions": found.partitions, "added_since": len(reading.added)}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: the plan would be verified")
 
 
@@ -104,31 +105,29 @@ class ReassignmentReport(ClusterOperator):
         """It comes in any case, also where the first task failed before its first line."""
         return False
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> Any:
+    def rehearse(self, context: Any, run: Run) -> Any:
         if any(state in BAD for state in states_of(context).values()):
-            return self.act(context, spec)
+            return self.act(context, run)
         self.log.info("Dry run: what would be done stands in the tasks' logs; nothing was changed")
         return {"dry_run": True}
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         skipped = any(state == "skipped" for state in states.values()) and not nothing_to_do(context)
-        undone = not_done(context, spec)
+        undone = not_done(context, run)
         succeeded = not skipped and not undone and not any(state in BAD for state in states.values())
-        seen = observe_settled(spec, secrets=airflow_secrets(), tell=self.log.info)
+        seen = run.cluster.settled()
         phase = detect_phase(seen).phase
         if succeeded:
-            text = self.ends(spec)
+            text = self.ends(run.spec)
         else:
             lines = ["The run stopped.", *why_they_failed(context, failed), *(f"- {each}" for each in undone)]
             lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
-            text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, spec).steps])
+            text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, run.spec).steps])
         name = files_of(context).name
         self.log.info("%s\nThis run's name, for the way back: %s", text, name)
-        record(
-            context,
-            self.cluster,
+        run.journal.record(
             Closed(
                 phase=phase.value,
                 succeeded=succeeded,
@@ -136,7 +135,7 @@ class ReassignmentReport(ClusterOperator):
                 brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
             ),
         )
-        give_back_unless_going_on(context, spec, states, self.log.warning)
+        give_back_unless_going_on(context, run, states, self.log.warning)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException("the run stopped; this task's log says where, and the way on and back")
@@ -158,7 +157,7 @@ def nothing_to_do(context: Any) -> bool:
     return _since_it_began(context)[:1] == [NOTHING_TO_DO]
 
 
-def not_done(context: Any, spec: ClusterSpec) -> tuple[str, ...]:
+def not_done(context: Any, run: Run) -> tuple[str, ...]:
     """What the run's own records and the cluster show to be undone, whatever the states of its tasks say."""
     did, files = _since_it_began(context), files_of(context)
     if not did:
@@ -168,7 +167,7 @@ def not_done(context: Any, spec: ClusterSpec) -> tuple[str, ...]:
         if files.throttles.rate is not None:
             found.append("throttles that this run has set are not put back")
         if did[0] == PLANNED:
-            reading = read_plan(files.plan(), settled_look(spec, settings=False, deletions=True).placement)
+            reading = read_plan(files.plan(), settled_look(run.cluster, settings=False, deletions=True).placement)
             if reading.stage is not PlanStage.AS_PLANNED:
                 found.append(f"the plan is not carried out: {'; '.join(reading.because)}")
     except RunbookError as error:

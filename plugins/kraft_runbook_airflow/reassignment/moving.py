@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.move_replicas import save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
+from kraft_runbook.reassignment.batches import next_batch
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
-from kraft_runbook_airflow.base.approvals import begins
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
@@ -21,18 +22,23 @@ from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 from kraft_runbook_airflow.reassignment.wanted import Asks
 
 
+def moves_of(batch: Iterable[Move]) -> tuple[Act, ...]:
+    """The acts of starting these moves."""
+    return tuple(Act(f"move {m.partition}", (f"{list(m.present)} -> {list(m.target)}",)) for m in batch)
+
+
 class SaveState(ClusterOperator):
     """Keep the assignment and the throttles as they are, on disk, before anything changes."""
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        look, _, _ = require_signed(context, spec, self.log.info)
-        throttles = read_throttles(spec, {p.topic for p in look.seen}, secrets=airflow_secrets())
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        look, _, _ = require_signed(context, run)
+        throttles = run.cluster.ask(read_throttles, {p.topic for p in look.seen})
         saved = save_state(files_of(context).saved, look, throttles)
         self.log.info("Saved: %s", files_of(context).saved)
-        record(context, self.cluster, Moves(what="saved", partitions=len(saved.assignment)))
+        run.journal.record(Moves(what="saved", partitions=len(saved.assignment)))
         return {"run": files_of(context).name}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: the present assignment would be saved")
 
 
@@ -43,23 +49,24 @@ class MoveReplicas(ClusterOperator):
         super().__init__(**kwargs)
         self.asks = asks
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        look, reading, seen = require_signed(context, spec, self.log.info)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        look, reading, seen = require_signed(context, run)
         files, wanted = files_of(context), self.asks(context)
         plan = files.plan()
         self.log.info("%s", "; ".join(reading.because))
         if reading.stage is PlanStage.AS_PLANNED:
-            record(context, self.cluster, Moves(what="ended", partitions=len(reading.there)))
+            run.journal.record(Moves(what="ended", partitions=len(reading.there)))
             return {"there": len(reading.there), "deleted_since": len(reading.gone)}
-        if not standing(records_of(context), MOVE).begun:
-            begins(context, self.cluster, MOVE)
-        change_throttle(context, spec, look, wanted.throttle, self.log.warning)
+        if not standing(run.journal.records(), MOVE).begun:
+            run.signatures.begins(MOVE)
+        change_throttle(context, run, look, wanted.throttle, self.log.warning)
         limits = wanted.limits(seen)
-        batch = start_next_batch(spec, plan, look, limits, secrets=airflow_secrets())
+        next_ones = next_batch(plan, look.placement, limits)
+        batch = run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(next_ones)) or ()
         if batch:
             named = ", ".join(str(move.partition) for move in batch[:5])
             self.log.info("Started %d moves: %s%s", len(batch), named, " …" if len(batch) > 5 else "")
-            record(context, self.cluster, Moves(what="started", partitions=len(batch), told=named))
+            run.journal.record(Moves(what="started", partitions=len(batch), told=named))
         self.defer(
             trigger=ReassignmentTrigger(
                 self.cluster,
@@ -77,6 +84,6 @@ class MoveReplicas(ClusterOperator):
         self.log.info("%s", event["why"])
         return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         wanted = self.asks(context)
         self.log.info("Dry run: the plan would be carried out, %d moves a broker at once", wanted.moves)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
@@ -13,8 +12,8 @@ from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.gates import Shown
-from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
@@ -31,15 +30,15 @@ class MakePlan(ClusterOperator):
         super().__init__(**kwargs)
         self.asks = asks
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        wanted, look, files = self.asks(context), settled_look(spec), files_of(context)
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        wanted, look, files = self.asks(context), settled_look(run.cluster), files_of(context)
         if wanted.cluster_id not in (None, look.cluster_id):
             raise Refused(
                 f"what is to be restored was saved of cluster {wanted.cluster_id}, and this is {look.cluster_id}",
                 way_out="trigger the run anew with the name of a run of this cluster",
             )
         plan = make_plan(wanted.goal, look.placement, topics=wanted.topics)
-        require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=wanted.allowed)
+        require_no_refusal(plan, look.placement, declared=run.spec.broker_ids, allowed=wanted.allowed)
         if plan.is_empty:
             if moving := sorted(p for p in look.placement.ongoing if wanted.topics.matches(p.topic)):
                 raise Refused(
@@ -49,7 +48,7 @@ class MakePlan(ClusterOperator):
             why = f"{plan.goal}: nothing is to move, the cluster is as wanted"
             leave_with_nothing_to_do(context, self.cluster, why)
         if wanted.throttle is not None:
-            require_an_end(spec, plan, look, wanted.throttle)
+            require_an_end(run, plan, look, wanted.throttle)
         preview = make_preview(plan, look.placement, throttle=wanted.throttle)
         shown = preview.render_markdown()
         files.store_plan(plan, look.placement.present)
@@ -59,12 +58,12 @@ class MakePlan(ClusterOperator):
         write_private(files.picture(plan.digest, narrow=True), draw(preview, NARROW))
         self.log.info("%s\nA picture of it: %s", preview.render_text(), files.picture(plan.digest))
         planned = Moves(what="planned", partitions=len(plan.target), told=preview.render_text(), picture=picture)
-        record(context, self.cluster, planned)
+        run.journal.record(planned)
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         """The same: it changes nothing."""
-        return self.act(context, spec)
+        return self.act(context, run)
 
 
 def shows_plan(context: Any) -> Shown:

@@ -9,11 +9,10 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 from kraft_runbook_airflow.reassignment.files import files_of
 
@@ -31,7 +30,7 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
     def _get_hook(self) -> SparkSubmitHook:
         return tied(super()._get_hook())
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         files = files_of(context)
         output = files.directory / "compared.json"
         given = ["--plan", str(files.planned), "--before", str(files.before)]
@@ -43,7 +42,7 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
         found = json.loads(output.read_text())
         self.log.info("%s", found["told"])
         compared = found["partitions"] + found["others"]
-        record(context, self.cluster, Moves(what="compared", partitions=compared, told=found["told"]))
+        run.journal.record(Moves(what="compared", partitions=compared, told=found["told"]))
         if not found["holds"]:
             raise StepFailed(
                 found["told"],
@@ -54,5 +53,5 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
             )
         return {"partitions": compared}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: the whole assignment would be compared with the plan, by Spark")

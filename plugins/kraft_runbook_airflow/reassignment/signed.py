@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanReading, PlanStage
-from kraft_runbook_airflow.base.approvals import require_confirmation
-from kraft_runbook_airflow.base.claims import take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.reassignment.files import files_of
 
 
-def require_signed(
-    context: Any, spec: ClusterSpec, tell: Callable[[str], object]
-) -> tuple[Look, PlanReading, ClusterObservation]:
+def require_signed(context: Any, run: Run) -> tuple[Look, PlanReading, ClusterObservation]:
     """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
     signed for. Once the plan's own moves are under way the proof's age stops nobody.
 
     A topic that was deleted since is left out: that is less than was signed. What is more, or other, than was signed
     stops the run, with the way to plan anew: somebody else's move, a broker that is lost. Raises Refused.
     """
-    take_claim(context, spec)
+    run.claim.take()
     files = files_of(context)
     plan = files.plan()
-    look, reading = look_at_plan(spec, plan, secrets=airflow_secrets(), known=files.known, deletions=True)
+    look, reading = run.cluster.ask(look_at_plan, plan, known=files.known, deletions=True)
     if reading.lost:
         raise Refused(
             f"the cluster is not as the plan found it: {reading.because[-1]}",
             way_out=(
                 "start it, then clear this task: the copy goes on where it was. If it is gone for good, trigger"
-                f" cancel_reassignments__{spec.name}, which gives back what was there, and then a new run without it"
+                f" cancel_reassignments__{run.spec.name}, which gives back what was there, and then a new run without"
+                " it"
             ),
         )
-    seen = observe_settled(spec, secrets=airflow_secrets(), tell=tell)
+    seen = run.cluster.settled()
     under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
-    require_confirmation(context, spec, REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
+    run.signatures.require(REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
     if reading.stage is PlanStage.UNKNOWN:
         moving = bool(reading.moving or reading.foreign)
-        first = f"let what moves end, or trigger cancel_reassignments__{spec.name}; then " if moving else ""
+        first = f"let what moves end, or trigger cancel_reassignments__{run.spec.name}; then " if moving else ""
         raise Refused(
             f"the cluster is not as the plan found it: {'; '.join(reading.because)}",
             way_out=(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
@@ -22,10 +21,8 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, cannot_end, produced_into
-from kraft_runbook_airflow.base.approvals import begins
-from kraft_runbook_airflow.base.claims import take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.journal import record
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import states_of
 from kraft_runbook_airflow.reassignment.checks import settled_look
@@ -37,12 +34,20 @@ PRODUCED_SECONDS = 5.0
 """Between the two looks that tell what is produced."""
 
 
-def require_an_end(spec: ClusterSpec, plan: ReassignmentPlan, look: Look, rate: int) -> None:
+PUT_BACK = Act("put throttles back")
+
+
+def throttled(rate: int) -> Act:
+    """The act of setting this rate, in bytes a second a broker."""
+    return Act(f"throttle the moves to {rate / 1e6:g} MB/s a broker")
+
+
+def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int) -> None:
     """Raise Refused for a throttle under which the copies would never catch up with what is produced now. ``look``:
     with the sizes of the plan's partitions, made just now.
     """
     time.sleep(PRODUCED_SECONDS)
-    later = settled_look(spec, sizes_of=list(plan.target), settings=False)
+    later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
     produced = produced_into(plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at)
     if reasons := cannot_end(rate, produced):
         least = max(produced.values()) / LEAST_OF_RATE / 1e6
@@ -62,23 +67,23 @@ class SetThrottle(ClusterOperator):
         super().__init__(**kwargs)
         self.asks = asks
 
-    def act(self, context: Any, spec: ClusterSpec) -> None:
-        look, _, _ = require_signed(context, spec, self.log.info)
+    def act(self, context: Any, run: Run) -> None:
+        look, _, _ = require_signed(context, run)
         files, given = files_of(context), self.asks(context).throttle
         rate = files.wanted_throttle(given)
         if rate is None:
             self.log.info("No throttle is asked for")
             return
         if rate != given:  # a person wrote it since the plan was judged
-            require_an_end(spec, files.plan(), look, rate)
-        begins(context, self.cluster, MOVE)
-        throttle(context, spec, rate)
+            require_an_end(run, files.plan(), look, rate)
+        run.signatures.begins(MOVE)
+        throttle(context, run, rate)
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: the throttle would be set: %s", self.asks(context).throttle)
 
 
-def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
+def throttle(context: Any, run: Run, rate: int) -> None:
     """Set this rate for the moves of the run's plan; that it will be set is written down first, and where none of the
     run's is in force, what is set now is saved.
     """
@@ -86,13 +91,13 @@ def throttle(context: Any, spec: ClusterSpec, rate: int) -> None:
     moves = files.plan().moves
     if files.throttles.rate is None:
         topics = {p.topic for p in read_state(files.saved).assignment} | {move.partition.topic for move in moves}
-        save_throttles_anew(files.saved, read_throttles(spec, topics, secrets=airflow_secrets()))
+        save_throttles_anew(files.saved, run.cluster.ask(read_throttles, topics))
     files.will_throttle(RunThrottles.of(moves, rate))
-    set_throttles(spec, moves, rate, secrets=airflow_secrets())
-    record(context, spec.name, Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
+    run.cluster.do(set_throttles, moves, rate, would=[throttled(rate)])
+    run.journal.record(Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
 
 
-def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | None, warn: Tell) -> None:
+def change_throttle(context: Any, run: Run, look: Look, given: int | None, warn: Tell) -> None:
     """While replicas move: set the rate that a person wrote since, or the run's own where none is in force. A rate that
     makes no sense, or would never let it end, stops nothing that moves: the rate in force stays, and the file says it
     again; where none is, the run's own is set. ``given``: the run's own, in bytes a second a broker.
@@ -104,7 +109,7 @@ def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | No
         if rate is None or rate == in_force:
             return
         if in_force is not None or rate != given:
-            require_an_end(spec, files.plan(), look, rate)
+            require_an_end(run, files.plan(), look, rate)
     except Refused as refused:
         files.keep_throttle(in_force)
         rate = given if in_force is None else in_force
@@ -112,7 +117,7 @@ def change_throttle(context: Any, spec: ClusterSpec, look: Look, given: int | No
         warn(f"The throttle is not changed, {stays}: {refused.problem}. What to do: {refused.way_out}")
         if rate is None or rate == in_force:
             return
-    throttle(context, spec, rate)
+    throttle(context, run, rate)
 
 
 class PutThrottlesBack(ClusterOperator):
@@ -123,32 +128,32 @@ class PutThrottlesBack(ClusterOperator):
         states = states_of(context)
         return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         files = files_of(context)
         if files.throttles.rate is None:
             self.log.info("This run set no throttle")
             return {"left": []}
-        take_claim(context, spec)
+        run.claim.take()
         topics = files.throttles.lists
-        put_back(context, spec, files, self.log.warning)
+        put_back(context, run, files, self.log.warning)
         with suppress(Unreachable):  # it was to be said only; the throttles are back
-            ongoing = settled_look(spec, sizes_of=(), settings=False).placement.ongoing
+            ongoing = settled_look(run.cluster, sizes_of=(), settings=False).placement.ongoing
             if moving := sorted(p for p in ongoing if p.topic in topics):
                 named = ", ".join(map(str, moving[:10]))
                 self.log.warning("%d partitions still move, without a throttle from now on: %s", len(moving), named)
         return {"left": []}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> None:
+    def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: throttles would be put back")
 
 
-def put_back(context: Any, spec: ClusterSpec, files: RunFiles, warn: Tell) -> None:
+def put_back(context: Any, run: Run, files: RunFiles, warn: Tell) -> None:
     """Make throttles what they were before the run of these files set its own. What somebody else set since is named
     and stays. Raises StepFailed, with the names, where something of the run's is left.
     """
     saved, ours = read_state(files.saved), files.throttles
-    left = remove_throttles(spec, ours, saved.throttles, secrets=airflow_secrets())
-    record(context, spec.name, Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
+    left = run.cluster.do(remove_throttles, ours, saved.throttles, would=[PUT_BACK]) or ()
+    run.journal.record(Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
     mine = ours.among(left, saved.throttles)
     require_swept(mine)
     if others := [str(each) for each in left if each not in mine]:

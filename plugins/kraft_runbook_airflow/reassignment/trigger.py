@@ -17,6 +17,7 @@ from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.throttles import GROWING, gap_grows
+from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.reassignment.files import RunFiles
 
@@ -49,6 +50,7 @@ class ReassignmentTrigger(BaseTrigger):
         self.limits = limits
         self.throttled = throttled
         self.being_deleted = list(being_deleted)
+        self.poll, self.say, self.awake = POLL_SECONDS, SAY_SECONDS, AWAKE_SECONDS
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         given = {
@@ -64,13 +66,13 @@ class ReassignmentTrigger(BaseTrigger):
         began = said = time.monotonic()
         earlier: Look | None = None
         gaps: list[int] = []
-        while time.monotonic() - began < AWAKE_SECONDS:
+        while time.monotonic() - began < self.awake:
             try:
-                speaks = earlier is None or time.monotonic() - said >= SAY_SECONDS
+                speaks = earlier is None or time.monotonic() - said >= self.say
                 why, look = await asyncio.to_thread(self._look, speaks)
             except RunbookError as error:
                 self.log.warning("Not seen, looking again: %s", error.problem)
-                await asyncio.sleep(POLL_SECONDS)
+                await asyncio.sleep(self.poll)
                 continue
             if why:
                 yield TriggerEvent({"why": why})
@@ -87,15 +89,19 @@ class ReassignmentTrigger(BaseTrigger):
                         "raise the throttle (throttle_mb)" if self.throttled else "read the brokers' logs",
                     )
                 earlier, said = look, time.monotonic()
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(self.poll)
         yield TriggerEvent({"why": "the claim is renewed"})
+
+    def hand(self) -> Cluster:
+        """The cluster as its file is now."""
+        return Cluster(cluster_spec(self.cluster), airflow_secrets(), self.log.info)
 
     def _look(self, speaks: bool) -> tuple[str, Look]:
         """Why the task should go on, if it should; sizes are read only where they are needed."""
         files = RunFiles(self.run_name)
-        plan, spec = files.plan(), cluster_spec(self.cluster)
+        plan = files.plan()
         sizes_of = list(plan.target) if speaks or self.limits[2] is not None else []
-        look, _ = look_at_plan(spec, plan, secrets=airflow_secrets(), sizes_of=sizes_of)
+        look, _ = self.hand().ask(look_at_plan, plan, sizes_of=sizes_of)
         placement = replace(look.placement, being_deleted=frozenset(self.being_deleted))
         reading = read_plan(plan, placement)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):

@@ -6,22 +6,18 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
-from kraft_runbook.procedures.observe import observe
 from kraft_runbook.rolling_restart.conditions import QUORUM_LED, QUORUM_WHOLE
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART, Step
 from kraft_runbook.rolling_restart.plays import restart_node
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.base.node_steps import Look, NodeStep, take_step
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.waiting import wait_for
 
 
 def _restart(look: Look) -> Play:
@@ -34,7 +30,7 @@ def _not_provisioned(look: Look) -> str | None:
     """
     if look.phase is not Phase.ZOOKEEPER:
         return None
-    host = gather_host_facts(look.spec, [look.node])[look.node]
+    host = look.cluster.hosts([look.node])[look.node]
     unread = [part.reason for part in (host.config, host.formatted_cluster_id) if isinstance(part, Unread)]
     if unread:
         raise Refused(
@@ -58,7 +54,7 @@ def _left_for_last(look: Look) -> str | None:
 def _require_the_quorum(look: Look) -> None:
     """Wait until every controller runs and has caught up. One that has ended may be started in any case."""
     if look.seen.controllers[look.node].running is not False:
-        wait_for(look.spec, QUORUM_WHOLE, deadline=look.spec.deadlines.quorum, say=look.tell)
+        look.cluster.wait_for(QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
 
 
 def _require_the_other_brokers(look: Look) -> None:
@@ -70,7 +66,7 @@ def _require_the_other_brokers(look: Look) -> None:
     require_other_brokers_up(look)
     require_other_brokers_in_sync(look)
     if look.phase is not Phase.ZOOKEEPER and not quorum_led(look.seen).done:
-        wait_for(look.spec, QUORUM_LED, deadline=look.spec.deadlines.quorum, say=look.tell)
+        look.cluster.wait_for(QUORUM_LED, deadline=look.spec.deadlines.quorum)
 
 
 CONTROLLER = NodeStep(
@@ -90,20 +86,20 @@ class RestartActiveController(ClusterOperator):
 
     ui_color = "#fde8c8"
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        unasked = ROLLING_RESTART.left_out(Step.RESTART_CONTROLLERS, context["params"])
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        unasked = ROLLING_RESTART.left_out(Step.RESTART_CONTROLLERS, run.params)
         if unasked:
             self.log.info("%s", unasked)
             return {"restarted": []}
         had_a_turn: list[int] = []
         restarted: list[int] = []
-        while left := [i for i in spec.controller_ids if i not in {*self.played(context), *had_a_turn}]:
-            node = observe(spec, secrets=airflow_secrets()).next_controller(left)
-            taken = take_step(context, spec, ACTIVE_CONTROLLER, node, self.log.info)
+        while left := [i for i in run.spec.controller_ids if i not in {*self.played(context), *had_a_turn}]:
+            node = run.cluster.observe().next_controller(left)
+            taken = take_step(run, ACTIVE_CONTROLLER, node)
             had_a_turn.append(node)
             restarted += [node] if taken["changed"] else []
         if self.played(context):  # also by a try that was killed before it saw it back
-            wait_for(spec, QUORUM_WHOLE, deadline=spec.deadlines.quorum, say=self.log.info)
+            run.cluster.wait_for(QUORUM_WHOLE, deadline=run.spec.deadlines.quorum)
         return {"restarted": restarted}
 
     def played(self, context: Any) -> set[int | None]:
@@ -112,6 +108,6 @@ class RestartActiveController(ClusterOperator):
             told.node_id for _, told in of_kind(records_of(context), Played) if told.step == Step.RESTART_CONTROLLERS
         }
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
         return {"dry_run": True}

@@ -10,20 +10,17 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
-from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.run import Run
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.plays import switch_software, target_of
 from kraft_runbook.upgrade.stages import Step
-from kraft_runbook_airflow.base.environment import airflow_secrets
 from kraft_runbook_airflow.base.gates import examines_by_checks
-from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
-from kraft_runbook_airflow.base.journal import record
-from kraft_runbook_airflow.base.node_steps import Look, NodeStep, take_step
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.waiting import wait_for
 
 Chooses = Callable[[ClusterSpec], Software]
 
@@ -58,7 +55,7 @@ def remaining(seen: ClusterObservation, version: str) -> list[int]:
 
 def _require_readable(look: Look, software: Software) -> None:
     is_led = was_read(look.seen.quorum)
-    require_readable(look.spec, look.node, software, secrets=airflow_secrets(), tell=look.tell, is_led=is_led)
+    look.cluster.ask(require_readable, look.node, software, tell=look.tell, is_led=is_led)
 
 
 def _controller(step: Step, software: Chooses) -> NodeStep:
@@ -78,7 +75,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
                     f"the quorum is not whole: controller {', '.join(map(str, down)) or 'leader'} does not answer",
                     way_out=f"bring it back, then clear this task; controller {look.node} was not touched",
                 )
-            wait_for(look.spec, conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum, say=look.tell)
+            look.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
         _require_readable(look, software(look.spec))
 
     return NodeStep(
@@ -129,25 +126,25 @@ class StartWhatIsDown(ClusterOperator):
             else (conditions.CONTROLLER_ON_TARGET, conditions.BROKER_ON_TARGET)
         )
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
-        seen = observe(spec, secrets=airflow_secrets())
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        seen = run.cluster.observe()
         down = [c.id for c in seen.controllers.values() if c.running is False]
         for node in down:
-            take_step(context, spec, self.controller, node, self.log.info)
-            wait_for(spec, self.waits[0], node_id=node, deadline=spec.deadlines.quorum, say=self.log.info)
+            take_step(run, self.controller, node)
+            run.cluster.wait_for(self.waits[0], node_id=node, deadline=run.spec.deadlines.quorum)
         brokers = [b.id for b in seen.brokers.values() if b.running is False]
         for node in brokers:
-            take_step(context, spec, self.broker, node, self.log.info)
+            take_step(run, self.broker, node)
             for condition, within in (
-                (self.waits[1], spec.deadlines.registration),
-                (conditions.BROKER_IN_SYNC, spec.deadlines.in_sync),
+                (self.waits[1], run.spec.deadlines.registration),
+                (conditions.BROKER_IN_SYNC, run.spec.deadlines.in_sync),
             ):
-                wait_for(spec, condition, node_id=node, deadline=within, say=self.log.info)
+                run.cluster.wait_for(condition, node_id=node, deadline=within)
         if not down and not brokers:
             self.log.info("already done: every node runs")
         return {"started": [*down, *brokers]}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: what is down would be started first, on the software that this run leads to")
         return {"dry_run": True}
 
@@ -166,20 +163,20 @@ class RollActiveController(ClusterOperator):
         self.condition: Condition = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
         self.software: Chooses = _former if back else target_of
 
-    def act(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
         done = []
-        version = self.software(spec).version
-        while left := remaining(seen := observe(spec, secrets=airflow_secrets()), version):
+        version = self.software(run.spec).version
+        while left := remaining(seen := run.cluster.observe(), version):
             node = seen.next_controller(left)
-            done.append(take_step(context, spec, self.step, node, self.log.info))
-            wait_for(spec, self.condition, node_id=node, deadline=spec.deadlines.quorum, say=self.log.info)
+            done.append(take_step(run, self.step, node))
+            run.cluster.wait_for(self.condition, node_id=node, deadline=run.spec.deadlines.quorum)
         if not done:  # another one was elected in the meantime, so that none was left for last
             why = f"every controller runs Kafka {version}"
             self.log.info("already done: %s", why)
-            stage = UPGRADE.read(observe(spec, secrets=airflow_secrets()), spec).stage
-            record(context, self.cluster, AlreadyDone(phase=stage, step=self.step.step, why=why))
+            stage = UPGRADE.read(run.cluster.observe(), run.spec).stage
+            run.journal.record(AlreadyDone(phase=stage, step=self.step.step, why=why))
         return {"restarted": done}
 
-    def rehearse(self, context: Any, spec: ClusterSpec) -> dict[str, Any]:
+    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
         return {"dry_run": True}

@@ -12,12 +12,13 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress
-from kraft_runbook_airflow.base import waiting
-from kraft_runbook_airflow.base.waiting import Wait
+from kraft_runbook.steps import waiting
+from kraft_runbook.steps.waiting import Wait
 from tests.unit.observations import SPEC, later, observation
+from tests.unit.recording import RecordingCluster
 
 
-def test_what_was_committed_some_seconds_ago_must_have_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_committed_some_seconds_ago_must_have_arrived() -> None:
     looks = [later(observation(Phase.HYBRID), seconds) for seconds in range(8)]
     compared: list[int | None] = []
 
@@ -25,10 +26,8 @@ def test_what_was_committed_some_seconds_ago_must_have_arrived(monkeypatch: pyte
         compared.append(None if earlier is None else int((seen.observed_at - earlier.observed_at).total_seconds()))
         return DONE
 
-    monkeypatch.setattr(waiting, "observe", lambda *_, **__: looks[len(compared)])
-    monkeypatch.setattr(waiting, "airflow_secrets", lambda: None)
     spec = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"healthy_in_a_row": len(looks)})})
-    wait = Wait(spec, Condition("copied", "the copy", judge), 60.0, say=lambda _: None)
+    wait = Wait(RecordingCluster(*looks, spec=spec), Condition("copied", "the copy", judge), 60.0)
     while not wait.look():
         pass
     assert compared == [None, 1, 2, 3, 3, 3, 3, 3]
@@ -51,9 +50,8 @@ def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> W
     in_sync = Condition(IN_SYNC, "broker {id} to be in sync", lambda *_: Progress(left[0][1], f"waiting for {IN_SYNC}"))
 
     monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: now[0]))
-    monkeypatch.setattr(waiting, "observe", lambda *_, **__: later(observation(Phase.DUAL_WRITE), now[0]))
-    monkeypatch.setattr(waiting, "airflow_secrets", lambda: None)
-    wait = Wait(SPEC, in_sync, 20.0, say=lambda _: None, node_id=1, began=0.0, first=(registered, 10.0))
+    seen = (later(observation(Phase.DUAL_WRITE), second) for second in range(len(looks)))
+    wait = Wait(RecordingCluster(*seen), in_sync, 20.0, node_id=1, began=0.0, first=(registered, 10.0))
     while left and not wait.look():
         left.pop(0)
         now[0] += 1

@@ -16,10 +16,9 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.guards import require_other_brokers_in_sync, require_other_brokers_up
-from kraft_runbook_airflow.base.node_steps import Look, NodeStep
-from kraft_runbook_airflow.migration.dual_write import require_dual_write
+from kraft_runbook.steps.dual_write import require_dual_write
+from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.node_step import Look, NodeStep
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +75,7 @@ def _provision(look: Look) -> Play:
             "the cluster's id could not be read from ZooKeeper",
             way_out="make ZooKeeper reachable and clear this task",
         )
-    size = provisioning_size(look.spec, look.node, secrets=airflow_secrets(), tell=look.tell)
+    size = look.cluster.ask(provisioning_size, look.node, tell=look.tell)
     return plays.provision_controller(look.spec, look.node, zookeeper.cluster_id, size=size)
 
 
@@ -148,7 +147,7 @@ def _require_the_way_back(look: Look) -> None:
         )
     require_safe_restart(look)
     if look.phase in DUAL_WRITING:
-        require_dual_write(look.spec, look.seen, tell=look.tell)
+        require_dual_write(look.cluster, look.seen)
 
 
 def _to_kraft(look: Look) -> Play:

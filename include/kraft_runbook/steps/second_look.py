@@ -5,16 +5,13 @@ moment later.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.procedures.observe import observe
-from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.steps.handle import Cluster
 
 Checks = tuple[CheckResult, ...]
 Judge = Callable[[ClusterObservation, ClusterObservation | None], Checks]
@@ -22,14 +19,12 @@ Judge = Callable[[ClusterObservation, ClusterObservation | None], Checks]
 
 
 def look_and_judge(
-    spec: ClusterSpec,
+    cluster: Cluster,
     judge: Judge,
     listed: Checklist,
     *,
-    tell: Callable[[str], object],
     apart: float,
     earlier: ClusterObservation | None = None,
-    gone: Collection[int] = (),
     **deep: Any,
 ) -> tuple[ClusterObservation, Checks]:
     """Observe as ``deep`` says and judge it; what blocks is looked at ``deadlines.healthy_in_a_row`` times in all,
@@ -37,22 +32,20 @@ def look_and_judge(
 
     Only what a quick look shows is looked at again: what lies on hosts and in each topic's znodes is nobody's moment.
     Once quick looks find nothing more, a deep one is the last word. ``listed``: where ``judge`` has its checks from.
-    ``gone``: as in ``observe``.
     """
-    secrets = airflow_secrets()
     looks = 1
     while True:
-        seen = observe_settled(spec, secrets=secrets, tell=tell, gone=gone, **deep)
+        seen = cluster.settled(**deep)
         checks = judge(seen, earlier)
-        while (wrong := _momentary(checks, listed)) and looks < spec.deadlines.healthy_in_a_row:
+        while (wrong := _momentary(checks, listed)) and looks < cluster.spec.deadlines.healthy_in_a_row:
             looks += 1
-            tell(
+            cluster.tell(
                 "looking again, this may be over in a moment: "
                 + "; ".join(f"{each.code} {each.evidence}" for each in wrong)
             )
-            before = observe(spec, secrets=secrets, gone=gone)
+            before = cluster.observe()
             time.sleep(apart)
-            earlier = observe(spec, secrets=secrets, gone=gone)
+            earlier = cluster.observe()
             if not _momentary(judge(earlier, before), listed):
                 time.sleep(apart)
                 break

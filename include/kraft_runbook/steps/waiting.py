@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
-from kraft_runbook.procedures.observe import observe
 from kraft_runbook.runbook.conditions import Condition, Progress
-from kraft_runbook_airflow.base.environment import airflow_secrets
 
 HOPELESS_AFTER = 10.0
 """Seconds that a wait must look hopeless without a break. A process that a person has just started needs some time to
@@ -23,24 +21,35 @@ SAY_EVERY = 10.0
 """Seconds after which an unchanged message is said again."""
 
 
+class Observed(Protocol):
+    """What is waited for: ``steps.handle.Cluster``."""
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """Its file."""
+
+    def tell(self, line: str, /) -> None:
+        """Gets a line at each progress."""
+
+    def observe(self) -> ClusterObservation:
+        """One look."""
+
+
 @dataclass
 class Wait:
     """Waits for one condition, with a deadline in seconds from ``began`` (epoch seconds).
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
-    deadline. ``gone``: as in ``observe``. ``say`` gets the message that names who is missing, when it changes and every
-    10 s.
+    deadline. ``cluster.tell`` gets the message that names who is missing, when it changes and every 10 s.
     """
 
-    spec: ClusterSpec
+    cluster: Observed
     condition: Condition
     deadline: float
-    say: Callable[[str], object]
     node_id: int | None = None
     began: float = field(default_factory=lambda: time.time())
     first: tuple[Condition, float] | None = None
-    gone: Collection[int] = ()
     first_held: float | None = None
     """Seconds from ``began`` until ``first`` held; None before."""
     seen: ClusterObservation | None = None
@@ -53,12 +62,12 @@ class Wait:
         """Observe once. True when the condition has held ``healthy_in_a_row`` times. Raises StepFailed after the
         deadline, or when waiting can't help.
         """
-        self.seen = observe(self.spec, secrets=airflow_secrets(), gone=self.gone)
+        self.seen = self.cluster.observe()
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = time.time() - self.began
-        if self._healthy >= self.spec.deadlines.healthy_in_a_row:
-            self.say(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
+        if self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
+            self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             return True
         self._hopeless_since = (self._hopeless_since or time.time()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and time.time() - self._hopeless_since >= HOPELESS_AFTER
@@ -73,7 +82,7 @@ class Wait:
             )
         message, at = self._said
         if not progress.done and (progress.waiting_for != message or time.time() - at > SAY_EVERY):
-            self.say(f"{progress.waiting_for}, {elapsed:.0f} s")
+            self.cluster.tell(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, time.time())
         return False
 
@@ -85,18 +94,22 @@ class Wait:
             return (
                 self.condition,
                 self.deadline,
-                self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier),
+                self.condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier),
             )
         condition, deadline = self.first
-        progress = condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
+        progress = condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier)
         if progress.done and self.first_held is None:
             self.first_held = time.time() - self.began
-            self.say(f"{condition.describe(self.node_id)}: holds after {self.first_held:.0f} s")
+            self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {self.first_held:.0f} s")
         if self.first_held is not None:
             deadline += self.deadline
         if not progress.done:
             return condition, deadline, progress
-        return self.condition, deadline, self.condition.progress(seen, self.spec, node_id=self.node_id, earlier=earlier)
+        return (
+            self.condition,
+            deadline,
+            self.condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier),
+        )
 
     def _look_before(self, seen: ClusterObservation) -> ClusterObservation | None:
         """The last look at least ``LIVENESS_SECONDS`` ago, else the first look. ZooKeeper must now hold what was
@@ -111,17 +124,11 @@ class Wait:
 
 
 def wait_for(
-    spec: ClusterSpec,
-    condition: Condition,
-    *,
-    deadline: float,
-    say: Callable[[str], object],
-    node_id: int | None = None,
-    gone: Collection[int] = (),
+    cluster: Observed, condition: Condition, *, deadline: float, node_id: int | None = None
 ) -> ClusterObservation:
     """Wait in this thread. Returns the observation that fulfilled the condition."""
-    wait = Wait(spec, condition, deadline, say, node_id, gone=gone)
+    wait = Wait(cluster, condition, deadline, node_id)
     while not wait.look():
-        time.sleep(spec.deadlines.poll)
+        time.sleep(cluster.spec.deadlines.poll)
     assert wait.seen is not None
     return wait.seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.errors import Refused
-from kraft_runbook_airflow.base.node_steps import Look
+from kraft_runbook.steps.node_step import Look
 
 
 def require_other_brokers_up(look: Look) -> None:

@@ -5,20 +5,17 @@ can't go back without a loss.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
-from kraft_runbook.procedures.observe import observe
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook.steps.handle import Cluster
 
 
-def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Callable[[str], object]) -> None:
+def require_dual_write(cluster: Cluster, seen: ClusterObservation) -> None:
     """Look at /migration again, as soon as it has moved since ``seen`` or ``LIVENESS_SECONDS`` later, and look further
     while it does not advance.
 
@@ -26,16 +23,16 @@ def require_dual_write(spec: ClusterSpec, seen: ClusterObservation, *, tell: Cal
     ``deadlines.healthy_in_a_row`` looks say so. Parts that could not be read are looked at again until
     ``deadlines.quorum`` seconds have passed. Raises Refused, with nothing changed.
     """
-    ends = time.monotonic() + spec.deadlines.quorum
+    ends = time.monotonic() + cluster.spec.deadlines.quorum
     stopped = 0
     while True:
-        await_movement(spec, seen, secrets=airflow_secrets(), within=LIVENESS_SECONDS)
-        alive = dual_write_liveness(seen, observe(spec, secrets=airflow_secrets()))
-        tell(f"{alive.code} {alive.verdict}: {alive.evidence}")
+        cluster.ask(await_movement, seen, within=LIVENESS_SECONDS)
+        alive = dual_write_liveness(seen, cluster.observe())
+        cluster.tell(f"{alive.code} {alive.verdict}: {alive.evidence}")
         if alive.passed:
             return
         stopped += alive.verdict is Verdict.FAIL
-        if stopped >= spec.deadlines.healthy_in_a_row or time.monotonic() >= ends:
+        if stopped >= cluster.spec.deadlines.healthy_in_a_row or time.monotonic() >= ends:
             break
     raise Refused(
         f"{alive.code} {alive.title}: {alive.verdict}. {alive.evidence}. A broker that is restarted in KRaft mode now"

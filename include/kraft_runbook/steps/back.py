@@ -14,9 +14,8 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook_airflow.base.environment import airflow_secrets
-from kraft_runbook_airflow.base.node_steps import Look, NodeStep
-from kraft_runbook_airflow.migration.forward_steps import require_safe_restart, runs_in
+from kraft_runbook.steps.forward import require_safe_restart, runs_in
+from kraft_runbook.steps.node_step import Look, NodeStep
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +63,7 @@ def _require_known_controller(look: Look) -> None:
             way_out="clear this task once a broker has been elected (kraft-runbook observe)",
         )
     controller = look.seen.zookeeper.controller.broker_id
-    unknowing = knows_controller(
-        look.spec, look.spec.broker(look.node), controller, secrets=airflow_secrets(), within=KNOWN_WITHIN
-    )
+    unknowing = look.cluster.ask(knows_controller, look.spec.broker(look.node), controller, within=KNOWN_WITHIN)
     if unknowing:
         raise Refused(
             unknowing,

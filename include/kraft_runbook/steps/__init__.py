@@ -1,0 +1,1 @@
+"""The rules of acting on a cluster, whoever acts: Airflow's tasks hand in a cluster and a run."""

@@ -1,0 +1,121 @@
+"""One cluster in the hand of a task: what it reads there and what it does there, or only would do in a rehearsal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kraft_runbook.cluster.observation import ClusterObservation, HostState
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.observe import observe
+from kraft_runbook.procedures.settled import observe_settled
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.plays import Play
+from kraft_runbook.steps.waiting import wait_for
+
+if TYPE_CHECKING:
+    from kraft_runbook.io.hosts.playbooks import PlaybookResult
+
+Tell = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One change of the cluster. ``what``: in words, with the node where it is on one. ``lines``: what it changes, such
+    as the differences of files; a real act of Ansible has none.
+    """
+
+    what: str
+    lines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join((self.what, *self.lines))
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``secrets``: resolves what the cluster file names. ``tell``: gets a line at each progress. ``gone``: controllers
+    whose hosts are gone for good, as the run's form says. ``acts``: what was done, or would be, in its order.
+    """
+
+    spec: ClusterSpec
+    secrets: Secrets
+    tell: Tell
+    gone: frozenset[int] = frozenset()
+    acts: list[Act] = field(default_factory=list, init=False)
+
+    # -- reads ---------------------------------------------------------------------------------------------------------
+
+    def observe(self, **deep: Any) -> ClusterObservation:
+        """One look (``procedures.observe``). Raises SecretMissing."""
+        return observe(self.spec, secrets=self.secrets, gone=self.gone, **deep)
+
+    def settled(self, **deep: Any) -> ClusterObservation:
+        """The same, looked at again while the phase is UNKNOWN (``procedures.settled``)."""
+        return observe_settled(self.spec, secrets=self.secrets, tell=self.tell, gone=self.gone, **deep)
+
+    def hosts(self, node_ids: Sequence[int]) -> Mapping[int, HostState]:
+        """The facts of these nodes' hosts (``io.hosts.playbooks.gather_host_facts``)."""
+        # ansible-runner is slow to import, and most waits need none
+        from kraft_runbook.io.hosts.playbooks import gather_host_facts
+
+        return gather_host_facts(self.spec, node_ids)
+
+    def ask(self, question: Callable[..., T], *given: Any, **how: Any) -> T:
+        """What a procedure answers that reads with ``spec`` and ``secrets``, and changes nothing."""
+        return question(self.spec, *given, secrets=self.secrets, **how)
+
+    def wait_for(self, condition: Condition, *, deadline: float, node_id: int | None = None) -> ClusterObservation:
+        """Wait here, at most ``deadline`` seconds (``steps.waiting``). Returns the look that fulfilled the condition;
+        raises StepFailed.
+        """
+        return wait_for(self, condition, deadline=deadline, node_id=node_id)
+
+    # -- acts ----------------------------------------------------------------------------------------------------------
+
+    def play(self, what: Play) -> PlaybookResult:
+        """Play it on its node and wait for its end. Raises as ``io.hosts.playbooks.play``."""
+        from kraft_runbook.io.hosts import playbooks
+
+        result = playbooks.play(self.spec, what, secrets=self.secrets, on_event=self.tell)
+        self.acts.append(Act(in_words(what)))
+        return result
+
+    def do(self, act: Callable[..., T], *given: Any, would: Sequence[Act], **how: Any) -> T | None:
+        """Let a procedure act that takes ``spec`` and ``secrets``. ``would``: what it changes, in its order. Returns
+        its answer; None in a rehearsal. Raises as the procedure does.
+        """
+        answer = act(self.spec, *given, secrets=self.secrets, **how)
+        self.acts.extend(would)
+        return answer
+
+
+class RehearsedCluster(Cluster):
+    """The same reads. Each act is told with what it would change, and nothing is done."""
+
+    def play(self, what: Play) -> PlaybookResult:
+        """Ansible's own rehearsal on the node, with the difference that it would make to each file."""
+        from kraft_runbook.io.hosts import playbooks
+
+        result = playbooks.play(self.spec, what, secrets=self.secrets, check=True, on_event=self.tell)
+        changes = ", ".join(result.changed) or "nothing"
+        self.tell(f"Dry run: {result.playbook} on node {result.node_id} would change: {changes}")
+        for diff in result.diffs:
+            self.tell(diff.render())
+        self.acts.append(Act(in_words(what), tuple(each.render() for each in result.diffs)))
+        return result
+
+    def do(self, act: Callable[..., T], *given: Any, would: Sequence[Act], **how: Any) -> T | None:
+        """Tell what the act would change."""
+        for each in would:
+            self.tell(f"Dry run: would {each}")
+        self.acts.extend(would)
+        return None
+
+
+def in_words(what: Play) -> str:
+    """The act of playing it."""
+    return f"play {what.playbook} on node {what.node_id}"

@@ -1,0 +1,164 @@
+"""One step of an operation on one node: a value says what it is, and one function takes it. Safe to kill and clear at
+any point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import AlreadyDone, Played
+from kraft_runbook.gates.signatures import standing
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.plays import Play
+from kraft_runbook.runbook.transitions import Reading
+from kraft_runbook.steps.handle import Cluster, Tell
+from kraft_runbook.steps.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a step on a node goes by. ``params``: the run's form. ``began``: when the run left its first record, in
+    seconds since the epoch; None in a rehearsal.
+    """
+
+    cluster: Cluster
+    node: int
+    seen: ClusterObservation
+    reading: Reading
+    params: Mapping[str, Any] = field(default_factory=dict)
+    began: float | None = None
+
+    @property
+    def spec(self) -> ClusterSpec:
+        return self.cluster.spec
+
+    @property
+    def gone(self) -> frozenset[int]:
+        return self.cluster.gone
+
+    @property
+    def tell(self) -> Tell:
+        return self.cluster.tell
+
+    @property
+    def phase(self) -> Phase:
+        return detect_phase(self.seen).phase
+
+
+def _nothing(_: Look) -> None:
+    return None
+
+
+def _never(_: Look) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStep:
+    """A step of an operation's table, on one node.
+
+    ``play``: what is played there. ``done``: why nothing is left to do on the node; None where something is. ``guard``:
+    raises Refused where the step must not run now, though the table allows it. ``excepted``: whether this node may, and
+    must, have the step in a stage in which the table refuses it or takes it for done.
+    """
+
+    operation: Operation
+    step: str
+    play: Callable[[Look], Play]
+    done: Callable[[Look], str | None] = _nothing
+    guard: Callable[[Look], None] = _nothing
+    excepted: Callable[[Look], bool] = _never
+
+    def why_done(self, look: Look) -> str | None:
+        """Why nothing is left to do: on the node, or since the cluster lies beyond the step."""
+        done = self.done(look)
+        if done or self.excepted(look):
+            return done
+        past = self.operation.table.already_past(self.step, look.reading.stage)
+        return f"the cluster is in {look.reading.stage}, beyond {self.step}" if past else None
+
+    def require_stage(self, look: Look) -> None:
+        """Raise Refused where the table does not let the step run in the observed stage."""
+        if not self.excepted(look):
+            self.operation.table.require(self.step, look.reading)
+
+    @property
+    def gate(self) -> str:
+        return self.operation.table.edge(self.step).gate
+
+
+def look_at(run: Run, step: NodeStep, node: int) -> Look:
+    """A settled look at the cluster, for this step on this node."""
+    seen = run.cluster.settled()
+    first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
+    return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first)
+
+
+def is_signed_for(run: Run, step: NodeStep) -> bool:
+    """Whether the step needs its gate's signature: where the cluster file asks for one, and where this run was to be
+    asked. An edit in the middle of a run frees it of nothing.
+    """
+    return step.operation.asks(step.gate, run.spec) or bool(standing(run.journal.records(), step.gate).digest)
+
+
+def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
+    """Take the step on the node, or say why nothing is left to do. Raises Refused where the table, the gate or the
+    step's guard does not let it; nothing was changed then. Raises StepFailed where the playbook fails.
+    """
+    if unasked := _left_out(run, step):
+        return unasked
+    run.claim.take()
+    look = look_at(run, step, node)
+    done = step.why_done(look)
+    if done:
+        look.tell(f"already done: {done}")
+        run.journal.record(AlreadyDone(phase=look.phase.value, step=step.step, node_id=node, why=done))
+        return {"changed": [], "already_done": done}
+    step.require_stage(look)
+    asks = is_signed_for(run, step)
+    if asks:
+        run.signatures.require(step.operation, step.gate, look.seen, node=node)
+    step.guard(look)
+    if asks:
+        run.signatures.begins(step.gate)
+    result = run.cluster.play(step.play(look))
+    look.tell(f"{result.playbook} on node {node}: {', '.join(result.changed) or 'nothing to change'}")
+    seconds = round((result.finished_at - result.started_at).total_seconds(), 1)
+    played = Played(
+        phase=look.phase.value,
+        step=step.step,
+        node_id=node,
+        changed=result.changed,
+        restarted=result.restarted,
+        seconds=seconds,
+        began_at=result.started_at,
+        ended_at=result.finished_at,
+    )
+    run.journal.record(played)
+    return {"changed": list(result.changed), "seconds": seconds}
+
+
+def rehearse_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
+    """Ansible's own rehearsal of the step on the node, with the difference that it would make to each file. Neither the
+    table nor the guard is asked: the steps before this one were rehearsed too, so that the cluster is not there yet.
+    """
+    if unasked := _left_out(run, step):
+        return unasked
+    seen = run.cluster.observe()
+    run.cluster.play(step.play(Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params)))
+    return {"dry_run": True}
+
+
+def _left_out(run: Run, step: NodeStep) -> dict[str, Any] | None:
+    """What a task answers whose step this run was not asked for; None where it was."""
+    unasked = step.operation.left_out(step.step, run.params)
+    if not unasked:
+        return None
+    run.cluster.tell(unasked)
+    return {"changed": [], "not_asked_for": unasked}

@@ -1,0 +1,72 @@
+"""What a step needs of the run that it belongs to. Airflow's tasks hand it in; a test hands in what it likes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps.handle import Cluster
+
+
+class Journal(Protocol):
+    """The run's evidence."""
+
+    def record(self, what: Kind) -> None:
+        """Append one record."""
+
+    def records(self) -> tuple[EvidenceRecord, ...]:
+        """All of them so far. Raises RunbookError where the chain is broken."""
+
+
+class Signatures(Protocol):
+    """What people signed in this run."""
+
+    def require(
+        self,
+        operation: Operation,
+        gate: str,
+        seen: ClusterObservation,
+        *,
+        node: int | None = None,
+        exhibit: str | None = None,
+        under_way: bool = False,
+    ) -> None:
+        """Raise Refused unless the gate was confirmed on a signed proof that still fits the cluster. ``node``: whose
+        turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must show. ``under_way``:
+        the cluster shows the steps' own work where an observation does not (replicas that move).
+        """
+
+    def begins(self, gate: str) -> None:
+        """A step behind the gate begins to act now. Once it changed something the proof's age stops nobody."""
+
+
+class Claim(Protocol):
+    """The right to be the only run that changes this cluster."""
+
+    def take(self) -> None:
+        """Take or renew it, and clear away what a killed try left here. Raises Refused, naming who has it."""
+
+    def renew(self) -> None:
+        """Renew it in the middle of a step, or raise Refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """``params``: what the run's form says."""
+
+    cluster: Cluster
+    params: Mapping[str, Any]
+    journal: Journal
+    signatures: Signatures
+    claim: Claim
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """The cluster file as it was when the task began."""
+        return self.cluster.spec

@@ -1,0 +1,32 @@
+"""A task's run in a test: the cluster records, the evidence and the signatures are the project's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.task_run import OfTask
+
+
+class Claimed(OfTask):
+    """The claim is this run's."""
+
+    def take(self) -> None:
+        pass
+
+    def renew(self) -> None:
+        pass
+
+
+class Signed(Claimed):
+    """Everything is signed."""
+
+    def require(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+def run_in(context: Any, cluster: Cluster, ports: type[OfTask] = Claimed) -> Run:
+    """The run of the task with this context."""
+    made = ports(context, cluster.spec)
+    return Run(cluster, context["params"], made, made, made)
