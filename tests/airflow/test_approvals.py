@@ -208,7 +208,7 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
 
     def settle(**_: Any) -> Any:
         settled.append(SPEC.name)
-        return SimpleNamespace(controller=1, epoch_set=None, election="")
+        return SimpleNamespace(controller=1, deleted=(), election="")
 
     cluster = RecordingCluster(observation(Phase.ZOOKEEPER), answers={settle_in_zookeeper: settle})
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
