@@ -20,7 +20,7 @@ from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.steps import waiting
+from kraft_runbook.steps import forward, waiting
 from kraft_runbook.steps.back import TO_ZOOKEEPER
 from kraft_runbook.steps.node_step import Look
 from kraft_runbook.steps.waiting import wait_for
@@ -145,7 +145,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         cluster: Left, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
     ) -> dict[str, Any]:
         clock = SimpleNamespace(sleep=cluster.sleep, time=lambda: cluster.clock)
-        for module in (cut_off_brokers, waiting):
+        for module in (cut_off_brokers, forward, waiting):
             monkeypatch.setattr(module, "time", clock)
         monkeypatch.setattr(cut_off_brokers, "datetime", type("At", (Now,), {"cluster": cluster}))
         spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})

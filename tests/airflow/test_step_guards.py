@@ -25,10 +25,10 @@ from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.runbook.plays import Guard
-from kraft_runbook.steps import dual_write
+from kraft_runbook.steps import dual_write, forward
 from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
 from kraft_runbook.steps.forward import PROVISION, TO_HYBRID, TO_KRAFT
-from kraft_runbook.steps.node_step import Look
+from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook_airflow.base import claims
 from kraft_runbook_airflow.migration.finalization import FinalizeActiveController
 from tests.unit.observations import (
@@ -68,6 +68,37 @@ def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_forma
     seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
     with pytest.raises(Refused, match="broker 2 is still in migration mode"):
         PROVISION.guard(look(101, seen))
+
+
+@pytest.mark.parametrize(
+    ("step", "phase"),
+    [(TO_HYBRID, Phase.PRE_MIGRATION), (BACK_TO_HYBRID, Phase.HYBRID), (TO_ZOOKEEPER, Phase.ZOOKEEPER)],
+    ids=["to hybrid", "back to hybrid", "to ZooKeeper"],
+)
+def test_a_broker_that_was_killed_is_started_once_its_session_has_ended(
+    step: NodeStep, phase: Phase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its id is taken until then: it would end again at once."""
+    killed = broker(2, running=False, mode=WHY)(observation(phase))
+    assert was_read(killed.zookeeper) and 2 in killed.zookeeper.brokers
+    others = {i: each for i, each in killed.zookeeper.brokers.items() if i != 2}
+    unread, ended = part(zookeeper=WHY)(killed), zookeeper(brokers=others)(killed)
+    slept: list[float] = []
+    monkeypatch.setattr(forward.time, "sleep", slept.append)
+    cluster = RecordingCluster(killed, unread, ended)
+    step.guard(look(2, killed, cluster))
+    assert (len(cluster.looks), slept) == (3, [SPEC.deadlines.poll] * 3)
+    step.guard(look(2, ended, cluster))
+    assert len(slept) == 3, "nothing to wait for"
+
+
+def test_a_session_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Someone may have started the broker by hand, and it hangs; its start then says why it ends."""
+    killed = broker(2, running=False, mode=WHY)(observation(Phase.ZOOKEEPER))
+    slept: list[float] = []
+    monkeypatch.setattr(forward.time, "sleep", slept.append)
+    forward.await_session_end(look(2, killed))
+    assert sum(slept) == SPEC.deadlines.registration
 
 
 def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(

@@ -33,7 +33,7 @@ class Scene:
         self.leader, self.epoch = 2, 8
         self.asked: list[TopicPartition] = []
         monkeypatch.setattr(proof, "read_controller_epochs", lambda _: self.epochs)
-        monkeypatch.setattr(proof, "_not_led_by_their_first", lambda _: iter(self.candidates))
+        monkeypatch.setattr(proof, "_not_led_by_their_first", lambda *_: iter(self.candidates))
         monkeypatch.setattr(proof, "elect_preferred_leaders", self._elect)
 
     def _elect(self, spec: Any, partitions: list[TopicPartition], **_: Any) -> dict[TopicPartition, str]:
@@ -121,17 +121,36 @@ def test_where_every_partition_is_led_by_its_first_replica_no_election_is_claime
     assert told in scene.see()
 
 
+def test_a_broker_whose_process_has_ended_is_made_the_leader_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ZooKeeper has it as live until its session ends: the controller would move a leader to it."""
+
+    class Reader:
+        def children(self, path: str) -> tuple[str, ...] | None:
+            return {"/brokers/ids": ("1", "2", "3"), "/brokers/topics": ("orders",)}.get(path)
+
+    held = columns([[2, 1], [3, 1]], isr=[[1, 2], [1, 3]])
+    monkeypatch.setattr(proof, "read_topic_columns", lambda *_: (held, ()))
+    reader: Any = Reader()
+    assert [preferred for _, preferred in proof._not_led_by_their_first(reader, ())] == [2, 3]
+    assert [preferred for _, preferred in proof._not_led_by_their_first(reader, (2,))] == [3]
+
+
 def test_only_a_live_first_replica_that_is_in_sync_is_asked_for_and_no_partition_that_moves() -> None:
     replicas = [[1, 2], [2, 1], [2, 1], [3, 1], [2, 1]]
     isr = [[1, 2], [1, 2], [1], [1, 3], [1, 2]]
-    adding = [[], [], [], [], [3]]
+    found = columns(replicas, isr=isr, adding=[[], [], [], [], [3]])
+    assert list(proof.not_led_by_their_first(found, {1, 2})) == [(TopicPartition("orders", 1), 2)]
+
+
+def columns(replicas: list[list[int]], *, isr: list[list[int]], adding: list[list[int]] | None = None) -> TopicColumns:
+    """One topic, orders, whose partitions broker 1 leads."""
     count = len(replicas)
     zeros = ints([0] * count)
     held = PartitionColumns(
         topic=zeros,
         partition=ints(range(count)),
         replicas=Lists.of(replicas),
-        adding=Lists.of(adding),
+        adding=Lists.of(adding) if adding else Lists.empty(count),
         removing=Lists.empty(count),
         leader=ints([1] * count),
         leader_epoch=zeros,
@@ -139,8 +158,7 @@ def test_only_a_live_first_replica_that_is_in_sync_is_asked_for_and_no_partition
         recovery=zeros,
         epoch=zeros,
     )
-    columns = TopicColumns(["orders"], ["id"], held, ConfigColumns(ints([]), [], []))
-    assert list(proof.not_led_by_their_first(columns, {1, 2})) == [(TopicPartition("orders", 1), 2)]
+    return TopicColumns(["orders"], ["id"], held, ConfigColumns(ints([]), [], []))
 
 
 def test_epochs_are_counted_and_those_above_are_named() -> None:

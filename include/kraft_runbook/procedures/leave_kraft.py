@@ -293,7 +293,7 @@ def see_brokers_follow(
             " before another broker is stopped"
         )
     moments = replace(moments, known_at=_now())
-    return replace(moments, election=see_election(spec, zookeeper, secrets=secrets, tell=tell))
+    return replace(moments, election=see_election(spec, zookeeper, secrets=secrets, tell=tell, ended=ended))
 
 
 def _without_a_quorum(

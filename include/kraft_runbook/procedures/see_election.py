@@ -33,11 +33,15 @@ every partition.
 Tell = Callable[[str], None]
 
 
-def see_election(spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secrets, tell: Tell) -> str:
+def see_election(
+    spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secrets, tell: Tell, ended: Collection[int] = ()
+) -> str:
     """What was proven of the elected controller's elections, in words.
 
     A partition that its first replica does not lead, though that one is live and in sync, is given to it, and its state
     is seen with the controller's epoch. Without such a partition the numbers alone are compared, and the text says so.
+    ``ended``: brokers whose process has ended. ZooKeeper has them as live until their session ends, and the controller
+    would make them leaders.
     Raises StepFailed if a state has a greater epoch, or if no election came about; Unreachable.
     """
     epochs = read_controller_epochs(zookeeper)
@@ -52,7 +56,7 @@ def see_election(spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secr
         " epoch"
     )
     refused: list[str] = []
-    for partition, preferred in of_different_brokers(_not_led_by_their_first(zookeeper)):
+    for partition, preferred in of_different_brokers(_not_led_by_their_first(zookeeper, ended)):
         try:
             why_not = elect_preferred_leaders(spec, [partition], secrets=secrets, timeout=ANSWER_SECONDS)
         except Refused as error:
@@ -99,9 +103,9 @@ def of_different_brokers(found: Iterable[tuple[TopicPartition, int]]) -> Iterato
     yield from others[: TRIES - len(asked)]
 
 
-def _not_led_by_their_first(zookeeper: ZookeeperReader) -> Iterator[tuple[TopicPartition, int]]:
+def _not_led_by_their_first(zookeeper: ZookeeperReader, ended: Collection[int]) -> Iterator[tuple[TopicPartition, int]]:
     """Partitions that another replica leads than the first, with that one, which is live and in sync."""
-    live = {int(name) for name in zookeeper.children("/brokers/ids") or () if name.isdigit()}
+    live = {int(name) for name in zookeeper.children("/brokers/ids") or () if name.isdigit()} - {*ended}
     doomed = frozenset(zookeeper.children("/admin/delete_topics") or ())
     names = [name for name in zookeeper.children("/brokers/topics") or () if name not in doomed]
     for start in range(0, len(names), TOPICS_AT_ONCE):

@@ -14,7 +14,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.steps.forward import require_safe_restart, runs_in
+from kraft_runbook.steps.forward import await_session_end, require_safe_restart, require_safe_start, runs_in
 from kraft_runbook.steps.node_step import Look, NodeStep
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ BACK_TO_HYBRID = NodeStep(
     Step.ROLL_BROKERS_BACK_TO_HYBRID,
     play=partial(_back, BrokerMode.HYBRID),
     done=_back_in_hybrid,
-    guard=require_safe_restart,
+    guard=require_safe_start,
 )
 """Restart a KRaft-mode broker in migration mode."""
 
@@ -77,6 +77,7 @@ def _require_known_controller(look: Look) -> None:
 def _require_safe_return(look: Look, *, others_in_sync: bool = True) -> None:
     require_safe_restart(look, others_in_sync=others_in_sync)
     _require_known_controller(look)
+    await_session_end(look)
 
 
 def _to_zookeeper(guard: partial[None]) -> NodeStep:

@@ -5,6 +5,7 @@ out of migration mode.
 from __future__ import annotations
 
 import logging
+import time
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase
@@ -117,6 +118,32 @@ def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
         )
 
 
+def require_safe_start(look: Look) -> None:
+    """The same, and wait for the end of a killed broker's session."""
+    require_safe_restart(look)
+    await_session_end(look)
+
+
+def await_session_end(look: Look) -> None:
+    """Wait until ZooKeeper has dropped the znode of a broker that was killed: one that is started in ZooKeeper or
+    migration mode before that ends again at once, since its id is taken (``KafkaZkClient.registerBroker``).
+    """
+    seen, deadlines = look.seen, look.spec.deadlines
+    if seen.brokers[look.node].running is not False:
+        return
+    for _ in range(int(deadlines.registration / deadlines.poll)):
+        if seen.brokers[look.node].running is True or _has_no_znode(seen, look.node):
+            return
+        if seen is look.seen:
+            look.tell(f"broker {look.node} has ended: waiting until its ZooKeeper session ends, which has its id")
+        time.sleep(deadlines.poll)
+        seen = look.cluster.observe()
+
+
+def _has_no_znode(seen: ClusterObservation, broker: int) -> bool:
+    return was_read(seen.zookeeper) and broker not in seen.zookeeper.brokers
+
+
 def _to_hybrid(look: Look) -> Play:
     return plays.restart_broker(look.spec, look.node, BrokerMode.HYBRID, finalized=look.phase is Phase.FINALIZED)
 
@@ -126,7 +153,7 @@ TO_HYBRID = NodeStep(
     Step.ROLL_BROKERS_TO_HYBRID,
     play=_to_hybrid,
     done=lambda look: runs_in(BrokerMode.HYBRID, look),
-    guard=require_safe_restart,
+    guard=require_safe_start,
 )
 """Render the configuration of migration mode and restart the broker once, if it does not run with it already."""
 

@@ -60,7 +60,6 @@ class RestartCutOffBrokers(ClusterOperator):
             return {"restarted": []}
         for node in ended:
             self.log.error("broker %d does not run; it is started in ZooKeeper mode before another is stopped", node)
-            self._let_its_session_end(run, node)
             self._restart(context, run, node, "its process had ended")
         if not seen.brokers_in(BrokerMode.HYBRID):
             return {"restarted": ended}
@@ -92,20 +91,6 @@ class RestartCutOffBrokers(ClusterOperator):
             deadline=run.spec.deadlines.registration,
             node_id=node,
         )
-
-    def _let_its_session_end(self, run: Run, node: int) -> None:
-        """Wait until ZooKeeper has dropped the znode of a broker that was killed: one that is started before that ends
-        at once, since its id is taken (``KafkaZkClient.registerBroker``).
-        """
-        self.log.info("waiting until the ZooKeeper session of broker %d has ended, which still has its id", node)
-        ends = time.time() + run.spec.deadlines.registration
-        while time.time() < ends:
-            seen = run.cluster.observe()
-            if seen.brokers[node].running is not False:
-                return
-            if was_read(seen.zookeeper) and node not in seen.zookeeper.brokers:
-                return
-            time.sleep(run.spec.deadlines.poll)
 
     def _in_sync_soon(self, run: Run, node: int) -> None:
         try:

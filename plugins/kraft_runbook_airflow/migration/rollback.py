@@ -37,7 +37,7 @@ class PlanRollback(ClusterOperator):
         gone = run.cluster.gone
         seen = run.cluster.settled()
         if detect_phase(seen).phase is Phase.ZOOKEEPER:  # what is left to do may show in the partitions' states alone
-            seen = run.cluster.observe(scope=Scope.FULL)
+            seen = run.cluster.settled(scope=Scope.FULL)
         seen = examine_the_hosts_of_those_down(run.cluster, seen)
         reading = detect_phase(seen)
         behind = (
