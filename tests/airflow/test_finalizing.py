@@ -64,7 +64,7 @@ def test_the_last_task_restarts_what_is_left_the_active_one_last_and_awaits_each
     [
         (broker(2, mode=BrokerMode.HYBRID), "broker 2 is not proven to be in KRaft mode"),
         (a_controller(102, running=False), "controller 102 does not answer"),
-        (part(quorum=WHY), "the quorum has no leader"),
+        (part(quorum=WHY), "the quorum is not whole: it has no leader"),
     ],
 )
 def test_it_is_not_made_final_while_a_broker_or_the_quorum_is_not_ready(acted: Acted, spoil: Spoil, why: str) -> None:
@@ -75,10 +75,10 @@ def test_it_is_not_made_final_while_a_broker_or_the_quorum_is_not_ready(acted: A
     assert acted.played == []
 
 
-def test_a_rehearsal_of_the_last_task_restarts_nothing(acted: Acted) -> None:
+def test_a_rehearsal_of_the_last_task_rehearses_the_controller_that_leads_and_restarts_nothing(acted: Acted) -> None:
     acted.seen = led_by(101)
     acted.run(LAST, dry_run=True)
-    assert acted.did == []
+    assert acted.did == ["rehearsed finalize_controller on controller-101"]
 
 
 def test_zookeeper_s_secrets_come_off_once_it_is_final(acted: Acted) -> None:

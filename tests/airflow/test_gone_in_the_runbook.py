@@ -15,14 +15,14 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.steps.back import SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook.steps.restore_quorum import restore_quorum
 from kraft_runbook.steps.waiting import wait_for
 from kraft_runbook_airflow.base import report
-from kraft_runbook_airflow.base.node_steps import TakeStep
+from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.sensors import ClusterSensor
 from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
 from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
-from kraft_runbook_airflow.migration.restore_quorum import RestoreQuorum
 from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
 from tests.unit.observations import SPEC, observation
 from tests.unit.recording import RecordingCluster, run_on
@@ -39,7 +39,7 @@ class Looks(RecordingCluster):
 
 TASKS: dict[str, Callable[[], Any]] = {
     "plan": lambda: PlanRollback(task_id="t", cluster="lab"),
-    "restore_quorum": lambda: RestoreQuorum(task_id="t", cluster="lab"),
+    "restore_quorum": lambda: TakeSteps(task_id="t", cluster="lab", does=restore_quorum),
     "restart": lambda: TakeStep(task_id="t", cluster="lab", step=TO_ZOOKEEPER, node=1),
     "leave_kraft": lambda: LeaveKraft(task_id="t", cluster="lab", parity_task="p"),
     "cut_off": lambda: RestartCutOffBrokers(task_id="t", cluster="lab", left_task="l"),

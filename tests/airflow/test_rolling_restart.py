@@ -35,9 +35,9 @@ from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.steps.restart import ACTIVE_CONTROLLER, BROKER, CONTROLLER
 from kraft_runbook_airflow.base.approvals import store_proof
 from kraft_runbook_airflow.base.journal import record_for
-from kraft_runbook_airflow.rolling_restart.steps import ACTIVE_CONTROLLER, BROKER, CONTROLLER
 from tests.unit.observations import (
     SPEC,
     WHY,

@@ -6,7 +6,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -27,10 +26,10 @@ from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.steps import dual_write, forward
 from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
+from kraft_runbook.steps.finalization import finalize_active_controller
 from kraft_runbook.steps.forward import PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook_airflow.base import claims
-from kraft_runbook_airflow.migration.finalization import FinalizeActiveController
 from tests.unit.observations import (
     SPEC,
     WHY,
@@ -251,8 +250,9 @@ def test_on_the_way_back_a_controller_that_lost_its_file_and_does_not_run_stops_
 def test_where_no_controller_is_left_for_last_the_evidence_says_so() -> None:
     """Another one was elected in the meantime, so that each had its turn before."""
     ports = Ports()
-    last: Any = FinalizeActiveController(task_id="restart", cluster="lab")
-    assert last.act({}, run_on(RecordingCluster(observation(Phase.FINALIZED)), ports)) == {"restarted": []}
+    assert finalize_active_controller(run_on(RecordingCluster(observation(Phase.FINALIZED)), ports)) == {
+        "restarted": []
+    }
     what = AlreadyDone(
         phase="FINALIZED", step="finalize_controllers", why="every controller runs without the migration flag"
     )

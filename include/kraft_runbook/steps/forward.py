@@ -18,8 +18,13 @@ from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.dual_write import require_dual_write
-from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.guards import (
+    require_other_brokers_in_sync,
+    require_other_brokers_up,
+    require_other_controllers_up,
+)
 from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.steps.roll import left_for_last
 
 log = logging.getLogger(__name__)
 
@@ -203,8 +208,6 @@ def _finalized(look: Look) -> str | None:
     state = look.seen.controllers[look.node]
     if state.running is True and state.mode == ControllerMode.KRAFT:
         return f"controller {look.node} runs without the migration flag"
-    if len(remaining(look.seen)) > 1 and look.seen.is_active(look.node):
-        return f"left for last: controller {look.node} is the active one"
     return None
 
 
@@ -215,16 +218,7 @@ def _require_brokers_in_kraft(look: Look) -> None:
             f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode",
             way_out="restart it in KRaft mode first; finalization would cut it off",
         )
-    down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
-    if down or not was_read(look.seen.quorum):
-        raise Refused(
-            (
-                f"not every controller runs: controller {', '.join(map(str, down))} does not answer"
-                if down
-                else "the quorum has no leader"
-            ),
-            way_out="start the controllers that are down, then clear this task",
-        )
+    require_other_controllers_up(look)
 
 
 FINALIZE = NodeStep(
@@ -232,6 +226,7 @@ FINALIZE = NodeStep(
     Step.FINALIZE_CONTROLLERS,
     play=lambda look: plays.finalize_controller(look.spec, look.node),
     done=_finalized,
+    passed_over=lambda look: left_for_last(look, remaining(look.seen)),
     guard=_require_brokers_in_kraft,
 )
 """Restart one controller without the migration flag, the active one last. The approval is read again before each."""

@@ -32,3 +32,14 @@ def require_other_brokers_in_sync(look: Look) -> None:
             f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
             way_out=f"wait until they are in sync, then clear this task; broker {look.node} was not touched",
         )
+
+
+def require_other_controllers_up(look: Look) -> None:
+    """Every other controller answers, and one leads."""
+    down = [c.id for c in look.seen.controllers.values() if c.id != look.node and c.running is not True]
+    if down or not was_read(look.seen.quorum):
+        raise Refused(
+            "the quorum is not whole: "
+            + (f"controller {', '.join(map(str, down))} does not answer" if down else "it has no leader"),
+            way_out=f"start what is down, then clear this task; controller {look.node} was not touched",
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -46,6 +46,7 @@ class Cluster:
     tell: Tell
     gone: frozenset[int] = frozenset()
     acts: list[Act] = field(default_factory=list, init=False)
+    rehearses: ClassVar[bool] = False
 
     # -- reads ---------------------------------------------------------------------------------------------------------
 
@@ -84,6 +85,14 @@ class Cluster:
         self.acts.append(Act(in_words(what)))
         return result
 
+    def forget_zookeeper_secrets(self) -> tuple[str, ...]:
+        """Remove ZooKeeper's secrets from every host; returns those nodes that held some. Raises StepFailed."""
+        from kraft_runbook.io.hosts import playbooks
+
+        nodes = playbooks.forget_zookeeper_secrets(self.spec, on_event=self.tell)
+        self.acts.extend(Act(f"remove ZooKeeper's secrets from {each}") for each in nodes)
+        return nodes
+
     def do(self, act: Callable[..., T], *given: Any, would: Sequence[Act], **how: Any) -> T | None:
         """Let a procedure act that takes ``spec`` and ``secrets``. ``would``: what it changes, in its order. Returns
         its answer; None in a rehearsal. Raises as the procedure does.
@@ -94,7 +103,14 @@ class Cluster:
 
 
 class RehearsedCluster(Cluster):
-    """The same reads. Each act is told with what it would change, and nothing is done."""
+    """The same reads. Each act is told with what it would change, and nothing is done or waited for."""
+
+    rehearses = True
+
+    def wait_for(self, condition: Condition, *, deadline: float, node_id: int | None = None) -> ClusterObservation:
+        """Tell what would be waited for, and look."""
+        self.tell(f"Dry run: would wait up to {deadline:.0f} s for {condition.describe(node_id)}")
+        return self.observe()
 
     def play(self, what: Play) -> PlaybookResult:
         """Ansible's own rehearsal on the node, with the difference that it would make to each file."""
@@ -107,6 +123,14 @@ class RehearsedCluster(Cluster):
             self.tell(diff.render())
         self.acts.append(Act(in_words(what), tuple(each.render() for each in result.diffs)))
         return result
+
+    def forget_zookeeper_secrets(self) -> tuple[str, ...]:
+        """Ansible's own rehearsal of that."""
+        from kraft_runbook.io.hosts import playbooks
+
+        nodes = playbooks.forget_zookeeper_secrets(self.spec, check=True, on_event=self.tell)
+        self.acts.extend(Act(f"remove ZooKeeper's secrets from {each}") for each in nodes)
+        return nodes
 
     def do(self, act: Callable[..., T], *given: Any, would: Sequence[Act], **how: Any) -> T | None:
         """Tell what the act would change."""

@@ -51,8 +51,12 @@ class Look:
         return detect_phase(self.seen).phase
 
 
-def _nothing(_: Look) -> None:
+def passes_over_none(_: Look) -> None:
+    """Every node has its turn."""
     return None
+
+
+_nothing = passes_over_none
 
 
 def _never(_: Look) -> bool:
@@ -63,7 +67,8 @@ def _never(_: Look) -> bool:
 class NodeStep:
     """A step of an operation's table, on one node.
 
-    ``play``: what is played there. ``done``: why nothing is left to do on the node; None where something is. ``guard``:
+    ``play``: what is played there. ``done``: why nothing is left to do on the node; None where something is.
+    ``passed_over``: why the node has no turn here, in a rehearsal too: it is left for last, or not there. ``guard``:
     raises Refused where the step must not run now, though the table allows it. ``excepted``: whether this node may, and
     must, have the step in a stage in which the table refuses it or takes it for done.
     """
@@ -72,12 +77,13 @@ class NodeStep:
     step: str
     play: Callable[[Look], Play]
     done: Callable[[Look], str | None] = _nothing
+    passed_over: Callable[[Look], str | None] = passes_over_none
     guard: Callable[[Look], None] = _nothing
     excepted: Callable[[Look], bool] = _never
 
     def why_done(self, look: Look) -> str | None:
         """Why nothing is left to do: on the node, or since the cluster lies beyond the step."""
-        done = self.done(look)
+        done = self.done(look) or self.passed_over(look)
         if done or self.excepted(look):
             return done
         past = self.operation.table.already_past(self.step, look.reading.stage)
@@ -109,8 +115,11 @@ def is_signed_for(run: Run, step: NodeStep) -> bool:
 
 def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     """Take the step on the node, or say why nothing is left to do. Raises Refused where the table, the gate or the
-    step's guard does not let it; nothing was changed then. Raises StepFailed where the playbook fails.
+    step's guard does not let it; nothing was changed then. Raises StepFailed where the playbook fails. Where the run's
+    cluster rehearses, so does this.
     """
+    if run.cluster.rehearses:
+        return rehearse_step(run, step, node)
     if unasked := _left_out(run, step):
         return unasked
     run.claim.take()
@@ -151,7 +160,11 @@ def rehearse_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     if unasked := _left_out(run, step):
         return unasked
     seen = run.cluster.observe()
-    run.cluster.play(step.play(Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params)))
+    look = Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params)
+    if passed_over := step.passed_over(look):
+        look.tell(passed_over)
+        return {"changed": [], "already_done": passed_over}
+    run.cluster.play(step.play(look))
     return {"dry_run": True}
 
 

@@ -17,7 +17,8 @@ Does = Callable[[Any, Run], Any]
 
 
 class ActsOrRehearses:
-    """Mixin of the operators on one cluster. In a dry run ``rehearse`` says what ``act`` would do, and changes nothing.
+    """Mixin of the operators on one cluster. In a dry run the run's cluster rehearses; a task that has more to leave
+    out has a ``rehearse`` of its own.
 
     An error meant for a person fails the task at once, without a traceback or a retry.
     """
@@ -46,7 +47,8 @@ class ActsOrRehearses:
         raise NotImplementedError
 
     def rehearse(self, context: Any, run: Run) -> Any:
-        raise NotImplementedError
+        """As ``act``, where a cluster that rehearses is all that the task needs for it."""
+        return self.act(context, run)
 
     def gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
         """The controllers whose hosts are gone for good, as the run's form says. Raises Refused."""

@@ -1,10 +1,11 @@
-"""The task that takes a step on a node."""
+"""The tasks that take the core's steps: one on a node, or what the core does in an order."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from kraft_runbook.steps.node_step import NodeStep, rehearse_step, take_step
+from kraft_runbook.steps.node_step import NodeStep, take_step
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
@@ -22,5 +23,14 @@ class TakeStep(ClusterOperator):
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         return take_step(run, self.step, self.node)
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        return rehearse_step(run, self.step, self.node)
+
+class TakeSteps(ClusterOperator):
+    """Take steps in the core's order. ``does``: given the task's run, which in a dry run rehearses."""
+
+    def __init__(self, *, does: Callable[[Run], dict[str, Any]], irreversible: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.does = does
+        self.ui_color = "#f6d5d5" if irreversible else "#fde8c8"
+
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        return self.does(run)

@@ -57,10 +57,6 @@ class PreflightOperator(ClusterOperator):
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         return require_preflight(context, run, self.operation)
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
 
 def look_by_checks(
     cluster: Cluster, operation: Operation, *, gate: str | None = None

@@ -128,10 +128,6 @@ class PlanLevel(ClusterOperator):
         run.journal.record(planned)
         return {"digest": plan.digest, "target": change.target}
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: planning changes nothing, and asks the leader with validate-only."""
-        return self.act(context, run)
-
 
 class ChangeLevel(ClusterOperator):
     """Plan once more; where it is what was signed, have the leader validate it and then change the level."""

@@ -20,11 +20,11 @@ from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
 from kraft_runbook.steps.back import KNOWN_WITHIN
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.restore_quorum import died_in_the_copy, restore
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.way_back_facts import examine_the_hosts_of_those_down
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.migration.restore_quorum import died_in_the_copy, restore
 
 
 def leaving(plan: FencePlan) -> Act:

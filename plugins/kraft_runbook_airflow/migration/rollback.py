@@ -68,10 +68,6 @@ class PlanRollback(ClusterOperator):
         )
         return {"phase": reading.phase.value, "steps": list(plan.steps)}
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
 
 def _nothing_is_left(seen: ClusterObservation) -> str:
     unread = why_states_unread(seen)

@@ -29,10 +29,6 @@ class WayBackWatch(ClusterOperator):
     danger. Skipped before the metadata copy and after finalization.
     """
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         earlier = run.cluster.settled()
         phase = detect_phase(earlier).phase

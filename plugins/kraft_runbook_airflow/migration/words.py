@@ -13,20 +13,20 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps import restore_quorum as restoring
 from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook.steps.finalization import finalize_active_controller, forget_zookeeper_secrets
 from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.gone import GONE_TITLE
-from kraft_runbook_airflow.base.node_steps import TakeStep
+from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
-from kraft_runbook_airflow.migration.finalization import FinalizeActiveController, ForgetZookeeperSecrets
 from kraft_runbook_airflow.migration.gate_looks import examine, examine_and_keep
 from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
 from kraft_runbook_airflow.migration.parity import ParityOperator, ShowsParity
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
-from kraft_runbook_airflow.migration.restore_quorum import RestoreQuorum
 from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
 from kraft_runbook_airflow.migration.soak import SoakOperator
 from kraft_runbook_airflow.migration.way_back_watch import WayBackWatch
@@ -158,9 +158,12 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
                     ),
                 ]
         with TaskGroup("active_controller_last"):
-            steps.append(FinalizeActiveController(task_id="restart", cluster=cluster.name))
+            steps.append(
+                TakeSteps(task_id="restart", cluster=cluster.name, does=finalize_active_controller, irreversible=True)
+            )
         final = _wait(cluster, "finalized", conditions.FINALIZED, cluster.deadlines.finalization)
-        chain(*steps, final, ForgetZookeeperSecrets(task_id="zookeeper_secrets", cluster=cluster.name))
+        forget = TakeSteps(task_id="zookeeper_secrets", cluster=cluster.name, does=forget_zookeeper_secrets)
+        chain(*steps, final, forget)
     return group
 
 
@@ -178,7 +181,7 @@ def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
 
 def restore_quorum(cluster: ClusterSpec) -> BaseOperator:
     """Start controllers that should lead and do not, so that what they acknowledged reaches ZooKeeper."""
-    return RestoreQuorum(task_id="restore_quorum", cluster=cluster.name)
+    return TakeSteps(task_id="restore_quorum", cluster=cluster.name, does=restoring.restore_quorum)
 
 
 def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:

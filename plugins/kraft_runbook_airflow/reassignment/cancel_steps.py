@@ -109,10 +109,6 @@ class ListReassignments(ClusterOperator):
         run.journal.record(Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
         return {"partitions": len(ongoing)}
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
 
 def shows_reassignments(context: Any) -> Shown:
     """What is to be cancelled, for the gate. Raises Refused where nothing was listed."""

@@ -45,10 +45,6 @@ class CheckBeforeMoving(ClusterOperator):
             )
         return {"passed": sum(each.passed for each in report.results)}
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
 
 def examine(cluster: Cluster, gate: str) -> Examined:
     """What a gate's proof is made of: the cluster, the checks of that gate, the way back."""

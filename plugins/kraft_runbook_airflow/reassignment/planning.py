@@ -61,10 +61,6 @@ class MakePlan(ClusterOperator):
         run.journal.record(planned)
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
 
 def shows_plan(context: Any) -> Shown:
     """The plan of this run, for its gate. Raises Refused where there is none."""

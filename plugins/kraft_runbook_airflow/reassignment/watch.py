@@ -24,10 +24,6 @@ LEFT_BEHIND = frozenset({"KRB-MOV-004", "KRB-MOV-005"})
 class ReassignmentWatch(ClusterOperator):
     """Looks twice and changes nothing: stuck moves, throttles without a move, legacy znodes, faulty lists."""
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        """The same: it changes nothing."""
-        return self.act(context, run)
-
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         earlier = settled_look(run.cluster, settings=False)
         time.sleep(APART_SECONDS if earlier.placement.ongoing else 0)

@@ -7,10 +7,10 @@ from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONTROLLER_BACK
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, RUNNING
+from kraft_runbook.steps.restart import BROKER, CONTROLLER, restart_active_controller
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import examines_by_checks
-from kraft_runbook_airflow.base.node_steps import TakeStep
-from kraft_runbook_airflow.rolling_restart.steps import BROKER, CONTROLLER, RestartActiveController
+from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 
 PARAMS = {
     "nodes": Param(
@@ -57,7 +57,7 @@ def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
                 )
                 steps += [restart, caught_up]
         with TaskGroup("active_controller_last"):
-            steps.append(RestartActiveController(task_id="restart", cluster=cluster.name))
+            steps.append(TakeSteps(task_id="restart", cluster=cluster.name, does=restart_active_controller))
         chain(*steps)
     return group
 

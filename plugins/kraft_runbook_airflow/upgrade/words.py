@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from airflow.sdk import BaseOperator, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.steps import software
+from kraft_runbook.steps.software import (
+    BROKER_BACK,
+    BROKER_UP,
+    CONTROLLER_BACK,
+    CONTROLLER_UP,
+    roll_active_controller,
+)
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.roll import Rolled
 from kraft_runbook.upgrade.stages import Gate
 from kraft_runbook_airflow.base import words
-from kraft_runbook_airflow.base.node_steps import TakeStep
-from kraft_runbook_airflow.upgrade.node_steps import (
-    BROKER_BACK,
-    BROKER_UP,
-    CONTROLLER_BACK,
-    CONTROLLER_UP,
-    RollActiveController,
-    StartWhatIsDown,
-    examine,
-)
+from kraft_runbook_airflow.base.gates import examines_by_checks
+from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 
 
 def clusters_with_a_target() -> Iterator[ClusterSpec]:
@@ -36,17 +37,21 @@ def preflight(cluster: ClusterSpec) -> TaskGroup:
 
 def approve(cluster: ClusterSpec, gate: Gate) -> TaskGroup:
     """Prove, ask, confirm."""
-    return words.ask(cluster, UPGRADE, gate, examine)
+    return words.ask(cluster, UPGRADE, gate, examines_by_checks(UPGRADE))
 
 
 def start_what_is_down(cluster: ClusterSpec) -> BaseOperator:
     """Start the nodes that do not run, on the target."""
-    return StartWhatIsDown(task_id="start_what_is_down", cluster=cluster.name)
+    return _starts("start_what_is_down", cluster, back=False)
 
 
 def bring_back_what_is_down(cluster: ClusterSpec) -> BaseOperator:
     """Start the nodes that do not run, on the version before."""
-    return StartWhatIsDown(task_id="bring_back_what_is_down", cluster=cluster.name, back=True)
+    return _starts("bring_back_what_is_down", cluster, back=True)
+
+
+def _starts(task: str, cluster: ClusterSpec, *, back: bool) -> BaseOperator:
+    return TakeSteps(task_id=task, cluster=cluster.name, does=partial(software.start_what_is_down, back=back))
 
 
 def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
@@ -69,7 +74,9 @@ def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
                     ),
                 ]
         with TaskGroup("active_controller_last"):
-            steps.append(RollActiveController(task_id="restart", cluster=cluster.name, back=back))
+            steps.append(
+                TakeSteps(task_id="restart", cluster=cluster.name, does=partial(roll_active_controller, back=back))
+            )
         chain(
             *steps,
             *(

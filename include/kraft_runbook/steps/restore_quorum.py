@@ -16,33 +16,27 @@ from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.start_controllers import start_controllers
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.operators import ClusterOperator
 
 
-class RestoreQuorum(ClusterOperator):
+def restore_quorum(run: Run) -> dict[str, Any]:
     """Where controllers should lead and none does, start those that are down, with the files they have, once all are
     proven to be in migration mode.
 
     Not where their own logs prove that they died in the copy before anything was acknowledged: they would copy again,
     and die again.
     """
-
-    def act(self, context: Any, run: Run) -> dict[str, Any]:
-        seen = run.cluster.settled()
-        lost = quorum_is_lost(seen)
-        if not lost:
-            self.log.info("already done: the quorum has a leader, or none is needed")
-            return {"started": []}
-        if died_in_the_copy(run, seen):
-            return {"started": [], "died_in_the_copy": True}
-        return {"started": restore(run, seen, lost)}
-
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        lost = quorum_is_lost(run.cluster.settled())
-        self.log.info(
-            "Dry run: would start the controllers, or read their logs where they may have died in the copy: %s", lost
-        ) if lost else self.log.info("already done: the quorum has a leader, or none is needed")
+    seen = run.cluster.settled()
+    lost = quorum_is_lost(seen)
+    if not lost:
+        run.cluster.tell("already done: the quorum has a leader, or none is needed")
+        return {"started": []}
+    if run.cluster.rehearses:
+        would = "start the controllers, or read their logs where they may have died in the copy"
+        run.cluster.tell(f"Dry run: would {would}: {lost}")
         return {"dry_run": True}
+    if died_in_the_copy(run, seen):
+        return {"started": [], "died_in_the_copy": True}
+    return {"started": restore(run, seen, lost)}
 
 
 def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:

@@ -1,10 +1,10 @@
-"""The steps of a rolling restart on a node, and the task that restarts the active controller last."""
+"""The steps of a rolling restart on a node, and the active controller's restart, which is the last of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
@@ -14,10 +14,9 @@ from kraft_runbook.rolling_restart.plays import restart_node
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
-from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.base.operators import ClusterOperator
 
 
 def _restart(look: Look) -> Play:
@@ -45,10 +44,8 @@ def _not_provisioned(look: Look) -> str | None:
     return "no controller is provisioned yet"
 
 
-def _left_for_last(look: Look) -> str | None:
-    if look.seen.is_active(look.node) and len(look.spec.controllers) > 1:
-        return f"left for last: controller {look.node} is the active one"
-    return _not_provisioned(look)
+def _passed_over(look: Look) -> str | None:
+    return left_for_last(look, look.spec.controller_ids) or _not_provisioned(look)
 
 
 def _require_the_quorum(look: Look) -> None:
@@ -70,44 +67,34 @@ def _require_the_other_brokers(look: Look) -> None:
 
 
 CONTROLLER = NodeStep(
-    ROLLING_RESTART, Step.RESTART_CONTROLLERS, play=_restart, done=_left_for_last, guard=_require_the_quorum
+    ROLLING_RESTART, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_passed_over, guard=_require_the_quorum
 )
 """Restart a controller that is not the active one."""
 ACTIVE_CONTROLLER = NodeStep(
-    ROLLING_RESTART, Step.RESTART_CONTROLLERS, play=_restart, done=_not_provisioned, guard=_require_the_quorum
+    ROLLING_RESTART, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_not_provisioned, guard=_require_the_quorum
 )
 BROKER = NodeStep(ROLLING_RESTART, Step.RESTART_BROKERS, play=_restart, guard=_require_the_other_brokers)
 
 
-class RestartActiveController(ClusterOperator):
+def restart_active_controller(run: Run) -> dict[str, Any]:
     """Restart the controllers that had no turn yet, the active one last: it was left out, and another may have been
     elected meanwhile.
     """
+    unasked = ROLLING_RESTART.left_out(Step.RESTART_CONTROLLERS, run.params)
+    if unasked:
+        run.cluster.tell(unasked)
+        return {"restarted": []}
 
-    ui_color = "#fde8c8"
+    def left(_: ClusterObservation) -> list[int]:
+        return [i for i in run.spec.controller_ids if i not in played(run)]
 
-    def act(self, context: Any, run: Run) -> dict[str, Any]:
-        unasked = ROLLING_RESTART.left_out(Step.RESTART_CONTROLLERS, run.params)
-        if unasked:
-            self.log.info("%s", unasked)
-            return {"restarted": []}
-        had_a_turn: list[int] = []
-        restarted: list[int] = []
-        while left := [i for i in run.spec.controller_ids if i not in {*self.played(context), *had_a_turn}]:
-            node = run.cluster.observe().next_controller(left)
-            taken = take_step(run, ACTIVE_CONTROLLER, node)
-            had_a_turn.append(node)
-            restarted += [node] if taken["changed"] else []
-        if self.played(context):  # also by a try that was killed before it saw it back
-            run.cluster.wait_for(QUORUM_WHOLE, deadline=run.spec.deadlines.quorum)
-        return {"restarted": restarted}
+    done = active_one_last(run, ACTIVE_CONTROLLER, left, once=True)
+    if played(run):  # also by a try that was killed before it saw it back
+        run.cluster.wait_for(QUORUM_WHOLE, deadline=run.spec.deadlines.quorum)
+    return {"restarted": [node for node, answer in done if answer["changed"]]}
 
-    def played(self, context: Any) -> set[int | None]:
-        """The controllers that tasks of this run have restarted, by its evidence."""
-        return {
-            told.node_id for _, told in of_kind(records_of(context), Played) if told.step == Step.RESTART_CONTROLLERS
-        }
 
-    def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        self.log.info("Dry run: the controller that is active then would be restarted last, in the same way")
-        return {"dry_run": True}
+def played(run: Run) -> set[int | None]:
+    """The controllers that tasks of this run have restarted, by its evidence."""
+    found = of_kind(run.journal.records(), Played)
+    return {told.node_id for _, told in found if told.step == Step.RESTART_CONTROLLERS}

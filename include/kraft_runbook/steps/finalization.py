@@ -1,0 +1,65 @@
+"""The end of finalization, which can't be undone: the active controller last, then ZooKeeper's secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
+from kraft_runbook.migration import conditions
+from kraft_runbook.migration.transitions import Step
+from kraft_runbook.steps.forward import FINALIZE, remaining
+from kraft_runbook.steps.roll import active_one_last
+from kraft_runbook.steps.run import Run
+
+
+def finalize_active_controller(run: Run) -> dict[str, Any]:
+    """Restart the controllers that the first pass left: the active one, and any that led in between, the active one
+    last.
+    """
+    done = active_one_last(
+        run, FINALIZE, remaining, before=conditions.QUORUM_WHOLE, after=conditions.CONTROLLER_CAUGHT_UP
+    )
+    if not done and not run.cluster.rehearses:  # another controller was elected in between, so none was left
+        why = "every controller runs without the migration flag"
+        run.cluster.tell(f"already done: {why}")
+        phase = detect_phase(run.cluster.observe()).phase
+        run.journal.record(AlreadyDone(phase=phase.value, step=Step.FINALIZE_CONTROLLERS.value, why=why))
+    return {"restarted": [answer for _, answer in done]}
+
+
+def forget_zookeeper_secrets(run: Run) -> dict[str, Any]:
+    """Remove ZooKeeper's secrets from the hosts, once no process can need them again. Restarts nothing."""
+    if not run.cluster.rehearses:
+        run.claim.take()
+        require_finalized(run.cluster.observe())
+    nodes = run.cluster.forget_zookeeper_secrets()
+    would = "would be" if run.cluster.rehearses else "were"
+    run.cluster.tell(f"ZooKeeper's secrets {would} removed from: {', '.join(nodes) or 'no host'}")
+    if not run.cluster.rehearses:
+        run.journal.record(SecretsRemoved(nodes=tuple(nodes)))
+    return {"nodes": list(nodes)}
+
+
+def require_finalized(seen: ClusterObservation) -> None:
+    """Raise Refused if a process could still need ZooKeeper's secrets."""
+    reading = detect_phase(seen)
+    left = remaining(seen)
+    if reading.phase is not Phase.FINALIZED or left:
+        named = (
+            f"; controller {', '.join(map(str, left))} is not proven to run without the migration flag" if left else ""
+        )
+        raise Refused(
+            f"the cluster is in {reading.phase}{named}, and a process that connects to ZooKeeper could not start"
+            " again without ZooKeeper's secrets",
+            way_out="finish the finalization, then clear this task",
+        )
+    behind = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
+    if behind:
+        raise Refused(
+            f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start"
+            " again without ZooKeeper's secrets",
+            way_out="restart it in KRaft mode (docs/finalization.md), then clear this task",
+        )

@@ -1,0 +1,57 @@
+"""Controllers one by one, the active one last, so that leadership moves once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, rehearse_step, take_step
+from kraft_runbook.steps.run import Run
+
+Taken = tuple[int, dict[str, Any]]
+
+
+def left_for_last(look: Look, left: Collection[int]) -> str | None:
+    """Why this controller's turn comes later: it leads, and others of ``left`` have had none."""
+    if len(left) > 1 and look.seen.is_active(look.node):
+        return f"left for last: controller {look.node} is the active one"
+    return None
+
+
+def active_one_last(
+    run: Run,
+    step: NodeStep,
+    left: Callable[[ClusterObservation], Collection[int]],
+    *,
+    once: bool = False,
+    before: Condition | None = None,
+    after: Condition | None = None,
+) -> list[Taken]:
+    """Take the step on the controllers that a first pass left: the active one, and any that led in between, the active
+    one last. Returns them in that order, each with the step's answer; in a rehearsal, the one that leads now.
+
+    ``left``: those that still need it, by a look. ``once``: none has a second turn. ``before``, ``after``: what is
+    waited for around each, at most ``deadlines.quorum`` seconds. Raises as ``take_step`` and ``wait_for``.
+    """
+    if run.cluster.rehearses:
+        seen = run.cluster.observe()
+        active = [each for each in left(seen) if seen.is_active(each)]
+        return [(node, rehearse_step(run, replace(step, passed_over=passes_over_none), node)) for node in active]
+    done: list[Taken] = []
+    within = run.spec.deadlines.quorum
+    while remaining := _to_come(left(seen := run.cluster.observe()), done if once else ()):
+        if before is not None:
+            seen = run.cluster.wait_for(before, deadline=within)
+        node = seen.next_controller(remaining)
+        done.append((node, take_step(run, step, node)))
+        if after is not None:
+            run.cluster.wait_for(after, deadline=within, node_id=node)
+    return done
+
+
+def _to_come(left: Collection[int], done: Collection[Taken]) -> list[int]:
+    had_their_turn = {node for node, _ in done}
+    return [each for each in left if each not in had_their_turn]

@@ -1,0 +1,142 @@
+"""The software roll's steps on a node: what is down first, the active controller last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.evidence.kinds import AlreadyDone
+from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.steps.guards import (
+    require_other_brokers_in_sync,
+    require_other_brokers_up,
+    require_other_controllers_up,
+)
+from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.roll import active_one_last, left_for_last
+from kraft_runbook.steps.run import Run
+from kraft_runbook.upgrade import conditions
+from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.upgrade.plays import switch_software, target_of
+from kraft_runbook.upgrade.stages import Step
+
+Chooses = Callable[[ClusterSpec], Software]
+
+
+def _former(spec: ClusterSpec) -> Software:
+    return spec.kafka
+
+
+# -- one node ----------------------------------------------------------------------------------------------------------
+
+
+def _runs(look: Look, version: str) -> str | None:
+    """Why nothing is left to do on the node. A process that runs on its software and serves nobody is waited for, not
+    restarted again.
+    """
+    states = look.seen.controllers if look.node in look.seen.controllers else look.seen.brokers
+    state = states[look.node]
+    return (
+        f"node {look.node} runs Kafka {version}"
+        if state.running is True and state.software_version == version
+        else None
+    )
+
+
+def remaining(seen: ClusterObservation, version: str) -> list[int]:
+    """The controllers that do not show the version."""
+    return [c.id for c in seen.controllers.values() if c.software_version != version]
+
+
+def _require_readable(look: Look, software: Software) -> None:
+    is_led = was_read(look.seen.quorum)
+    look.cluster.ask(require_readable, look.node, software, tell=look.tell, is_led=is_led)
+
+
+def _controller(step: Step, software: Chooses) -> NodeStep:
+    def done(look: Look) -> str | None:
+        version = software(look.spec).version
+        return _runs(look, version)
+
+    def passed_over(look: Look) -> str | None:
+        return left_for_last(look, remaining(look.seen, software(look.spec).version))
+
+    def guard(look: Look) -> None:
+        if look.seen.controllers[look.node].running is not False:  # one that has ended may be started in any case
+            require_other_controllers_up(look)
+            look.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
+        _require_readable(look, software(look.spec))
+
+    return NodeStep(
+        UPGRADE,
+        step,
+        play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
+        done=done,
+        passed_over=passed_over,
+        guard=guard,
+    )
+
+
+def _broker(step: Step, software: Chooses) -> NodeStep:
+    def guard(look: Look) -> None:
+        if look.seen.brokers[look.node].running is not False:
+            require_other_brokers_up(look)
+            require_other_brokers_in_sync(look)
+        _require_readable(look, software(look.spec))
+
+    return NodeStep(
+        UPGRADE,
+        step,
+        play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
+        done=lambda look: _runs(look, software(look.spec).version),
+        guard=guard,
+    )
+
+
+CONTROLLER_UP = _controller(Step.CONTROLLERS_UP, target_of)
+BROKER_UP = _broker(Step.BROKERS_UP, target_of)
+BROKER_BACK = _broker(Step.BROKERS_BACK, _former)
+CONTROLLER_BACK = _controller(Step.CONTROLLERS_BACK, _former)
+
+
+def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
+    """Start the nodes that do not run, on the software that this run leads to, ahead of all others: one that is down
+    would keep each of them from being restarted. On the way back that is a node that did not come up on the target; on
+    the way up, one that a broken-off way back left stopped.
+    """
+    controller, broker = (CONTROLLER_BACK, BROKER_BACK) if back else (CONTROLLER_UP, BROKER_UP)
+    on = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
+    registered = conditions.BROKER_ON_FORMER if back else conditions.BROKER_ON_TARGET
+    within, seen = run.spec.deadlines, run.cluster.observe()
+    down = [c.id for c in seen.controllers.values() if c.running is False]
+    for node in down:
+        take_step(run, controller, node)
+        run.cluster.wait_for(on, node_id=node, deadline=within.quorum)
+    brokers = [b.id for b in seen.brokers.values() if b.running is False]
+    for node in brokers:
+        take_step(run, broker, node)
+        run.cluster.wait_for(registered, node_id=node, deadline=within.registration)
+        run.cluster.wait_for(conditions.BROKER_IN_SYNC, node_id=node, deadline=within.in_sync)
+    if not down and not brokers:
+        run.cluster.tell("already done: every node runs")
+    return {"started": [*down, *brokers]}
+
+
+def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
+    """Restart what the first pass left: the active controller, and any that led in the meantime, the active one last.
+
+    ``back``: on the version before.
+    """
+    step = CONTROLLER_BACK if back else CONTROLLER_UP
+    version = (_former if back else target_of)(run.spec).version
+    after = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
+    done = active_one_last(run, step, lambda seen: remaining(seen, version), after=after)
+    if not done and not run.cluster.rehearses:  # another one was elected in the meantime: none was left for last
+        why = f"every controller runs Kafka {version}"
+        run.cluster.tell(f"already done: {why}")
+        stage = UPGRADE.read(run.cluster.observe(), run.spec).stage
+        run.journal.record(AlreadyDone(phase=stage, step=step.step, why=why))
+    return {"restarted": [answer for _, answer in done]}

@@ -1,0 +1,42 @@
+"""The plugin holds what Airflow needs: a file without an import of Airflow is one of these few, each with its reason."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import kraft_runbook_airflow
+
+PLUGIN = Path(kraft_runbook_airflow.__file__).parent
+AROUND_A_TASK = {
+    "base/acting.py": "makes what an operator has in hand",
+    "base/approvals.py": "a gate's records, by Airflow's run",
+    "base/gone.py": "reads the trigger form",
+    "base/node_steps.py": "operators, by their base",
+    "base/task_run.py": "the run of a task",
+    "base/task_waits.py": "the wait of a task",
+    "every_dag.py": "makes the DAGs",
+    "features/level_steps.py": "operators, by their base",
+    "migration/cut_off_brokers.py": "an operator, by its base",
+    "migration/disk_watch.py": "beside a trigger, in its event loop",
+    "migration/gate_looks.py": "what a gate's operator looks at",
+    "migration/leave_kraft.py": "an operator, by its base",
+    "reassignment/cancel_steps.py": "operators, by their base",
+    "reassignment/checks.py": "an operator, by its base",
+    "reassignment/earlier_runs.py": "the files of Airflow's runs",
+    "reassignment/files.py": "the files of an Airflow run",
+    "reassignment/moving.py": "operators, by their base",
+    "reassignment/planning.py": "an operator, by its base",
+    "reassignment/signed.py": "what an operator asks first",
+    "reassignment/throttling.py": "operators, by their base",
+    "reassignment/wanted.py": "reads the trigger form",
+}
+
+
+def test_each_file_of_the_plugin_that_imports_no_airflow_is_one_of_the_named() -> None:
+    found = {
+        str(each.relative_to(PLUGIN))
+        for each in PLUGIN.rglob("*.py")
+        if each.name != "__init__.py" and not re.search(r"^\s*(from|import) airflow", each.read_text(), re.M)
+    }
+    assert found == set(AROUND_A_TASK)
