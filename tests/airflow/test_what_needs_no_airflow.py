@@ -1,4 +1,4 @@
-"""The plugin holds what Airflow needs: a file without an import of Airflow is one of these few, each with its reason."""
+"""The plugin holds what Airflow needs. A file without an import of Airflow is one of a few, each with a reason."""
 
 from __future__ import annotations
 
