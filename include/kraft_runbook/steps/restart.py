@@ -91,7 +91,7 @@ def restart_active_controller(run: Run) -> dict[str, Any]:
     done = active_one_last(run, ACTIVE_CONTROLLER, left, once=True)
     if played(run):  # also by a try that was killed before it saw it back
         run.cluster.wait_for(QUORUM_WHOLE, deadline=run.spec.deadlines.quorum)
-    return {"restarted": [node for node, answer in done if answer["changed"]]}
+    return {"restarted": [node for node, answer in done if answer.get("changed")]}
 
 
 def played(run: Run) -> set[int | None]:
