@@ -379,8 +379,13 @@ def test_a_file_that_leaves_out_a_zookeeper_in_use_is_what_is_wrong(phase: Phase
 def test_without_zookeeper_a_broker_that_was_left_behind_is_restarted_in_kraft_mode() -> None:
     told = explain(broker(2, mode=BrokerMode.HYBRID)(without(Phase.FINALIZED)), WITHOUT)
     assert told.forward == (
-        "restart broker 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left",
+        (
+            "restart broker 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not restart"
+            " a broker in migration mode"
+        ),
     )
+    assert "nothing to migrate" not in told.means and "broker 2 is not in KRaft mode" in told.means
+    assert told.waits_for == ("broker 2 to register in KRaft mode: 2 of 3 seen; it is in hybrid mode",)
 
 
 def test_two_looks_tell_that_dual_write_has_died() -> None:

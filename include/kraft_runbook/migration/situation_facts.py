@@ -1,0 +1,108 @@
+"""What the situations ask of an observation, each asked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
+from kraft_runbook.migration.way_back import quorum_is_lost
+
+
+@dataclass(frozen=True)
+class Facts:
+    """``earlier``: an observation some seconds before; the same where there
+    is none. Nodes are named by their ids, in words; empty: none.
+    """
+
+    seen: ClusterObservation
+    earlier: ClusterObservation
+    spec: ClusterSpec
+
+    @cached_property
+    def phase(self) -> Phase:
+        return detect_phase(self.seen).phase
+
+    @cached_property
+    def down(self) -> str:
+        """Controllers that do not run."""
+        return ", ".join(str(c.id) for c in self.seen.controllers.values() if c.running is False)
+
+    @cached_property
+    def ended(self) -> str:
+        """Brokers that do not run."""
+        return ", ".join(str(b.id) for b in self.seen.brokers.values() if b.running is False)
+
+    @cached_property
+    def silent(self) -> str:
+        """Nodes that hang, each with its kind."""
+        return name_silent(self.seen, self.earlier)
+
+    @cached_property
+    def silent_now(self) -> str:
+        """Controllers that hang at this look."""
+        return ", ".join(map(str, silent_controllers(self.seen)))
+
+    @cached_property
+    def unflagged(self) -> str:
+        """Controllers that run without the migration flag."""
+        return ", ".join(str(c.id) for c in self.seen.controllers.values() if c.mode == ControllerMode.KRAFT)
+
+    @cached_property
+    def not_in_kraft(self) -> str:
+        """Brokers that are not known to be in KRaft mode."""
+        return ", ".join(str(b.id) for b in self.seen.brokers.values() if b.mode != BrokerMode.KRAFT)
+
+    @cached_property
+    def left_behind(self) -> str:
+        """Brokers that are not in KRaft mode though the migration is final."""
+        return ", ".join(
+            str(b.id)
+            for b in self.seen.brokers.values()
+            if self.phase is Phase.FINALIZED and was_read(b.mode) and b.mode is not BrokerMode.KRAFT
+        )
+
+    @cached_property
+    def lost(self) -> str | None:
+        """What shows that a KRaft controller should lead and none does; None where nothing shows it."""
+        seen, phase = self.seen, self.phase
+        hang, down = len(silent_controllers(seen)), sum(c.running is False for c in seen.controllers.values())
+        leads = any(was_read(c.metrics) and c.metrics.active for c in seen.controllers.values())
+        # Where hanging controllers leave no majority, they are the reason that the phase is unknown.
+        hidden = phase is Phase.UNKNOWN and hang and 2 * (hang + down) >= len(seen.controllers) and not leads
+        return quorum_is_lost(seen) if phase in DUAL_WRITING or hidden or self.died_in_the_copy else None
+
+    @cached_property
+    def died_in_the_copy(self) -> bool:
+        return may_have_died_in_the_copy(self.seen)
+
+    @cached_property
+    def nothing_runs(self) -> bool:
+        """Whether ZooKeeper can't be read and every broker and controller is down, for example after a power cut."""
+        brokers, controllers = self.seen.brokers.values(), self.seen.controllers.values()
+        down = [b.running is False for b in brokers] + [c.running is False for c in controllers]
+        return not was_read(self.seen.zookeeper) and all(down)
+
+    @property
+    def controllers(self) -> str:
+        return ", ".join(map(str, self.spec.controller_ids))
+
+    @property
+    def brokers(self) -> str:
+        return ", ".join(map(str, self.spec.broker_ids))
+
+    @property
+    def addresses(self) -> str:
+        """Of the controllers."""
+        return ", ".join(each.address for each in self.spec.controllers)
+
+    @property
+    def missing(self) -> str:
+        """The controllers without which there is no majority, and why."""
+        found = ((self.down, "does not run"), (self.silent_now, "runs and does not answer"))
+        return ", ".join(f"controller {who} {what}" for who, what in found if who)

@@ -1,0 +1,398 @@
+"""The situations that a cluster may be in, each once: what shows it, what it means, what it waits for, the way forward.
+
+``explain`` takes each answer from the first situation that holds and gives one, in the order of
+``WITH_ZOOKEEPER``, or of ``WITHOUT_ZOOKEEPER`` where the cluster file names none. The tables in docs/interruptions.md
+are made of them (``render_situations``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.birth import held_by_zookeeper
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration import without_zookeeper
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED_IN_KRAFT, FINALIZED, METADATA_COPIED
+from kraft_runbook.migration.situation_facts import Facts
+from kraft_runbook.migration.transitions import TABLE
+from kraft_runbook.migration.without_zookeeper import MEANS, WITHOUT_A_LEADER
+from kraft_runbook.runbook.conditions import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer. ``text``: its words, with Facts in braces; where ``tell`` gives the words, a description of them."""
+
+    text: str
+    tell: Callable[[Facts], tuple[str, ...]] | None = None
+
+    def of(self, facts: Facts) -> tuple[str, ...]:
+        """The answer about this cluster, line by line."""
+        return self.tell(facts) if self.tell else (self.text.format_map(_Words(facts)),)
+
+
+class _Words(dict[str, str]):
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def __missing__(self, name: str) -> str:
+        return str(getattr(self._facts, name))
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One situation. ``seen_as``: what shows it, in words; ``holds``: whether it is so. An answer that is None is that
+    of the next situation that holds.
+    """
+
+    name: str
+    seen_as: str
+    holds: Callable[[Facts], bool]
+    forward: Answer
+    means: Answer | None = None
+    waits_for: Answer | None = None
+
+
+def holding(facts: Facts) -> tuple[Situation, ...]:
+    """The situations that hold, the first one first; never empty."""
+    situations = WITH_ZOOKEEPER if facts.seen.has_zookeeper else WITHOUT_ZOOKEEPER
+    return tuple(each for each in situations if each.holds(facts))
+
+
+def means(facts: Facts) -> str:
+    """What the situation means."""
+    return " ".join(next(each.means for each in holding(facts) if each.means).of(facts))
+
+
+def waits_for(facts: Facts) -> tuple[str, ...]:
+    """What the cluster waits for; empty: nothing."""
+    return next(each.waits_for for each in holding(facts) if each.waits_for).of(facts)
+
+
+def forward(facts: Facts) -> tuple[str, ...]:
+    """What an operator can do now; empty: nothing."""
+    return holding(facts)[0].forward.of(facts)
+
+
+# -- what the table says of a phase ------------------------------------------------------------------------------------
+
+
+def _means_of_the_phase(facts: Facts) -> tuple[str, ...]:
+    return (TABLE.stage(facts.phase).means,)
+
+
+def _waits_of_the_phase(facts: Facts) -> tuple[str, ...]:
+    """What the cluster waits for in a phase, if every running node answers: the table's conditions and gates. Two
+    cases that only a change by hand brings about come first.
+    """
+    seen, spec, phase = facts.seen, facts.spec, facts.phase
+    if phase in (Phase.UNKNOWN, Phase.KRAFT):
+        return ("an operator: what is named under Seen",)
+    if phase is Phase.FINALIZED or (phase is Phase.DUAL_WRITE and facts.unflagged):
+        left = [BROKER_REGISTERED_IN_KRAFT.progress(seen, spec, node_id=i) for i in spec.broker_ids]
+        final = FINALIZED.progress(seen, spec)
+        return _missing(*left, final) if phase is Phase.FINALIZED else _missing(*left) or _missing(final)
+    for awaited in TABLE.awaited(phase):
+        if isinstance(awaited, str):
+            return (f"an operator: {awaited}",)
+        if awaited is BROKER_IN_SYNC or (awaited.of_a_node and phase is Phase.HYBRID):
+            continue  # checks report the first; the copy's own condition asks every broker, dead nodes first
+        nodes = spec.broker_ids if awaited.of_a_node else (None,)
+        earlier = facts.earlier if awaited is METADATA_COPIED else None
+        missing = _missing(*(awaited.progress(seen, spec, node_id=node, earlier=earlier) for node in nodes))
+        if missing:
+            return missing
+    return ()
+
+
+def _missing(*progress: Progress) -> tuple[str, ...]:
+    return tuple(p.waiting_for.removeprefix("waiting for ") for p in progress if not p.done)
+
+
+def _steps_of_the_phase(facts: Facts) -> tuple[str, ...]:
+    return tuple(
+        f"{edge.step}: {edge.does}" + ("" if edge.reversible else " (can not be undone)")
+        for edge in TABLE.forward_from(facts.phase)
+    )
+
+
+# -- the situations, in the order in which they are told ---------------------------------------------------------------
+
+SILENT = Answer("{silent} to answer: the port accepts connections, but no response comes")
+OPERATOR = Answer("an operator: what is named under Seen")
+BY_THE_PHASE = Answer("what the phase means", _means_of_the_phase)
+WAITED_FOR_BY_THE_PHASE = Answer("what the next step needs: a condition, or a gate", _waits_of_the_phase)
+NO_MAJORITY = Answer("a majority of the controllers: {missing}; {lost}")
+ITS_LOG = "its log says why it ended"
+HANGS = "its process hangs or gets no CPU time. If it does not recover, end it and start it again"
+NO_STEP = "No step goes on before the quorum has a leader"
+DIED = Answer(
+    "No controller quorum has a leader, and nothing shows that the metadata copy was completed: no topic, config, ACL"
+    " or leader can change."
+)
+COPIED = Answer(
+    "The metadata was copied, but the controller quorum has no leader: no topic, config, ACL or leader can change until"
+    " it has one."
+)
+NO_LEADER = Answer(COPIED.text, lambda it: (DIED if it.died_in_the_copy else COPIED).of(it))
+TOO_EARLY = Answer(
+    "A controller without the migration flag finalized the migration too early: broker {left_behind} is not in KRaft"
+    " mode. It goes on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
+)
+THE_ONLY_WAY = Answer(
+    "restart broker {left_behind} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
+    " restart a broker in migration mode"
+)
+
+
+def _lost(facts: Facts) -> bool:
+    """Whether no controller leads, and it is not known that they died in the copy and what to look for."""
+    return facts.lost is not None and not (facts.died_in_the_copy and facts.down)
+
+
+WITH_ZOOKEEPER = (
+    Situation(
+        "nothing runs",
+        "ZooKeeper, every controller and every broker are down, as after a power cut",
+        lambda it: it.nothing_runs,
+        forward=Answer(
+            "nothing of the cluster runs: start ZooKeeper first, then controller {controllers} if provisioned, then"
+            " broker {brokers}, each with its present configuration; after finalization leave ZooKeeper out. A broker"
+            " that ends again with 'node already exists' was started before its old session had ended"
+            " (zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase can be observed once they"
+            " run"
+        ),
+    ),
+    Situation(
+        "a controller without the flag",
+        "PRE_MIGRATION or HYBRID; a controller runs without the migration flag",
+        lambda it: it.phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and bool(it.unflagged),
+        waits_for=Answer(
+            "an operator: restart controller {unflagged} with the migration flag before it is elected, or the migration"
+            " is final"
+        ),
+        forward=Answer(
+            "restart controller {unflagged} with the migration flag before it is elected, and no other controller"
+            " before that: each restart may cause an election (docs/finalization.md)"
+        ),
+    ),
+    Situation(
+        "the controllers died in the copy",
+        "/controller names a KRaft controller, none leads, one or more are down, and nothing shows the copy's end",
+        lambda it: it.died_in_the_copy and bool(it.down),
+        means=DIED,
+        waits_for=NO_MAJORITY,
+        forward=Answer(
+            "nothing shows that the metadata copy was completed: the controllers may have died in it. Look for"
+            " 'Aborting the metadata migration' in their logs, correct what it names, then start controller {down}: it"
+            " copies again, and ends again if anything is left to correct"
+        ),
+    ),
+    Situation(
+        "no leader, controllers are down",
+        "a KRaft controller should lead, none does, and one or more are down",
+        lambda it: _lost(it) and bool(it.down),
+        means=NO_LEADER,
+        waits_for=NO_MAJORITY,
+        forward=Answer(f"start controller {{down}} with its present configuration; {ITS_LOG}. {NO_STEP}"),
+    ),
+    Situation(
+        "no leader, controllers hang",
+        "a KRaft controller should lead, none does, and one or more do not answer",
+        lambda it: _lost(it) and not it.down and bool(it.silent_now),
+        means=NO_LEADER,
+        waits_for=NO_MAJORITY,
+        forward=Answer(f"look at controller {{silent_now}}: {HANGS}. {NO_STEP}"),
+    ),
+    Situation(
+        "no leader, every controller runs",
+        "a KRaft controller should lead, none does, and all answer",
+        lambda it: _lost(it) and not it.down and not it.silent_now,
+        means=NO_LEADER,
+        waits_for=Answer("a leader of the controller quorum: {lost}"),
+        forward=Answer(
+            "every controller runs: an election takes seconds. If there is no leader after that, they can't reach each"
+            f" other: look at the network between {{addresses}}. {NO_STEP}"
+        ),
+    ),
+    Situation(
+        "finalized too early",
+        "FINALIZED; a broker is not in KRaft mode",
+        lambda it: bool(it.left_behind),
+        means=TOO_EARLY,
+        forward=THE_ONLY_WAY,
+    ),
+    Situation(
+        "a broker is down after the end",
+        "FINALIZED; a broker does not run",
+        lambda it: it.phase is Phase.FINALIZED and bool(it.ended) and not it.left_behind,
+        forward=Answer(f"start broker {{ended}} in KRaft mode; {ITS_LOG}"),
+    ),
+    Situation(
+        "a broker is down",
+        "ZOOKEEPER to DUAL_WRITE; a broker does not run",
+        lambda it: bool(it.ended) and bool(TABLE.forward_from(it.phase)),
+        forward=Answer(f"start broker {{ended}} first; {ITS_LOG}. No other broker is restarted while one is down"),
+    ),
+    Situation(
+        "a controller is down before the copy",
+        "PRE_MIGRATION; a controller does not run",
+        lambda it: it.phase is Phase.PRE_MIGRATION and bool(it.down) and not it.lost,
+        forward=Answer(
+            "provision_controllers: go on with controller {down}; one whose disk is empty is formatted again and"
+            " catches up from the others"
+        ),
+    ),
+    Situation(
+        "a controller is down after the copy",
+        "HYBRID or DUAL_WRITE; a controller does not run, a majority does",
+        lambda it: it.phase in DUAL_WRITING and bool(it.down) and not it.lost,
+        forward=Answer(
+            "start controller {down} first. If it lost its disk, clear its provision task (provision_controllers) in"
+            " the migration's run: it is formatted again and catches up from the others, once a majority of the voters"
+            " without it holds everything committed"
+        ),
+    ),
+    Situation(
+        "a controller is down after the end",
+        "FINALIZED; a controller does not run",
+        lambda it: it.phase is Phase.FINALIZED and bool(it.down),
+        forward=Answer(f"start controller {{down}} with its present configuration; {ITS_LOG}"),
+    ),
+    Situation(
+        "a node hangs",
+        "a port accepts connections and no response comes, twice",
+        lambda it: it.phase is not Phase.UNKNOWN and bool(it.silent),
+        waits_for=Answer(
+            SILENT.text + "; then what the phase waits for", lambda it: (*SILENT.of(it), *_waits_of_the_phase(it))
+        ),
+        forward=Answer(f"look at {{silent}} first: {HANGS}. No other node is restarted before that"),
+    ),
+    Situation(
+        "the roll into KRaft mode goes on",
+        "DUAL_WRITE; every node runs and answers, and a broker is not in KRaft mode",
+        lambda it: (
+            it.phase is Phase.DUAL_WRITE and bool(it.not_in_kraft) and not (it.lost or it.ended or it.down or it.silent)
+        ),
+        forward=Answer(
+            "roll_brokers_to_kraft: go on with broker {not_in_kraft}; finalize_controllers comes after that"
+        ),
+    ),
+    Situation(
+        "as the table has it",
+        "none of the above",
+        lambda _: True,
+        means=BY_THE_PHASE,
+        waits_for=WAITED_FOR_BY_THE_PHASE,
+        forward=Answer("the next step", _steps_of_the_phase),
+    ),
+)
+
+
+def _means_without_zookeeper(facts: Facts) -> tuple[str, ...]:
+    known = without_zookeeper.is_led(facts.seen) or held_by_zookeeper(facts.seen)
+    return (MEANS[facts.phase] if known else WITHOUT_A_LEADER,)
+
+
+def _too_early(facts: Facts) -> tuple[str, ...]:
+    return TOO_EARLY.of(facts) if without_zookeeper.is_led(facts.seen) else (WITHOUT_A_LEADER,)
+
+
+def _missing_for_health(facts: Facts) -> tuple[str, ...]:
+    silent = SILENT.of(facts) if facts.silent else ()
+    missing = without_zookeeper.missing(facts.seen, facts.spec)
+    return tuple(dict.fromkeys([*silent, *_missing(*missing)]))
+
+
+def _repairs(facts: Facts) -> tuple[str, ...]:
+    """Controllers first: without a majority of them no broker is registered, and no partition gets a leader."""
+    told = []
+    if facts.down:
+        told.append(f"start controller {facts.down} with its present configuration; {ITS_LOG}")
+    if facts.ended:
+        told.append(f"{'then start' if facts.down else 'start'} broker {facts.ended} in KRaft mode; {ITS_LOG}")
+    if facts.silent:
+        told.append(f"look at {facts.silent}: {HANGS}")
+    if not without_zookeeper.is_led(facts.seen) and not facts.down and not facts.silent:
+        told.append(
+            "no controller is down: an election takes seconds. If there is no leader after that, look at the network"
+            f" between {facts.addresses}"
+        )
+    return tuple(told)
+
+
+def _uses_zookeeper(facts: Facts) -> bool:
+    return facts.phase is not Phase.FINALIZED and without_zookeeper.shows_zookeeper(facts.seen)
+
+
+BY_ITS_HEALTH = Answer("a leader, and every broker registered and in sync", _missing_for_health)
+
+WITHOUT_ZOOKEEPER = (
+    Situation(
+        "the file leaves out a ZooKeeper in use",
+        "a broker in ZooKeeper or migration mode, or a migration under way",
+        _uses_zookeeper,
+        means=Answer(MEANS[Phase.UNKNOWN], _means_without_zookeeper),
+        waits_for=OPERATOR,
+        forward=Answer("name the ensemble under 'zookeeper' in the cluster file: every step is refused until then"),
+    ),
+    Situation(
+        "finalized too early, without ZooKeeper",
+        "FINALIZED; a broker is not in KRaft mode",
+        lambda it: bool(it.left_behind),
+        means=Answer(TOO_EARLY.text, _too_early),
+        waits_for=BY_ITS_HEALTH,
+        forward=THE_ONLY_WAY,
+    ),
+    Situation(
+        "something to repair, without ZooKeeper",
+        "a node is down or hangs, or no controller leads",
+        lambda it: bool(_repairs(it)) and not _uses_zookeeper(it) and not it.left_behind,
+        means=Answer(f"without a leader: {WITHOUT_A_LEADER}", _means_without_zookeeper),
+        waits_for=BY_ITS_HEALTH,
+        forward=Answer("start the controllers that are down, then the brokers; end what hangs", _repairs),
+    ),
+    Situation(
+        "nothing to migrate",
+        "none of the above",
+        lambda _: True,
+        means=Answer(MEANS[Phase.KRAFT], _means_without_zookeeper),
+        waits_for=BY_ITS_HEALTH,
+        forward=Answer("there is nothing to migrate"),
+    ),
+)
+
+
+def render_situations() -> str:
+    """The tables of docs/interruptions.md: which situations ``explain`` tells apart, and what it says."""
+    lines = []
+    for title, situations in (
+        ("Where the cluster file names ZooKeeper", WITH_ZOOKEEPER),
+        ("Where it names none", WITHOUT_ZOOKEEPER),
+    ):
+        lines += [f"{title}:", "", "| situation | seen as | it means | it waits for | forward, now |"]
+        lines += ["|---|---|---|---|---|"]
+        for each in situations:
+            answers = (each.means, each.waits_for, each.forward)
+            cells = (each.name, each.seen_as, *(_in_the_docs(answer) for answer in answers))
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+IN_THE_DOCS = {
+    "missing": "which ones, and whether they are down or hang",
+    "lost": "what shows it",
+    "silent": "node N",
+    "addresses": "their addresses",
+}
+
+
+def _in_the_docs(answer: Answer | None) -> str:
+    if answer is None:
+        return "as below"
+    words = {name: IN_THE_DOCS.get(name, "N") for name in re.findall(r"{(\w+)}", answer.text)}
+    return answer.text.format_map(words).replace("|", "\\|")

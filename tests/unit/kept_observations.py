@@ -1,0 +1,114 @@
+"""Observations of the lab's cluster in each phase and half-way between two, healthy and with one thing amiss: what
+real clusters showed in the tests of the faults, of the copy and of finalization, kept as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, observation, part, zookeeper
+
+from kraft_runbook.cluster.observation import (
+    NO_ZOOKEEPER,
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    ControllerZnode,
+    MigrationZnode,
+    ZkMigrationState,
+)
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+
+WITHOUT = SPEC.model_copy(update={"zookeeper": None})
+HANG = {"mode": WHY, "metrics": WHY, "silent": True}
+UNREAD = {"running": False, "mode": WHY, "metrics": WHY}
+
+
+def all_of(spoil: str, ids: tuple[int, ...], **changes: object) -> Spoil:
+    make = broker if spoil == "broker" else a_controller
+    return both(*(make(each, **changes) for each in ids))
+
+
+HALF_WAY: dict[str, tuple[Phase, Spoil]] = {
+    "the first broker is in migration mode": (Phase.PRE_MIGRATION, broker(1, mode=BrokerMode.HYBRID)),
+    "every broker is in migration mode, not copied yet": (
+        Phase.PRE_MIGRATION,
+        all_of("broker", (1, 2, 3), mode=BrokerMode.HYBRID),
+    ),
+    "the first broker is in KRaft mode": (Phase.HYBRID, broker(1, mode=BrokerMode.KRAFT)),
+    "two brokers are in KRaft mode": (Phase.DUAL_WRITE, broker(3, mode=BrokerMode.HYBRID)),
+    "the first controller is without the flag, to finalize": (
+        Phase.DUAL_WRITE,
+        a_controller(102, mode=ControllerMode.KRAFT),
+    ),
+    "a controller's gauge is behind the end": (
+        Phase.FINALIZED,
+        gauges(103, zk_migration_state=ZkMigrationState.MIGRATION),
+    ),
+}
+"""What a healthy run shows between two phases."""
+
+AMISS: dict[str, Spoil] = {
+    "a broker is down": broker(2, running=False),
+    "a broker is down and unread": broker(2, **UNREAD),
+    "a broker is down and was left behind": broker(2, running=False, mode=BrokerMode.HYBRID),
+    "two brokers are down": all_of("broker", (1, 3), running=False),
+    "a broker hangs": broker(2, metrics=WHY, silent=True),
+    "a broker does not tell its mode": broker(2, mode=WHY),
+    "a controller is down": a_controller(103, **UNREAD),
+    "a controller hangs": a_controller(103, **HANG),
+    "two controllers are down": both(all_of("controller", (101, 103), **UNREAD), part(quorum=WHY)),
+    "two controllers hang": both(all_of("controller", (101, 103), **HANG), part(quorum=WHY)),
+    "every controller is down": both(all_of("controller", (101, 102, 103), **UNREAD), part(quorum=WHY)),
+    "an election": part(quorum=WHY),
+    "ZooKeeper is down": part(zookeeper=WHY),
+    "the topics could not be read": part(topics=WHY),
+    "a controller without the flag": a_controller(102, mode=ControllerMode.KRAFT),
+    "a broker that was left behind": broker(2, mode=BrokerMode.HYBRID),
+    "everything is down": both(
+        part(zookeeper=WHY, quorum=WHY, topics=WHY),
+        all_of("broker", (1, 2, 3), **UNREAD),
+        all_of("controller", (101, 102, 103), **UNREAD),
+    ),
+}
+"""One thing amiss, as the cases of the fault matrix leave it."""
+
+
+def died_in_the_copy(*still: int) -> ClusterObservation:
+    """As on the cluster of tests/integration/test_died_in_the_copy; ``still``: controllers that run on."""
+    seen = observation(Phase.PRE_MIGRATION)
+    for i in SPEC.controller_ids:
+        seen = a_controller(i, running=i in still, mode=WHY, metrics=WHY)(seen)
+    seen = all_of("broker", SPEC.broker_ids, mode=BrokerMode.HYBRID)(seen)
+    seen = zookeeper(controller=ControllerZnode(102, 5), migration=MigrationZnode(-1, -1, -1, -1))(seen)
+    return replace(seen, quorum=WHY)
+
+
+def healthy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
+    """Every phase and half-way between two, with and without ZooKeeper in the cluster file."""
+    for phase in Phase:
+        if phase is Phase.UNKNOWN:
+            continue
+        if phase is not Phase.KRAFT:
+            yield phase.value, observation(phase), SPEC
+        yield f"{phase}, no ZooKeeper in the file", part(zookeeper=NO_ZOOKEEPER)(observation(phase)), WITHOUT
+    for name, (phase, spoil) in HALF_WAY.items():
+        yield f"{phase}, {name}", spoil(observation(phase)), SPEC
+
+
+def kept() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
+    """The healthy ones, and each of them with each thing amiss."""
+    for name, seen, spec in healthy():
+        yield name, seen, spec
+        for what, spoil in AMISS.items():
+            if spec.zookeeper is None and "ZooKeeper" in what:
+                continue
+            spoilt = spoil(seen)
+            yield f"{name}, {what}", spoilt if spec.zookeeper else replace(spoilt, zookeeper=NO_ZOOKEEPER), spec
+    for still in ((), (103,), (102, 103)):
+        yield f"died in the copy, {still} run on", died_in_the_copy(*still), SPEC
+    shown = observation(Phase.PRE_MIGRATION).controllers[103].metrics
+    alone = a_controller(103, metrics=shown)(died_in_the_copy(103))
+    yield "died in the copy, the last one runs on and shows PRE_MIGRATION", alone, SPEC
