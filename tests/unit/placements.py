@@ -29,16 +29,23 @@ def two_racks(*brokers: int) -> dict[int, str | None]:
 
 
 def random_placement(
-    partitions: int, brokers: int, *, racks: int = 3, factor: int = 3, seed: int = 1, sized: bool = False
+    partitions: int,
+    brokers: int,
+    *,
+    racks: int = 3,
+    factor: int = 3,
+    of_topic: int = 10,
+    seed: int = 1,
+    sized: bool = False,
 ) -> Placement:
-    """Partitions placed at random, one replica a rack; ``sized``: of very different sizes."""
+    """Partitions placed at random, one replica a rack, ``of_topic`` a topic; ``sized``: of very different sizes."""
     dice = random.Random(seed)
     rack_of: dict[int, str | None] = {broker: f"rack-{broker % racks}" for broker in range(brokers)}
     in_rack = [[b for b in rack_of if b % racks == rack] for rack in range(racks)]
     present = {}
     for number in range(partitions):
         chosen = [dice.choice(in_rack[rack]) for rack in dice.sample(range(racks), factor)]
-        present[tp(f"topic-{number // 10}", number % 10)] = tuple(chosen)
+        present[tp(f"topic-{number // of_topic}", number % of_topic)] = tuple(chosen)
     sizes = {p: int(dice.paretovariate(1.2) * MB) for p in present} if sized else {}
     return Placement(rack_of, present, sizes=sizes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
@@ -27,7 +28,9 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.planner import make_plan
-from kraft_runbook.reassignment.racks import breaks_rack_rule, fill_level, rack_bounds, rack_sizes
+from kraft_runbook.reassignment.racks import breaks_rack_rule, broker_bounds, fill_level, rack_bounds, rack_sizes
+from kraft_runbook.reassignment.replica_flow import Ground, bounds_of, even_flow, group_by_replicas
+from kraft_runbook.reassignment.topic_spread import spread_topics
 from tests.unit.placements import after, leaders, of, placements, random_placement, tp, two_racks
 
 
@@ -106,6 +109,59 @@ def test_a_new_broker_gets_its_share_with_as_few_copies_as_the_bound_allows(adde
     assert {broker for move in plan.moves for broker in move.adding} == set(new)
     final = leaders(after(grown, plan.target))
     assert max(final.values()) - min(final.values()) <= 1
+
+
+def above_share(held: Mapping[TopicPartition, Collection[int]], broker: int) -> int:
+    """Of any topic: what the broker has of it, less the topic's part of all that it has, rounded up."""
+    here = Counter(p.topic for p, replicas in held.items() if broker in replicas)
+    topics = Counter(p.topic for p, replicas in held.items() for _ in replicas)
+    return max(count - -(-topics[topic] * here.total() // topics.total()) for topic, count in here.items())
+
+
+@pytest.mark.parametrize("racks", [1, 3])
+def test_a_new_broker_gets_its_share_of_each_topic_and_no_copy_more(racks: int) -> None:
+    placement = random_placement(15_000, 30, racks=racks, factor=3 if racks == 3 else 1, of_topic=30)
+    placement = replace(placement, present=after(placement, make_plan(EvenOut(), placement).target))
+    grown = replace(placement, racks={**placement.racks, 30: "rack-0"})
+    plan = make_plan(AddBrokers((30,)), grown)
+    final = after(grown, plan.target)
+    led = {p: replicas[:1] for p, replicas in final.items()}
+    assert plan.copies == plan.bound
+    assert above_share(final, 30) <= 1 and above_share(led, 30) <= 1
+    assert max(leaders(final).values()) - min(leaders(final).values()) <= 1
+
+
+def test_what_a_drained_broker_held_of_one_topic_is_spread_over_those_that_take_it() -> None:
+    # Twelve partitions of each topic on brokers 0 and 1, and three brokers that may take what 0 has.
+    placement = Placement(dict.fromkeys(range(5)), of(a=[(0, 1)] * 12, b=[(0, 1)] * 12, c=[(0, 1)] * 12))
+    plan = make_plan(DrainBrokers((0,)), placement)
+    final = after(placement, plan.target)
+    assert plan.copies == plan.bound == 36
+    for broker in (2, 3, 4):
+        assert Counter(p.topic for p, replicas in final.items() if broker in replicas) == {"a": 4, "b": 4, "c": 4}
+
+
+@given(placements(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_spreading_topics_costs_no_copy_and_keeps_each_brokers_count(placement: Placement, drained: bool) -> None:
+    brokers = sorted(placement.live)[1 if drained and len(placement.live) > 4 else 0 :]
+    racks = racks_of(brokers, placement.racks)
+    ground = Ground(racks, rack_sizes(racks))
+    groups = group_by_replicas(placement.present, by_first=False)
+    total = sum(map(len, placement.present.values()))
+    bounds = broker_bounds(total, bounds_of(groups, ground), ground.racks, ground.sizes)
+    given_sets = even_flow(groups, ground, bounds)
+    spread_sets = spread_topics(placement.present, given_sets, ground, {})
+
+    def copies(sets: Mapping[TopicPartition, frozenset[int]]) -> int:
+        return sum(len(held - set(placement.present[p])) for p, held in sets.items())
+
+    def counts(sets: Mapping[TopicPartition, frozenset[int]]) -> Counter[int]:
+        return Counter(broker for held in sets.values() for broker in held)
+
+    assert copies(spread_sets) <= copies(given_sets)
+    assert counts(spread_sets) == counts(given_sets)
+    assert {p: len(held) for p, held in spread_sets.items()} == {p: len(r) for p, r in placement.present.items()}
 
 
 def test_a_live_broker_that_was_not_named_gets_nothing_when_another_is_added() -> None:

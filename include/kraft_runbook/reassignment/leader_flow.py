@@ -6,27 +6,31 @@ get another leader.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from itertools import islice
 from math import floor
 
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
-from kraft_runbook.cluster.assignment import Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.leader_spread import OTHER_LEADER, OTHER_LEADER_ALONE, spread_leaders
 from kraft_runbook.reassignment.racks import fill_level
-
-OTHER_LEADER, OTHER_LEADER_ALONE = 1, 2
-"""Another leader for a partition that moves anyway; and for one whose order alone would change."""
 
 
 def even_leaders(
-    wanted: Mapping[TopicPartition, Replicas], moved: frozenset[TopicPartition], fixed: Mapping[int, int]
+    wanted: Mapping[TopicPartition, Replicas],
+    beside: Assignment,
+    *,
+    moved: frozenset[TopicPartition],
+    leaderless: frozenset[TopicPartition],
 ) -> dict[TopicPartition, Replicas]:
     """These replicas, with the leader chosen for each partition put first; all others keep their order.
 
-    The first of a given list is the leader to keep. ``moved``: partitions that move anyway. ``fixed``: how many
-    partitions each broker leads besides.
+    The first of a given list is the leader to keep. ``beside``: other partitions, whose first replicas lead
+    them. ``moved``: partitions that move anyway; ``leaderless``: those whose leader goes.
     """
     groups: dict[tuple[frozenset[int], int, bool], list[TopicPartition]] = {}
     for partition, replicas in wanted.items():
@@ -50,22 +54,21 @@ def even_leaders(
         np.array(capacities, dtype=np.int64),
         np.array(costs, dtype=np.int64),
     )
-    _towards_sink(flow, {broker: fixed.get(broker, 0) for broker in brokers}, at, sink, len(wanted))
+    led = Counter(replicas[0] for replicas in beside.values())
+    _towards_sink(flow, {broker: led[broker] for broker in brokers}, at, sink, len(wanted))
     supplies = np.array([*(len(m) for m in groups.values()), *(0 for _ in brokers), -len(wanted)], dtype=np.int64)
     flow.set_nodes_supplies(np.arange(sink + 1, dtype=np.int32), supplies)
     if flow.solve() != SimpleMinCostFlow.OPTIMAL:
         raise Refused("no leaders could be chosen: a partition has no replica", way_out="correct the plan")
-    chosen = iter(zip(heads, flow.flows(arcs).tolist(), strict=True))
-    found: dict[TopicPartition, Replicas] = {}
+    sent = iter(zip(heads, flow.flows(arcs).tolist(), strict=True))
+    chosen: dict[TopicPartition, int] = {}
     for (held, _, _), members in groups.items():
         left = iter(members)
         for _ in range(len(held)):
-            head, many = next(chosen)
-            leader = brokers[head - len(groups)]
-            for _ in range(many):
-                partition = next(left)
-                found[partition] = put_first(wanted[partition], leader)
-    return {partition: found[partition] for partition in wanted}
+            head, many = next(sent)
+            chosen.update(dict.fromkeys(islice(left, many), brokers[head - len(groups)]))
+    chosen = spread_leaders(chosen, wanted, beside, moved=moved, leaderless=leaderless)
+    return {partition: put_first(replicas, chosen[partition]) for partition, replicas in wanted.items()}
 
 
 def put_first(replicas: Replicas, leader: int) -> Replicas:

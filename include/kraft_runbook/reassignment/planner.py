@@ -28,6 +28,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import breaks_rack_rule, broker_bounds, rack_sizes
 from kraft_runbook.reassignment.replica_flow import Ground, bounds_of, even_flow, frugal_flow, group_by_replicas
 from kraft_runbook.reassignment.replica_order import in_order
+from kraft_runbook.reassignment.topic_spread import spread_topics
 
 
 def make_plan(goal: Goal, placement: Placement, *, topics: Topics | None = None) -> ReassignmentPlan:
@@ -107,7 +108,7 @@ def _even_in_count(goal: Goal, placement: Placement, scope: Assignment, brokers:
     groups = group_by_replicas(scope, by_first=False)
     total = sum(map(len, scope.values()))
     bounds = broker_bounds(total, bounds_of(groups, ground), ground.racks, ground.sizes)
-    sets = even_flow(groups, ground, bounds)
+    sets = spread_topics(scope, even_flow(groups, ground, bounds), ground, {})
     held = replicas_by_broker(scope)
     departing = sum(count for broker, count in held.items() if broker not in bounds)
     departing += sum(max(0, held.get(broker, 0) - high) for broker, (_, high) in bounds.items())
@@ -184,6 +185,7 @@ def _frugal(
     others = {p: replicas for p, replicas in placement.present.items() if p not in touched}
     fixed = {b: count for b, count in replicas_by_broker(others).items() if b in ground.racks}
     sets = frugal_flow(group_by_replicas(touched, factors, by_first=True), ground, fixed)
+    sets = spread_topics(touched, sets, ground, others)
     target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
     return _plan(str(goal), placement, target, bound=bound)
 
@@ -218,7 +220,7 @@ def _ground_with_sizes(placement: Placement, scope: Assignment, brokers: list[in
 
 
 def _leaders_alone(goal: EvenLeaders, placement: Placement, scope: Assignment) -> ReassignmentPlan:
-    return _plan(str(goal), placement, even_leaders(scope, frozenset(), {}), bound=0)
+    return _plan(str(goal), placement, even_leaders(scope, {}, moved=frozenset(), leaderless=frozenset()), bound=0)
 
 
 def _ordered(
@@ -237,14 +239,12 @@ def _ordered(
     }
     # A leader that stays is the one to keep, wherever the move put it.
     kept = {p: put_first(order, present[p][0]) if present[p][0] in order else order for p, order in moved.items()}
+    leaderless = frozenset(p for p, order in kept.items() if present[p][0] not in order)
     if fixed_leaders:
-        staying = {p: order for p, order in kept.items() if present[p][0] in order}
-        leading: dict[int, int] = {}
-        for replicas in (*leaders_of.values(), *staying.values()):
-            leading[replicas[0]] = leading.get(replicas[0], 0) + 1
-        leaderless = {p: order for p, order in kept.items() if p not in staying}
-        return staying | even_leaders(leaderless, frozenset(leaderless), leading)
-    return even_leaders({**leaders_of, **kept}, frozenset(moved), {})
+        staying = {p: order for p, order in kept.items() if p not in leaderless}
+        led = {p: kept[p] for p in kept if p in leaderless}
+        return staying | even_leaders(led, {**leaders_of, **staying}, moved=leaderless, leaderless=leaderless)
+    return even_leaders({**leaders_of, **kept}, {}, moved=frozenset(moved), leaderless=leaderless)
 
 
 def _plan(

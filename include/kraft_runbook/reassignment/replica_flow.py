@@ -116,8 +116,14 @@ def _levels(groups: Sequence[Group], ground: Ground, fixed: Mapping[int, int]) -
     bounds = {rack: (low + there[rack], high + there[rack]) for rack, (low, high) in bounds_of(groups, ground).items()}
     total = sum(there.values()) + sum(group.factor * len(group.partitions) for group in groups)
     shares = rack_shares(total, bounds, ground.sizes)
+    # What the groups keep in any case counts too: else the others would be filled as if it could come from there.
+    stands = dict(fixed)
+    for group in groups:
+        if len(kept := group.held & ground.racks.keys()) <= group.factor:
+            for broker in kept:
+                stands[broker] = stands.get(broker, 0) + len(group.partitions)
     return {
-        broker: fill_level([fixed.get(b, 0) for b in in_rack[rack]], ceil(shares[rack]))
+        broker: fill_level([stands.get(b, 0) for b in in_rack[rack]], ceil(shares[rack]))
         for rack in in_rack
         for broker in in_rack[rack]
     }
