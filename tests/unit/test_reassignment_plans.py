@@ -28,8 +28,15 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.planner import make_plan
-from kraft_runbook.reassignment.racks import breaks_rack_rule, broker_bounds, fill_level, rack_bounds, rack_sizes
-from kraft_runbook.reassignment.replica_flow import Ground, bounds_of, even_flow, group_by_replicas
+from kraft_runbook.reassignment.racks import (
+    Ground,
+    breaks_rack_rule,
+    broker_bounds,
+    fill_level,
+    rack_bounds,
+    rack_sizes,
+)
+from kraft_runbook.reassignment.replica_flow import bounds_of, even_flow, group_by_replicas
 from kraft_runbook.reassignment.topic_spread import spread_topics
 from tests.unit.placements import after, leaders, of, placements, random_placement, tp, two_racks
 

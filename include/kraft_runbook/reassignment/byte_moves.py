@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
-from kraft_runbook.reassignment.racks import Bounds, rack_bounds, rack_shares
-from kraft_runbook.reassignment.replica_flow import Ground
+from kraft_runbook.reassignment.racks import Bounds, Ground, rack_bounds, rack_shares
 
 SMALLEST = 50
 """So many replicas of a broker that are larger than what must move are kept in mind, the smallest of them."""

@@ -25,8 +25,8 @@ from kraft_runbook.reassignment.goals import (
 from kraft_runbook.reassignment.leader_flow import even_leaders, put_first
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.racks import breaks_rack_rule, broker_bounds, rack_sizes
-from kraft_runbook.reassignment.replica_flow import Ground, bounds_of, even_flow, frugal_flow, group_by_replicas
+from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, broker_bounds, rack_sizes
+from kraft_runbook.reassignment.replica_flow import bounds_of, even_flow, frugal_flow, group_by_replicas
 from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
 

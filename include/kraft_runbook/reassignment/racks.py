@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
@@ -15,6 +16,19 @@ from kraft_runbook.cluster.assignment import Replicas
 
 Bounds = tuple[int, int]
 """The least and the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The brokers that may hold replicas, with their racks, and the racks' sizes."""
+
+    racks: Mapping[int, str]
+    sizes: Mapping[str, int]
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """In the order of racks: partitions are dealt out in it."""
+        return tuple(sorted(self.racks, key=lambda each: (self.racks[each], each)))
 
 
 def rack_bounds(factor: int, sizes: Mapping[str, int]) -> dict[str, Bounds]:

@@ -19,7 +19,7 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.racks import Bounds, fill_level, rack_bounds, rack_shares, sum_of_bounds
+from kraft_runbook.reassignment.racks import Bounds, Ground, fill_level, rack_bounds, rack_shares, sum_of_bounds
 
 Array = np.ndarray[Any, Any]
 
@@ -46,19 +46,6 @@ class Group:
     factor: int
     partitions: tuple[TopicPartition, ...]
     first: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The brokers that may hold replicas, with their racks, and the racks' sizes."""
-
-    racks: Mapping[int, str]
-    sizes: Mapping[str, int]
-
-    @property
-    def brokers(self) -> tuple[int, ...]:
-        """In the order of racks: partitions are dealt out in it."""
-        return tuple(sorted(self.racks, key=lambda each: (self.racks[each], each)))
 
 
 def group_by_replicas(

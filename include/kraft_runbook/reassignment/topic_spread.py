@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, count
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
-from kraft_runbook.reassignment.racks import Bounds, rack_bounds
-from kraft_runbook.reassignment.replica_flow import Ground
+from kraft_runbook.reassignment.racks import Bounds, Ground, rack_bounds
 
 MOST_TRIES = 300
 """Partitions that are tried in the place of one."""
