@@ -42,13 +42,16 @@ NOT_ASKED = Unread("not asked for")
 FORWARD, BACK, RESTARTS = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
 
 
-def everywhere(monkeypatch: pytest.MonkeyPatch, real: Any, fake: Any) -> None:
-    """Put a fake in the place of a function, under whatever name a module of this project has taken it."""
+def everywhere(monkeypatch: pytest.MonkeyPatch, *fakes: tuple[Any, Any]) -> None:
+    """Put fakes in the place of functions, under whatever name a module of this project has taken one. Each: the real
+    one, and the fake.
+    """
+    by_real = {id(real): fake for real, fake in fakes}
     for name, module in list(sys.modules.items()):
         if name.startswith("kraft_runbook"):
             for key, value in list(vars(module).items()):
-                if value is real:
-                    monkeypatch.setattr(module, key, fake)
+                if id(value) in by_real:
+                    monkeypatch.setattr(module, key, by_real[id(value)])
 
 
 class Acted:
@@ -83,7 +86,8 @@ class Acted:
         self.params: dict[str, Any] = {"dry_run": False}
         self.pulled: dict[str, Any] = {}
         self._looks = 0
-        for real, fake in (
+        everywhere(
+            monkeypatch,
             (observe.observe, self._look),
             (settled.observe_settled, self._look),
             (cluster_claim.hold_cluster, self._hold),
@@ -101,11 +105,10 @@ class Acted:
             (cluster_claim.release_cluster, lambda *_, **__: self.did.append("gave the claim back")),
             (environment.cluster_spec, lambda _: self.spec),
             (environment.airflow_secrets, lambda: lambda ref: "a secret"),
-        ):
-            everywhere(monkeypatch, real, fake)
+        )
 
     def replace(self, real: Any, fake: Any) -> None:
-        everywhere(self._monkeypatch, real, fake)
+        everywhere(self._monkeypatch, (real, fake))
 
     def look(self) -> ClusterObservation:
         return self.seen() if callable(self.seen) else self.seen

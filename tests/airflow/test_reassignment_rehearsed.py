@@ -33,7 +33,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
     for name in ("reassign_partitions", "restore_assignment", "cancel_reassignments", "reassignment_watch"):
         setattr(made, name, dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch)[f"{name}__lab"])
-    for real, fake in (
+    everywhere(
+        monkeypatch,
         (look_at_replicas.look_at_replicas, lambda *_, **__: made.seen.look),
         (see_reassignment.see_reassignment, lambda *_, **__: made.seen),
         (settled.observe_settled, lambda *_, **__: made.seen.cluster),
@@ -41,8 +42,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         (dynamic_configs.alter_configs, never),
         (leader_elections.elect_preferred_leaders, never),
         (cluster_claim.hold_cluster, never),
-    ):
-        everywhere(monkeypatch, real, fake)
+    )
     for method in ("alter", "cancel"):
         monkeypatch.setattr(Reassignments, method, never)
     return made

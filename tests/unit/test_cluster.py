@@ -254,7 +254,7 @@ def test_no_problem_text_shows_a_secret() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("name: [unclosed", "line 1, column 16: not YAML"),
+        ("name: lab: x", "line 1, column 10: not YAML"),
         ("- a list\n", "the file must be a mapping of keys"),
         ("", "the file must be a mapping of keys"),
         ("just text", "the file must be a mapping of keys"),

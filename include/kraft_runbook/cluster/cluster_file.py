@@ -63,8 +63,7 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
     Raises ClusterFileError with every problem found, each with its line.
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        node, data = _parse(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -86,6 +85,18 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
     if problems:
         raise ClusterFileError(source, problems)
     return spec
+
+
+def _parse(text: str) -> tuple[yaml.Node | None, Any]:
+    """What the text holds, with and without its lines. By libyaml where PyYAML has it: every task reads its cluster
+    file, and every DAG file all of them.
+    """
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        return node, None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def load_cluster(name: str, *, directory: Path, environment: Mapping[str, str]) -> ClusterSpec:
