@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Offset
 from confluent_kafka.admin import NewTopic
 from labs import Lab, lab_of
 
+from kraft_runbook.cli.app import main
 from kraft_runbook.cluster.assignment import Assignment, Move, Replicas, TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.io.kafka.controller_broker import controller_address
@@ -187,3 +191,16 @@ def ground_of(mode: BrokerMode, clusters: Path) -> Iterator[Ground]:
     """A new, empty cluster of four brokers in two racks."""
     with lab_of(RACKS, mode=mode, clusters=clusters) as lab:
         yield Ground(lab, mode)
+
+
+def command(ground: Ground, *arguments: str) -> tuple[int, str]:
+    """``kraft-runbook reassign`` as a person runs it, but in this process: its start takes longer than the answer."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patched, redirect_stdout(said), redirect_stderr(said):
+        for name, value in (ground.lab.environment | ground.lab.place).items():
+            patched.setenv(name, value)
+        patched.setattr(sys, "argv", ["kraft-runbook", "reassign", *arguments, "--cluster", "lab"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, said.getvalue()

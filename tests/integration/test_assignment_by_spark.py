@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from labs import lab_of
-from replicas import RACKS, Ground, only
+from replicas import RACKS, Ground, command, only
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.io.private_file import write_private
@@ -47,19 +47,11 @@ def test_the_whole_is_as_planned_after_a_move_and_somebody_elses_move_is_named(g
 
 
 def verify(ground: Ground, plan: ReassignmentPlan, before: object, directory: Path) -> tuple[int, str]:
-    """As a person calls it."""
+    """As a person calls it; in this process, where the one JVM of Spark serves every call."""
     write_private(directory / "plan.json", to_json(plan.target))
     write_private(directory / "before.json", to_json(before))  # type: ignore[arg-type]
-    words = ["reassign", "verify", "--cluster", ground.lab.spec.name, "--clusters-dir", str(ground.lab.clusters)]
-    files = ["--plan", str(directory / "plan.json"), "--before", str(directory / "before.json"), "--spark"]
-    done = subprocess.run(
-        [sys.executable, "-m", "kraft_runbook.cli.app", *words, *files],
-        env={**os.environ, **environment(ground.lab.spec)},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    return done.returncode, done.stdout + done.stderr
+    files = ("--plan", str(directory / "plan.json"), "--before", str(directory / "before.json"))
+    return command(ground, "verify", *files, "--spark")
 
 
 def test_the_job_that_airflow_submits_leaves_the_same_answer(ground: Ground, tmp_path: Path) -> None:

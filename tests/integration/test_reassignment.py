@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
-from replicas import MB, Ground, ground_of, only
+from replicas import MB, Ground, command, ground_of, only
 
-from kraft_runbook.cli.app import main
 from kraft_runbook.cluster.assignment import Answer, Move, TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
@@ -204,16 +200,3 @@ def test_the_command_plans_previews_watches_and_verifies(ground: Ground, tmp_pat
     assert (status, "2 partitions compared with the plan: as planned" in said) == (0, True), said
     status, said = command(ground, "plan", "--goal", "drain-brokers", "--brokers", "9")
     assert (status, "broker 9 is not in the cluster" in said) == (3, True), said
-
-
-def command(ground: Ground, *arguments: str) -> tuple[int, str]:
-    """``kraft-runbook reassign`` as a person runs it, but in this process: its start takes longer than the answer."""
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patched, redirect_stdout(said), redirect_stderr(said):
-        for name, value in (ground.lab.environment | ground.lab.place).items():
-            patched.setenv(name, value)
-        patched.setattr(sys, "argv", ["kraft-runbook", "reassign", *arguments, "--cluster", "lab"])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code, said.getvalue()
