@@ -36,7 +36,7 @@ def survey(log_dirs: list, seconds: float) -> dict:
 
     ``ids``: topic and id of each topic whose replicas here have one id (lines of ``topic id``, compressed, in base64).
     ``several``: of each other topic, the id by directory name (JSON, packed alike). ``without_id``: replicas without
-    ``partition.metadata``, by path; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a
+    ``partition.metadata``, by path; ``torn``: those whose file names no id; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a
     reason for each path that could not be read. A log directory that does not exist holds nothing.
     """
     ends = time.monotonic() + seconds
@@ -52,10 +52,11 @@ def survey(log_dirs: list, seconds: float) -> dict:
         reader.join(max(0.0, ends + GRACE_SECONDS - time.monotonic()))
     found = [done.get(path) or _hangs(path, seconds) for path in log_dirs]
     ids: dict = {}
-    whole = {"directories": 0, "without_id": [], "strays": {}, "unread": {}}
+    whole = _nothing()
     for each in found:
         whole["directories"] += each["directories"]
         whole["without_id"] += each["without_id"]
+        whole["torn"] += each["torn"]
         whole["strays"].update(each["strays"])
         whole["unread"].update(each["unread"])
         for topic, by_name in each["ids"].items():
@@ -68,6 +69,8 @@ def survey(log_dirs: list, seconds: float) -> dict:
         "several": _packed(json.dumps({topic: named for topic, named in ids.items() if topic not in agreed})),
         "without_id": sorted(whole["without_id"])[:KEPT],
         "without_id_count": len(whole["without_id"]),
+        "torn": sorted(whole["torn"])[:KEPT],
+        "torn_count": len(whole["torn"]),
         "strays": dict(sorted(whole["strays"].items())[:STRAYS_KEPT]),
         "stray_count": len(whole["strays"]),
         "unread": dict(sorted(whole["unread"].items())[:KEPT]),
@@ -80,7 +83,7 @@ def _packed(text: str) -> str:
 
 
 def _nothing() -> dict:
-    return {"directories": 0, "ids": {}, "without_id": [], "strays": {}, "unread": {}}
+    return {"directories": 0, "ids": {}, "without_id": [], "torn": [], "strays": {}, "unread": {}}
 
 
 def _hangs(log_dir: str, seconds: float) -> dict:
@@ -115,21 +118,22 @@ def _survey_one(log_dir: str, ends: float, seconds: float) -> dict:
         except OSError as error:
             found["unread"][path] = why(error)
             continue
-        except ValueError as error:
-            found["unread"][path] = str(error)
-            continue
         found["directories"] += 1
+        if topic_id == "":
+            found["torn"].append(path)
         if state == "stray":
             found["strays"][path] = topic_id or ""
         elif topic_id is None:
             found["without_id"].append(path)
-        else:
+        elif topic_id:
             found["ids"].setdefault(parsed["topic"], {})[name] = topic_id
     return found
 
 
 def _topic_id(path: str) -> str | None:
-    """The id in a replica's ``partition.metadata``; None where it has none."""
+    """The id in a replica's ``partition.metadata``; None where it has no such file, empty where the file names none.
+    Kafka replaces that file whole, so a torn one stays torn.
+    """
     try:
         handle = os.open(
             os.path.join(path, "partition.metadata"), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -143,9 +147,7 @@ def _topic_id(path: str) -> str | None:
     finally:
         os.close(handle)
     found = TOPIC_ID.search(text)
-    if not found or found.group(1) == NO_ID:
-        raise ValueError("partition.metadata names no topic_id")
-    return found.group(1)
+    return found.group(1) if found and found.group(1) != NO_ID else ""
 
 
 def unformatted(log_dirs: list) -> tuple:

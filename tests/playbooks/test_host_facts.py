@@ -132,10 +132,8 @@ def test_replicas_are_read_with_their_topic_ids_in_one_pass_and_what_hides_is_na
     assert found.several_ids == {"split": {"split-0": OLD, "split-1": NEW}}
     assert found.without_id == (f"{data}/gone-topic-0", f"{second}/gone-1.{unique}-future")
     assert found.strays == {f"{data}/{'t' * 200}.{unique}-stray": OLD, f"{second}/orders-3.{unique}-stray": ""}
-    assert found.unread == tuple(
-        f"{data}/{name}: partition.metadata names no topic_id" for name in ("damaged-0", "zero-0")
-    )
-    assert (found.directories, found.without_id_count, found.stray_count, found.unread_count) == (11, 2, 2, 2)
+    assert found.torn == (f"{data}/damaged-0", f"{data}/zero-0") and not found.unread
+    assert (found.directories, found.without_id_count, found.stray_count, found.torn_count) == (13, 2, 2, 2)
     assert host.unformatted_dirs == {str(second): "it has no meta.properties", str(lost): "it does not exist"}
     assert gather_host_facts(spec, [1])[1].replicas == Unread("not asked for")
 

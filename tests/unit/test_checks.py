@@ -264,7 +264,12 @@ FAILS: dict[str, list[Case]] = {
         (
             H,
             "dual_write",
-            both(topics(under_replicated=("a-1",), under_replicated_count=40), WITHOUT_ID),
+            both(
+                topics(
+                    under_replicated=("a-1",), under_replicated_count=40, out_of_sync_by_broker={1: 39, 2: 4, 3: 40}
+                ),
+                WITHOUT_ID,
+            ),
             "Broker 1, 3 has replicas without partition.metadata: 2: /d/gone-0, /d/orders-0",
         ),
         (D, "soak", broker(3, metrics=BrokerMetrics(4, 0)), "broker 3 leads 4 under-replicated partitions"),
@@ -749,6 +754,23 @@ FAILS: dict[str, list[Case]] = {
             replicas(apart=(IdsApart("orders", None, {"a": (1,), "b": (2, 3)}),), apart_count=9),
             "topic orders: no topic_id in ZooKeeper, a on broker 1, b on broker 2, 3; 8 further topics",
         ),
+        (
+            Z,
+            None,
+            replicas(
+                apart=(
+                    IdsApart(
+                        "orders",
+                        "new",
+                        {"new": (1, 2), "old": (1, 2, 3)},
+                        {**{p: {"old": (1, 2, 3)} for p in (0, 1, 2, 5)}, 6: {"new": (1, 2)}},
+                    ),
+                ),
+                apart_count=1,
+            ),
+            "topic orders: id new in ZooKeeper; partition 0 to 2, 5: old on broker 1, 2, 3; partition 6: new on broker"
+            " 1, 2",
+        ),
     ],
     "KRB-PRE-086": [
         (
@@ -774,10 +796,24 @@ FAILS: dict[str, list[Case]] = {
             "/c: it is empty (not read: node 101: /d: I/O error)",
         ),
     ],
+    "KRB-PRE-096": [
+        (
+            H,
+            None,
+            both(on_host(2, unformatted_dirs={"/disk2": "it is empty"}), on_host(1, unformatted_dirs=WHY)),
+            "broker 2: /disk2: it is empty (not read: broker 1: a test did not read it)",
+        )
+    ],
     "KRB-PRE-085": [
         (Z, "start", WITHOUT_ID, "no replica of this cluster, and without partition.metadata: 1: broker 3: /d/gone-0"),
         (H, "dual_write", WITHOUT_ID, "replicas without partition.metadata: 1: broker 1: /d/orders-0"),
         (Z, None, both(WITHOUT_ID, replicas(without_id_count=70)), "70 in all"),
+        (
+            D,
+            None,
+            replicas(torn=("broker 2: /d/t-0",), torn_count=3),
+            "partition.metadata without a topic_id: 3: broker 2: /d/t-0, …",
+        ),
     ],
 }
 BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
@@ -890,6 +926,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-085": (P, None, part(replicas=WHY), ""),
     "KRB-PRE-086": (H, "dual_write", replicas(unread=("broker 2: no SSH",)), "broker 2: no SSH"),
     "KRB-PRE-087": (D, None, on_host(2, unformatted_dirs=WHY), "node 2"),
+    "KRB-PRE-096": (H, None, on_host(2, unformatted_dirs=WHY), "broker 2"),
     "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
@@ -1442,6 +1479,20 @@ def test_an_empty_directory_is_no_matter_to_a_broker_that_formats_it() -> None:
     assert restarts["KRB-PRE-087"].run(broker(2, mode=BrokerMode.KRAFT)(seen), SPEC).blocks
 
 
+@pytest.mark.parametrize(("phase", "node"), [(D, 2), (F, 2), (D, 103), (F, 103)])
+def test_a_node_that_is_down_since_its_directory_is_not_formatted_is_named(phase: Phase, node: int) -> None:
+    down = broker(2, running=False, mode=WHY) if node == 2 else a_controller(103, running=False, mode=WHY)
+    seen = both(down, on_host(node, unformatted_dirs={"/disk2": "it is empty"}))(observation(phase))
+    found = OPERATIONS["rolling_restart"].checks["KRB-PRE-087"].run(seen, SPEC)
+    assert found.verdict is Verdict.FAIL
+    assert f"node {node} would not start: /disk2: it is empty" in found.evidence
+
+
+def test_controllers_that_do_not_exist_yet_need_no_formatted_directory() -> None:
+    seen = both(*(on_host(i, unformatted_dirs={"/c": "it does not exist"}) for i in SPEC.node_ids))(observation(Z))
+    assert OPERATIONS["rolling_restart"].checks["KRB-PRE-087"].run(seen, SPEC).passed
+
+
 def test_what_needs_controller_deleted_is_not_advised_where_the_copy_may_be_done() -> None:
     """One hybrid broker down is enough for the phase to be UNKNOWN."""
     seen = replicas(apart=(IdsApart("orders", "new", {"old": (1,)}),), apart_count=1)(observation(H))
@@ -1456,7 +1507,13 @@ def test_strays_that_a_move_left_behind_are_counted_and_pass() -> None:
     assert found.evidence == "none of 132 replicas; 2 of partitions that the broker does not have"
 
 
-def test_a_directory_without_an_id_is_the_cause_of_lost_sync_only_after_the_copy() -> None:
-    for phase, told in ((Z, False), (H, True)):
-        seen = both(WITHOUT_ID, topics(under_replicated=("a-0",), under_replicated_count=1))(observation(phase))
-        assert ("Since the metadata copy" in answer("KRB-PRE-029", seen, phase, "start").evidence) is told
+@pytest.mark.parametrize(("phase", "out", "told"), [(Z, 3, False), (H, 3, True), (H, 2, False)])
+def test_a_directory_without_an_id_is_the_cause_only_after_the_copy_and_of_its_own_broker(
+    phase: Phase, out: int, told: bool
+) -> None:
+    """Other replicas may be out of sync for other reasons, so the usual way out stays."""
+    lost = topics(under_replicated=("a-0",), under_replicated_count=1, out_of_sync_by_broker={out: 1})
+    found = answer("KRB-PRE-029", both(WITHOUT_ID, lost)(observation(phase)), phase, "dual_write")
+    assert ("Broker 3 has replicas without partition.metadata: 1: /d/gone-0." in found.evidence) is told
+    assert found.fix.startswith("bring the replicas back into sync first")
+    assert ("KRB-PRE-085" in found.fix) is told

@@ -95,6 +95,23 @@ def test_two_ids_among_the_replicas_of_one_topic_are_both_named(monkeypatch: pyt
     assert found.apart == (IdsApart("orders", NEW, {NEW: (2,), OLD: (1,)}),)
 
 
+def test_where_ids_differ_by_partition_each_partition_is_named_with_the_brokers_of_each_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Partition 2 was added after the topic's id had been dropped; broker 3 has but one partition."""
+    both = ReplicaDirectories(3, several_ids={"orders": {"orders-0": OLD, "orders-1": OLD, "orders-2": NEW}})
+    seen = disks(b1=both, b2=both, b3=ReplicaDirectories(1, {"orders": NEW}))
+    znode = {"version": 3, "topic_id": NEW, "partitions": {"0": [1, 2], "1": [2, 1], "2": [1, 2, 3]}}
+    (found,) = compare(monkeypatch, seen, {"orders": znode}).apart
+    assert found.on_disk == {OLD: (1, 2), NEW: (1, 2, 3)}
+    assert found.partitions == {0: {OLD: (1, 2)}, 1: {OLD: (1, 2)}, 2: {NEW: (1, 2, 3)}}
+
+
+def test_a_file_that_names_no_id_is_named_by_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compare(monkeypatch, disks(b2=ReplicaDirectories(1, torn=("/d/t-0",), torn_count=1)), {})
+    assert (found.torn, found.torn_count, found.unread) == (("broker 2: /d/t-0",), 1, ())
+
+
 def test_a_leftover_with_an_id_is_harmless_also_beside_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka renames it '-stray', and nobody misses it."""
     seen = disks(
@@ -148,6 +165,7 @@ def test_of_many_unreadable_paths_a_few_are_named_and_the_observation_keeps_the_
 ) -> None:
     many = ReplicaDirectories(
         9,
+        torn=("/d/t-2",),
         strays={"/d/t-0.ab-stray": OLD},
         without_id=("/d/t-1",),
         unread=tuple(f"/d/t-{i}: Permission denied" for i in range(2000)),

@@ -17,8 +17,9 @@ class ReplicaDirectories:
 
     An observation keeps the numbers alone. ``topic_ids``: by topic, where all its replicas here have the same id.
     ``several_ids``: of the other topics, the id by the directory's name. ``without_id``: paths of replicas without
-    ``partition.metadata``, the first 2,000. ``strays``: the topic id of each ``-stray`` directory by its path, the
-    first 20,000; empty where it has none. ``unread``: what could not be read, and why.
+    ``partition.metadata``, the first 2,000. ``torn``: paths of those whose ``partition.metadata`` names no id, as many.
+    ``strays``: the topic id of each ``-stray`` directory by its path, the first 20,000; empty where it has none.
+    ``unread``: what could not be read, and why.
     """
 
     directories: int
@@ -26,6 +27,8 @@ class ReplicaDirectories:
     several_ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     without_id: tuple[str, ...] = ()
     without_id_count: int = 0
+    torn: tuple[str, ...] = ()
+    torn_count: int = 0
     strays: Mapping[str, str] = field(default_factory=dict)
     stray_count: int = 0
     unread: tuple[str, ...] = ()
@@ -33,18 +36,20 @@ class ReplicaDirectories:
 
     def without_paths(self) -> ReplicaDirectories:
         """The numbers alone. What is named grows with the topics; ``ReplicasCompared`` keeps the samples."""
-        return replace(self, topic_ids={}, several_ids={}, without_id=(), strays={}, unread=())
+        return replace(self, topic_ids={}, several_ids={}, without_id=(), torn=(), strays={}, unread=())
 
 
 @dataclass(frozen=True, slots=True)
 class IdsApart:
     """A topic of which a replica has another id than ZooKeeper. ``in_zookeeper``: None where the znode has no topic_id.
-    ``on_disk``: the brokers whose replicas have each id.
+    ``on_disk``: the brokers whose replicas have each id. ``partitions``: where the ids differ by partition, the brokers
+    that have each id, by partition; else empty.
     """
 
     topic: str
     in_zookeeper: str | None
     on_disk: Mapping[str, tuple[int, ...]]
+    partitions: Mapping[int, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,8 @@ class ReplicasCompared:
     being created or deleted.
 
     ``apart``: the first 20 topics whose ids differ. ``without_id``: the first 20 directories without
-    ``partition.metadata``. ``strays``: the first 20 ``-stray`` directories of a topic that is in ZooKeeper, as
+    ``partition.metadata``. ``torn``: the first 20 with one that names no id, as ``broker 2: <path>``. ``strays``: the
+    first 20 ``-stray`` directories of a topic that is in ZooKeeper, as
     ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not. ``strays_left_over``: how many
     have the topic's present id while ZooKeeper does not assign the partition to that broker: no replica is missing,
     and they are not among ``strays``. ``unread``: what is missing from
@@ -76,6 +82,8 @@ class ReplicasCompared:
     apart_count: int = 0
     without_id: tuple[WithoutId, ...] = ()
     without_id_count: int = 0
+    torn: tuple[str, ...] = ()
+    torn_count: int = 0
     strays: tuple[str, ...] = ()
     strays_count: int = 0
     strays_of_gone: int = 0

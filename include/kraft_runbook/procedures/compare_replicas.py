@@ -67,7 +67,14 @@ def compare_replicas(
     )
     seems_wrong = suspects(first, topic_ids)
     places, of_gone = strays_of(first, topic_ids)
-    found = ReplicasCompared(sum(each.directories for each in first.values()), strays_of_gone=of_gone, unread=unread)
+    torn = [f"broker {i}: {path}" for i, each in sorted(first.items()) for path in each.torn]
+    found = ReplicasCompared(
+        sum(each.directories for each in first.values()),
+        torn=tuple(torn[:SAMPLES]),
+        torn_count=sum(each.torn_count for each in first.values()),
+        strays_of_gone=of_gone,
+        unread=unread,
+    )
     if places:
         with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
             named = _topics(reader, sorted({topic for each in places for topic in each.topics}))
@@ -175,22 +182,52 @@ def ids_apart(
     for name, topic in sorted(topics.items()):
         if topic is None:
             continue
-        on_disk: dict[str, set[int]] = {}
+        on_disk: dict[int, dict[str, set[int]]] = {}
         for broker_id, each in read.items():
-            held = each.several_ids.get(name)
-            if held is None:
-                own = each.topic_ids.get(name)
-                ids = {own} if own and topic.assigned(broker_id) else set()
-            else:
-                ids = {i for path, i in held.items() if topic.assigned(broker_id, _place(path)[1])}
-            for topic_id in ids:
-                on_disk.setdefault(topic_id, set()).add(broker_id)
-        if set(on_disk) - {topic.topic_id}:
+            _add_ids(on_disk, topic, broker_id, each, name)
+        if {topic_id for ids in on_disk.values() for topic_id in ids} - {topic.topic_id}:
             for broker_id, each in others.items():
                 if topic.topic_id and each.topic_ids.get(name) == topic.topic_id:
-                    on_disk.setdefault(topic.topic_id, set()).add(broker_id)
-            found.append(IdsApart(name, topic.topic_id, {i: tuple(sorted(on_disk[i])) for i in sorted(on_disk)}))
+                    _add_ids(on_disk, topic, broker_id, each, name)
+            found.append(_apart(name, topic.topic_id, on_disk))
     return tuple(found)
+
+
+def _add_ids(
+    on_disk: dict[int, dict[str, set[int]]], topic: Topic, broker_id: int, each: ReplicaDirectories, name: str
+) -> None:
+    """The ids of the topic's replicas that are assigned to the broker, by partition. Where all that it has are of one
+    id, those that are assigned to it have it.
+    """
+    held = each.several_ids.get(name)
+    if held is not None:
+        ids = {_place(path)[1]: topic_id for path, topic_id in held.items()}
+    elif name in each.topic_ids:
+        ids = dict.fromkeys(topic.replicas, each.topic_ids[name])
+    else:
+        return
+    for partition, topic_id in ids.items():
+        if topic.assigned(broker_id, partition):
+            on_disk.setdefault(partition, {}).setdefault(topic_id, set()).add(broker_id)
+
+
+def _apart(name: str, in_zookeeper: str | None, on_disk: Mapping[int, Mapping[str, set[int]]]) -> IdsApart:
+    """``partitions`` only where they are not all alike."""
+    brokers: dict[str, set[int]] = {}
+    for ids in on_disk.values():
+        for topic_id, some in ids.items():
+            brokers.setdefault(topic_id, set()).update(some)
+    alike = len(brokers) == 1 or sum(map(len, brokers.values())) == len(set().union(*brokers.values()))
+    by_partition = {
+        partition: {topic_id: tuple(sorted(some)) for topic_id, some in sorted(ids.items())}
+        for partition, ids in sorted(on_disk.items())
+    }
+    return IdsApart(
+        name,
+        in_zookeeper,
+        {topic_id: tuple(sorted(brokers[topic_id])) for topic_id in sorted(brokers)},
+        {} if alike else by_partition,
+    )
 
 
 def still_without_id(

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.replica_directories import WithoutId
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
@@ -31,6 +32,7 @@ AS_RENDERED = (
     "make the cluster file's properties equal to the host's file (kraft-runbook plan shows both), or correct the host's"
     " file and restart the broker"
 )
+BACK_IN_SYNC = "bring the replicas back into sync first: each restart takes away one more replica"
 JAVA_WANTED = 17
 """The Java release that Kafka 4 brokers and controllers need (KIP-1013)."""
 JAVA_NEEDED = 11
@@ -104,7 +106,7 @@ def metrics_can_be_read(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 @check(
     "KRB-PRE-029",
     severity=BLOCKING,
-    fix="bring the replicas back into sync first: each restart takes away one more replica",
+    fix=BACK_IN_SYNC,
 )
 def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No partition is under-replicated or offline.
@@ -134,7 +136,7 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
     found = settle(wrong, unread, fine)
     copied = wrong and detect_phase(seen).phase in (Phase.HYBRID, Phase.DUAL_WRITE)
-    without_id = seen.replicas.without_id if copied and was_read(seen.replicas) else ()
+    without_id = _cut_off(seen) if copied else ()
     if not without_id:
         return found
     # KAFKA-21022: waiting, or moving leaders, brings nothing back here.
@@ -143,7 +145,19 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         f" partition.metadata: {sample(each.path for each in without_id)}. Since the metadata copy such a broker"
         " refuses the controller's LeaderAndIsr and follows no leader"
     )
-    return replace(found, evidence=cause, fix="do what KRB-PRE-085 says: the broker can't come back into sync before")
+    return replace(
+        found,
+        evidence=cause,
+        fix=f"{BACK_IN_SYNC}. The named broker comes back only once what KRB-PRE-085 says is done",
+    )
+
+
+def _cut_off(seen: ClusterObservation) -> tuple[WithoutId, ...]:
+    """The directories without an id of brokers that are out of sync."""
+    if not was_read(seen.replicas):
+        return ()
+    lagging = seen.topics.out_of_sync_by_broker if was_read(seen.topics) else None
+    return tuple(each for each in seen.replicas.without_id if lagging is None or lagging.get(each.broker_id))
 
 
 def _names_beside_gauges(seen: ClusterObservation, named: tuple[str, ...], count: int) -> str:
@@ -319,12 +333,24 @@ def every_log_directory_is_formatted(seen: ClusterObservation, spec: ClusterSpec
     modes, unread = broker_modes(seen)
     in_kraft = [i for i, mode in modes.items() if mode is BrokerMode.KRAFT]
     in_kraft += [c.id for c in seen.controllers.values() if c.running is True]
+    in_kraft += _down_in_kraft(seen)
     found, unread_nodes = split_read("node {}", host_parts(seen, in_kraft, "unformatted_dirs"))
     unread += unread_nodes
     for i, dirs in split_read("node {}", host_parts(seen, in_kraft, "unread_dirs"))[0].items():
         unread += [f"node {i}: {path}: {reason}" for path, reason in dirs.items()]
     wrong = [f"node {i} would not start: {path}: {lack}" for i, dirs in found.items() for path, lack in dirs.items()]
     return settle(wrong, unread, "all have it" if in_kraft else "no node is in KRaft mode")
+
+
+def _down_in_kraft(seen: ClusterObservation) -> list[int]:
+    """The nodes that are down and start in KRaft mode: brokers by their files, controllers where there must be a
+    quorum.
+    """
+    brokers = host_parts(seen, [b.id for b in seen.brokers.values() if b.running is False], "config")
+    down = [i for i, config in brokers.items() if isinstance(config, Mapping) and "process.roles" in config]
+    if detect_phase(seen).phase in (Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT):
+        down += [c.id for c in seen.controllers.values() if c.running is False]
+    return down
 
 
 @check(

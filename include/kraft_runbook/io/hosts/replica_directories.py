@@ -19,6 +19,8 @@ def replica_directories_of(told: Mapping[str, Any]) -> ReplicaDirectories:
         several_ids=json.loads(_unpacked(told["several"])),
         without_id=tuple(told["without_id"]),
         without_id_count=told["without_id_count"],
+        torn=tuple(told["torn"]),
+        torn_count=told["torn_count"],
         strays=told["strays"],
         stray_count=told["stray_count"],
         unread=tuple(f"{path}: {reason}" for path, reason in told["unread"].items()),

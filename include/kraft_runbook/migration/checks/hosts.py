@@ -26,6 +26,31 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046")))
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-087"], stages=DUAL_WRITING)
 
+
+@check(
+    "KRB-PRE-096",
+    severity=BLOCKING,
+    fix=(
+        "if the directory should hold replicas, find out first why it is empty (a volume that is not mounted). A new"
+        " disk: with it in log.dirs of the broker's file, restart the broker in migration mode, which formats it;"
+        " kafka-storage.sh can't format for that mode. Do so before the broker is restarted in KRaft mode"
+    ),
+    stages=DUAL_WRITING,
+    needs=Needs.HOSTS,
+)
+def every_log_directory_of_a_hybrid_broker_is_formatted(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory of a broker in migration mode has its meta.properties.
+
+    A broker in migration mode formats an empty directory, such as a new disk, when it starts; in KRaft mode, to which
+    it is restarted next, it ends (KRB-PRE-087).
+    """
+    modes, unread = broker_modes(seen)
+    hybrid = [i for i, mode in modes.items() if mode is BrokerMode.HYBRID]
+    found, unread_nodes = split_read("broker {}", host_parts(seen, hybrid, "unformatted_dirs"))
+    unread += unread_nodes
+    wrong = [f"broker {i}: {path}: {lack}" for i, dirs in found.items() for path, lack in dirs.items()]
+    return settle(wrong, unread, "all have it" if hybrid else "no broker is in migration mode")
+
 POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 
 

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import IdsApart
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import (
-    BEFORE_THE_COPY,
     PROVEN_BEFORE_THE_COPY,
     UNTIL_FINALIZED,
     check,
@@ -31,9 +31,11 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
         " /brokers/topics/TOPIC', then 'set' the same JSON with the replicas' id as \"topic_id\". When all are set,"
         " 'delete /controller': the next controller reads the ids, and every partition takes writes again. If each id"
         " is on other brokers, write the id of those that hold the data; stop each other broker, move its"
-        " directories of the topic out of its log directory, and start it: it replicates them anew. If one broker is"
-        " named with both ids, change nothing yet: partitions of the topic may differ (those added later have the newer"
-        " id), and moving directories away would lose them"
+        " directories of the topic out of its log directory, and start it: it replicates them anew. If the ids"
+        " differ by partition (those that were added later have the newer id), move nothing away. Set the id that most"
+        " of the partitions have in ZooKeeper, and in every directory of each other partition, on each broker that is"
+        " named with it, as topic_id in partition.metadata. Then 'delete /controller', and restart these brokers one by"
+        " one: once the last has read its files, these partitions are in sync and take writes again, with their data"
     ),
     stages=PROVEN_BEFORE_THE_COPY,
     needs=Needs.HOSTS,
@@ -55,8 +57,28 @@ def replicas_have_the_topics_ids(seen: ClusterObservation, spec: ClusterSpec) ->
 
 def _apart(each: IdsApart) -> str:
     there = f"id {each.in_zookeeper}" if each.in_zookeeper else "no topic_id"
-    here = ", ".join(f"{topic_id} on broker {name_ids(brokers)}" for topic_id, brokers in each.on_disk.items())
-    return f"topic {each.topic}: {there} in ZooKeeper, {here}"
+    if not each.partitions:
+        return f"topic {each.topic}: {there} in ZooKeeper, {_held(each.on_disk)}"
+    alike: dict[str, list[int]] = {}
+    for partition, ids in each.partitions.items():
+        alike.setdefault(_held(ids), []).append(partition)
+    here = "; ".join(f"partition {_in_ranges(partitions)}: {held}" for held, partitions in alike.items())
+    return f"topic {each.topic}: {there} in ZooKeeper; {here}"
+
+
+def _held(ids: Mapping[str, tuple[int, ...]]) -> str:
+    return ", ".join(f"{topic_id} on broker {name_ids(brokers)}" for topic_id, brokers in ids.items())
+
+
+def _in_ranges(numbers: list[int]) -> str:
+    """Ascending numbers in words, all of them: somebody has to act on each. ``0 to 3, 7``."""
+    ranges: list[list[int]] = []
+    for each in numbers:
+        if ranges and each == ranges[-1][-1] + 1:
+            ranges[-1][1:] = [each]
+        else:
+            ranges.append([each])
+    return ", ".join(" to ".join(map(str, each)) for each in ranges)
 
 
 @check(
@@ -65,20 +87,21 @@ def _apart(each: IdsApart) -> str:
     fix=(
         "one broker at a time, with the others in sync but for those named here: stop the broker. If a directory is no"
         " replica of this cluster, move it out of the log directory. If ZooKeeper assigns the replica to the broker,"
-        " leave it. Start the broker"
-        " with its present configuration: the controller gives the assigned replicas their ids. Once all replicas are"
-        " in sync, run this check again"
+        " give it a partition.metadata of two lines, 'version: 0' and 'topic_id: ID', with the topic_id in"
+        " /brokers/topics/TOPIC, that Kafka's user can read. Start the broker with its present configuration. Once all"
+        " replicas are in sync, run this check again"
     ),
-    stages=BEFORE_THE_COPY | {Phase.HYBRID},
+    stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
 def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every replica's directory has its partition.metadata.
+    """Every replica's directory has its partition.metadata, with an id in it.
 
     One without it, whose topic may be long gone, makes the broker's whole first LeaderAndIsr from KRaft fail ("does not
     have a topic ID", KAFKA-21022): it follows no leader, and nearly every partition loses it from the ISR. A broker
     that starts in KRaft mode renames such a replica '-stray' (both measured on 3.9.2). That holds for '-future'
-    directories too, not for '-delete' and '-stray' ones.
+    directories too, not for '-delete' and '-stray' ones. A file that is empty or torn ends a broker at its next start
+    in any mode (measured on 3.9.2), or takes the whole log directory offline where it has several.
     """
     found = needed(seen.replicas)
     wrong = []
@@ -91,6 +114,8 @@ def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpe
             wrong.append(f"{told}: {sample(paths)}")
     if found.without_id_count > len(found.without_id):
         wrong.append(f"{found.without_id_count} in all")
+    if found.torn_count:
+        wrong.append(f"partition.metadata without a topic_id: {sample(found.torn, found.torn_count)}")
     return settle(wrong, found.unread, f"{found.directories} replicas have it")
 
 
