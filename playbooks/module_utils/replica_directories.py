@@ -36,8 +36,9 @@ def survey(log_dirs: list, seconds: float) -> dict:
 
     ``ids``: topic and id of each topic whose replicas here have one id (lines of ``topic id``, compressed, in base64).
     ``several``: of each other topic, the id by directory name (JSON, packed alike). ``without_id``: replicas without
-    ``partition.metadata``, by path; ``torn``: those whose file names no id; ``strays``: the topic id of each ``-stray`` directory, by path. ``unread``: a
-    reason for each path that could not be read. A log directory that does not exist holds nothing.
+    ``partition.metadata``, by path; ``torn``: those whose file names no id; ``strays``: the topic id of each ``-stray``
+    directory, by path. ``unread``: a reason for each path that could not be read. A log directory that
+    does not exist holds nothing.
     """
     ends = time.monotonic() + seconds
     done: dict = {}

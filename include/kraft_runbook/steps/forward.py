@@ -17,6 +17,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.runbook.plays import Play
+from kraft_runbook.steps.before_the_copy import require_replicas_as_in_zookeeper
 from kraft_runbook.steps.dual_write import require_dual_write
 from kraft_runbook.steps.guards import (
     require_other_brokers_in_sync,
@@ -153,12 +154,17 @@ def _to_hybrid(look: Look) -> Play:
     return plays.restart_broker(look.spec, look.node, BrokerMode.HYBRID, finalized=look.phase is Phase.FINALIZED)
 
 
+def _require_hybrid_is_safe(look: Look) -> None:
+    require_safe_start(look)
+    require_replicas_as_in_zookeeper(look)
+
+
 TO_HYBRID = NodeStep(
     MIGRATION,
     Step.ROLL_BROKERS_TO_HYBRID,
     play=_to_hybrid,
     done=lambda look: runs_in(BrokerMode.HYBRID, look),
-    guard=require_safe_start,
+    guard=_require_hybrid_is_safe,
 )
 """Render the configuration of migration mode and restart the broker once, if it does not run with it already."""
 

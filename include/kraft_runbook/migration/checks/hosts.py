@@ -51,6 +51,7 @@ def every_log_directory_of_a_hybrid_broker_is_formatted(seen: ClusterObservation
     wrong = [f"broker {i}: {path}: {lack}" for i, dirs in found.items() for path, lack in dirs.items()]
     return settle(wrong, unread, "all have it" if hybrid else "no broker is in migration mode")
 
+
 POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
 
 

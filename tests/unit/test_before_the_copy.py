@@ -1,0 +1,59 @@
+"""What is asked again before the restart that lets the metadata copy begin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.replica_directories import IdsApart, ReplicasCompared, WithoutId
+from kraft_runbook.errors import Refused
+from kraft_runbook.steps.forward import TO_HYBRID
+from kraft_runbook.steps.node_step import Look
+from tests.unit.observations import both, broker, observation, part
+from tests.unit.recording import RecordingCluster
+
+APART = ReplicasCompared(132, apart=(IdsApart("orders", "new", {"old": (1, 2)}),), apart_count=1)
+WITHOUT_ID = ReplicasCompared(132, without_id=(WithoutId(2, "/d/gone-0", assigned=False),), without_id_count=1)
+
+
+def in_hybrid(*brokers: int, phase: Phase = Phase.PRE_MIGRATION) -> ClusterObservation:
+    return both(*(broker(i, mode=BrokerMode.HYBRID) for i in brokers))(observation(phase))
+
+
+def guard(seen: ClusterObservation, found: ReplicasCompared | Unread, node: int = 3) -> list[dict[str, Any]]:
+    """The deep looks that the step's guard took; each finds ``found`` on the disks."""
+    cluster = RecordingCluster(part(replicas=found)(seen))
+    TO_HYBRID.guard(Look(cluster, node, seen, detect_phase(seen)))
+    return cluster.looks
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "way_out"),
+    [
+        (APART, "KRB-PRE-084", "give each named topic in ZooKeeper the id"),
+        (WITHOUT_ID, "KRB-PRE-085", "move it out of the log directory"),
+        (Unread("no SSH"), "KRB-PRE-084", "make the named parts readable"),
+    ],
+)
+def test_the_last_broker_is_not_restarted_where_a_topic_was_made_anew_since_the_gate(
+    found: ReplicasCompared | Unread, code: str, way_out: str
+) -> None:
+    with pytest.raises(Refused, match=code) as refused:
+        guard(in_hybrid(1, 2), found)
+    assert way_out in refused.value.way_out
+    assert refused.value.way_out.endswith("Broker 3 was not restarted: then clear this task")
+
+
+def test_where_every_id_is_right_the_last_broker_goes_after_one_look_with_the_hosts() -> None:
+    (how,) = guard(in_hybrid(1, 2), ReplicasCompared(132))
+    assert how["with_hosts"] is True
+
+
+@pytest.mark.parametrize(
+    ("seen", "node"), [(in_hybrid(1), 2), (in_hybrid(1, 2, phase=Phase.HYBRID), 3)], ids=["not the last", "copied"]
+)
+def test_no_other_restart_waits_for_the_hosts(seen: ClusterObservation, node: int) -> None:
+    assert guard(seen, APART, node) == []
