@@ -560,6 +560,9 @@ class ClusterObservation:
     def brokers_in(self, mode: BrokerMode) -> tuple[int, ...]:
         return tuple(b.id for b in self.brokers.values() if b.mode == mode)
 
+    def controllers_in(self, mode: ControllerMode) -> tuple[int, ...]:
+        return tuple(c.id for c in self.controllers.values() if c.mode == mode)
+
     def brokers_of_unknown_mode(self) -> tuple[int, ...]:
         return tuple(b.id for b in self.brokers.values() if not was_read(b.mode))
 

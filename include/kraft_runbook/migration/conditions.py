@@ -55,7 +55,7 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
             hopeless=True,
         )
     final = any(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics.values())
-    unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    unflagged = seen.controllers_in(ControllerMode.KRAFT)
     if unflagged and not final:
         return Progress(False, f"controller {name_ids(unflagged)} runs without the migration flag", hopeless=True)
     return first_missing(

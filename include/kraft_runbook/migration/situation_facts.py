@@ -51,7 +51,7 @@ class Facts:
     @cached_property
     def unflagged(self) -> str:
         """Controllers that run without the migration flag."""
-        return ", ".join(str(c.id) for c in self.seen.controllers.values() if c.mode == ControllerMode.KRAFT)
+        return ", ".join(map(str, self.seen.controllers_in(ControllerMode.KRAFT)))
 
     @cached_property
     def not_in_kraft(self) -> str:

@@ -229,7 +229,7 @@ def _obstacles(
         yield fence
     if phase is not Phase.PRE_MIGRATION and was_read(seen.zookeeper) and was_read(seen.quorum):
         yield from one_controller(seen.zookeeper, seen.quorum)
-    unflagged = [c.id for c in seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    unflagged = seen.controllers_in(ControllerMode.KRAFT)
     if unflagged:
         yield (
             f"controller {_ids(unflagged)} runs without the migration flag: the first time it leads, the migration is"

@@ -113,7 +113,7 @@ def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
         require_other_brokers_up(look)
         if others_in_sync:
             require_other_brokers_in_sync(look)
-    without_flag = [c.id for c in look.seen.controllers.values() if c.mode == ControllerMode.KRAFT]
+    without_flag = look.seen.controllers_in(ControllerMode.KRAFT)
     if without_flag and look.phase is not Phase.FINALIZED:
         raise Refused(
             f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it"
