@@ -11,7 +11,7 @@ from observations import SPEC
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import ControllerEpochs, Found
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, TimedOut
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.topic_columns import ConfigColumns, Lists, PartitionColumns, TopicColumns, ints
@@ -29,7 +29,7 @@ class Scene:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.epochs = ControllerEpochs(claimed=8, greatest=7, states=44)
         self.candidates = [(ORDERS, 2)]
-        self.refused: dict[TopicPartition, str] | Refused = {}
+        self.refused: dict[TopicPartition, str] | RunbookError = {}
         self.leader, self.epoch = 2, 8
         self.asked: list[TopicPartition] = []
         monkeypatch.setattr(proof, "read_controller_epochs", lambda _: self.epochs)
@@ -38,7 +38,7 @@ class Scene:
 
     def _elect(self, spec: Any, partitions: list[TopicPartition], **_: Any) -> dict[TopicPartition, str]:
         self.asked += partitions
-        if isinstance(self.refused, Refused):
+        if isinstance(self.refused, RunbookError):
             raise self.refused
         return self.refused
 
@@ -92,6 +92,18 @@ def test_the_tries_meet_different_brokers_where_there_are_so_many(scene: Scene) 
     scene.leader = 3  # by every state, as the stand-in has it: right for broker 3 alone
     assert "payments-0 was given its first replica, broker 3" in scene.see()
     assert scene.asked == [ORDERS, well[0]]
+
+
+def test_a_controller_that_does_not_answer_is_asked_once_and_no_broker_may_be_stopped(scene: Scene) -> None:
+    """As one that can write nothing: its request never ends."""
+    scene.candidates = [(ORDERS, 2), (TopicPartition("payments", 0), 3)]
+    scene.refused, scene.leader = TimedOut("broker 1 did not answer: no answer in 125 s", way_out="look at it"), 1
+    with pytest.raises(StepFailed, match=r"none of 1 leaders .* orders-0: broker 1 did not answer") as failed:
+        scene.see()
+    assert "stop no broker" in failed.value.way_out
+    assert scene.asked == [ORDERS]
+    scene.leader = 2
+    assert "orders-0 was given its first replica" in scene.see(), "it was slow, and did it"
 
 
 def test_where_there_are_fewer_brokers_than_tries_further_partitions_of_theirs_are_asked_for() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, TimedOut
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
@@ -56,11 +56,14 @@ def see_election(
         " epoch"
     )
     refused: list[str] = []
+    silent = False
     for partition, preferred in of_different_brokers(_not_led_by_their_first(zookeeper, ended)):
         try:
             why_not = elect_preferred_leaders(spec, [partition], secrets=secrets, timeout=ANSWER_SECONDS)
         except Refused as error:
             return f"{numbers}. No election was tried: {error.problem}"
+        except TimedOut as error:
+            why_not, silent = {partition: error.problem}, True
         found = _state(zookeeper, partition)
         if found is not None and found[0] == preferred and found[1] >= (epochs.claimed or 0):
             told = (
@@ -70,6 +73,8 @@ def see_election(
             tell(f"the ZooKeeper controller elects leaders: {told}")
             return f"{told}; {numbers}"
         refused.append(f"{partition}: {why_not.get(partition, 'its state did not change')}")
+        if silent:  # it would not answer for another partition either: it handles one event after the other
+            break
     if refused:
         raise StepFailed(
             f"the ZooKeeper controller elected none of {len(refused)} leaders that it was asked for:"

@@ -15,6 +15,8 @@ from kraft_runbook.io.secrets import Secrets
 
 PREFERRED = 0
 NOT_ALLOWED, ELECTION_NOT_NEEDED = 31, 84
+SLACK = 5.0
+"""Seconds more than the broker may take: it answers for each partition once its time is over."""
 
 
 def elect_preferred_leaders(
@@ -23,7 +25,7 @@ def elect_preferred_leaders(
     """Make the first replica of each partition its leader, where it is in sync. Returns why not, by partition, for
     those where Kafka refused; a partition that has its preferred leader is left alone.
 
-    Raises Unreachable; Refused where this is not allowed.
+    Raises Unreachable; TimedOut where the controller gives no answer; Refused where this is not allowed.
     """
     if not partitions:
         return {}
@@ -35,7 +37,7 @@ def elect_preferred_leaders(
         topic_partitions=[topics(topic=name, partitions=ids) for name, ids in by_topic(partitions).items()],
         timeout_ms=int(timeout * 1000),
     )
-    with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+    with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=timeout + SLACK) as connection:
         answer = connection.send(request)
         if answer.error_code == NOT_ALLOWED:
             raise Refused(
