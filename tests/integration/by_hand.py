@@ -230,13 +230,18 @@ def make_state_anew(zookeeper: KazooClient, topic: str, partition: int) -> int:
     return int(stat.version)
 
 
-def change_leader(spec: ClusterSpec, topic: str, partition: int, replicas: list[int]) -> None:
-    """Give a partition's replicas another order, and make the first of them its leader."""
+def reorder(spec: ClusterSpec, topic: str, partition: int, replicas: list[int]) -> None:
+    """Give a partition's replicas another order; its leader stays."""
     admin = KafkaAdminClient(bootstrap_servers=list(spec.bootstrap_servers))
     try:
         admin.alter_partition_reassignments({TopicPartition(topic, partition): replicas})
     finally:
         admin.close()
+
+
+def change_leader(spec: ClusterSpec, topic: str, partition: int, replicas: list[int]) -> None:
+    """Give a partition's replicas another order, and make the first of them its leader."""
+    reorder(spec, topic, partition, replicas)
     electing = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
 
     def elected() -> bool:

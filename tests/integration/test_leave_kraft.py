@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 from collections import Counter
@@ -22,8 +23,11 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_acl
 from labs import Lab
 
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.observation import ControllerZnode, was_read
+from kraft_runbook.errors import Refused, StepFailed, TimedOut
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan
@@ -45,6 +49,8 @@ their epochs.
 """
 AHEAD = ("orders", 3)
 """One whose version lies ahead, as it does after an election among controllers of brokers in KRaft mode."""
+LED_BY_ANOTHER = ("orders", 4)
+"""One whose first replica does not lead it, so that an election can be seen."""
 EPOCH = 60
 """A controller epoch in the states that no /controller_epoch comes near by itself: more than one above it, and a
 ZooKeeper controller elects no leader there.
@@ -309,6 +315,7 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     state = "/brokers/topics/{}/partitions/{}/state".format(*AHEAD)
     for _ in range(5):
         zookeeper.set(state, zookeeper.get(state)[0])
+    let_another_lead(dual_write, zookeeper)
     claimed = int(zookeeper.get("/controller_epoch")[0])
     write_epoch(zookeeper, "orders", EPOCH)
     now = fence_plan(observe(dual_write.spec, secrets=dual_write.secrets))
@@ -333,6 +340,7 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
     assert not zookeeper.exists("/migration")
     assert (left.controller_epoch, left.epoch_set) == (claimed, EPOCH)
     assert int(zookeeper.get("/controller_epoch")[0]) == EPOCH + 1
+    assert_it_was_elected(zookeeper, left, EPOCH + 1)
     by_hand.change_leader(dual_write.spec, *AHEAD, replicas_of(zookeeper, *AHEAD)[::-1])
 
 
@@ -390,6 +398,7 @@ def test_a_cluster_that_left_by_hand_is_settled_and_a_killed_broker_loses_its_le
     again = settle_in_zookeeper(spec, secrets=dual_write.secrets, tell=told.append, known_within=60)
     assert (again.epoch_set, again.deleted) == (None, ())
     assert int(zookeeper.get("/controller_epoch")[0]) == 2 * EPOCH + 1  # nobody was elected for it
+    again = settled_after_the_epoch_was_set_alone(dual_write, zookeeper, 3 * EPOCH)
     dead = next(state["leader"] for state in states_of(zookeeper, "orders") if state["leader"] != again.controller)
     os.kill(supervision.processes(layout(spec))[spec.broker(dead).service].pid, signal.SIGKILL)
     zookeeper.delete(f"/brokers/ids/{dead}")  # as ZooKeeper does once its session has ended, 18 s later
@@ -400,6 +409,58 @@ def test_a_cluster_that_left_by_hand_is_settled_and_a_killed_broker_loses_its_le
         ),
         within=60,
     )
+
+
+def let_another_lead(lab: Lab, zookeeper: KazooClient) -> None:
+    """Turn round the replicas of a partition; its leader stays."""
+    topic, partition = LED_BY_ANOTHER
+    leader = state_of(zookeeper, *LED_BY_ANOTHER)["leader"]
+    others = [each for each in replicas_of(zookeeper, topic, partition) if each != leader]
+    by_hand.reorder(lab.spec, topic, partition, [*others, leader])
+    by_hand.wait_until(
+        "ZooKeeper holds the other order", lambda: replicas_of(zookeeper, topic, partition) == [*others, leader]
+    )
+
+
+def assert_it_was_elected(zookeeper: KazooClient, left: Departure, epoch: int) -> None:
+    """The partition that is said to have got its leader has it, by a write of the new controller's own."""
+    said = re.match(r"(\S+)-(\d+) was given its first replica, broker (\d+), as leader", left.election)
+    assert said, left.election
+    topic, partition = said[1], int(said[2])
+    data, stat = zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+    state = json.loads(data)
+    assert state["leader"] == int(said[3]) == replicas_of(zookeeper, topic, partition)[0]
+    assert state["controller_epoch"] == epoch
+    assert stat.mzxid > zookeeper.exists("/controller").czxid
+
+
+def settled_after_the_epoch_was_set_alone(lab: Lab, zookeeper: KazooClient, epoch: int) -> Departure:
+    """By hand, as a cure that was begun and not ended: the controller elects no leader, until it is settled."""
+
+    def holder() -> ControllerZnode:
+        seen = observe(lab.spec, secrets=lab.secrets).zookeeper
+        assert was_read(seen) and seen.controller is not None
+        return seen.controller
+
+    assert not holder().epoch_set_after
+    let_another_lead(lab, zookeeper)
+    zookeeper.set("/controller_epoch", b"%d" % epoch)
+    assert holder().epoch_set_after
+    before = state_of(zookeeper, *LED_BY_ANOTHER)
+    with pytest.raises(TimedOut):  # its answer never comes
+        elect_preferred_leaders(lab.spec, [TopicPartition(*LED_BY_ANOTHER)], secrets=lab.secrets, timeout=5)
+    assert state_of(zookeeper, *LED_BY_ANOTHER) == before
+    told: list[str] = []
+    healed = settle_in_zookeeper(lab.spec, secrets=lab.secrets, tell=told.append, known_within=60)
+    assert (healed.epoch_set, healed.deleted) == (None, ("/controller",)), told
+    assert_it_was_elected(zookeeper, healed, epoch + 1)
+    assert not holder().epoch_set_after
+    return healed
+
+
+def state_of(zookeeper: KazooClient, topic: str, partition: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(zookeeper.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0])
+    return found
 
 
 def states_of(zookeeper: KazooClient, topic: str) -> list[dict[str, Any]]:
