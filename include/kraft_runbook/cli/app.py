@@ -1,9 +1,10 @@
 """``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster.
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
-features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as planned) ·
+features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as
+planned, groups: one needs ZooKeeper) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
-features: a node's software is not known) ·
+features: a node's software is not known, groups: one is UNKNOWN) ·
 3 error, with what to do about it · 4 wrong usage.
 """
 
@@ -25,6 +26,7 @@ from kraft_runbook import __version__
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
+from kraft_runbook.cli.groups_command import app as groups_app
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cluster.cluster_file import load_cluster
@@ -63,6 +65,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(reassign_app, name="reassign")
+app.add_typer(groups_app, name="groups")
 
 ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
 ClustersDir = Annotated[

@@ -15,6 +15,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.evidence.run_report import RunReport
 from kraft_runbook.features.preview import Preview
+from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.operations import OPERATIONS
@@ -147,6 +148,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "features": TypeAdapter(FeaturesOutput),
     "checks": TypeAdapter(ChecksOutput),
     "evidence": TypeAdapter(EvidenceOutput),
+    "groups-scan": TypeAdapter(GroupScan),
     "reassign-plan": TypeAdapter(MovesPreview),
     "reassign-status": TypeAdapter(ReassignStatusOutput),
     "reassign-verify": TypeAdapter(Verification),

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,9 @@ from kafka.protocol.metadata import MetadataRequest
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.groups.look import LogBounds, TopicLogs
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.canonical_rows import kafka_uuid
@@ -29,7 +31,7 @@ from kraft_runbook.metadata.canonical_rows import kafka_uuid
 METADATA_VERSION, OFFSETS_VERSION = 12, 7
 AT_ONCE = 10_000
 """Partitions a request: half a megabyte, and no long wait for the broker's other clients."""
-LATEST = -1
+LATEST, EARLIEST = -1, -2
 UNKNOWN_TOPIC, NOT_AUTHORIZED = 3, 29
 PATIENCE_SECONDS, APART_SECONDS = 20.0, 1.0
 """For elections, and for new leaders that do not tell their end yet (OFFSET_NOT_AVAILABLE, KIP-207)."""
@@ -75,6 +77,36 @@ def read_log_ends(
     return LogEnds(asked.cluster_id, datetime.now(UTC), topics, unread)
 
 
+def read_log_bounds(
+    spec: ClusterSpec, topics: Collection[str], *, secrets: Secrets, timeout: float = 10.0
+) -> Mapping[str, TopicLogs | Unread | None]:
+    """The first and the last offset of each partition of these topics alone; None for a topic that does not exist. What
+    can't be read is Unread, each for itself. Raises nothing for what can't be reached.
+    """
+    if not topics:
+        return {}
+    last = "the cluster file names no broker"
+    for broker in spec.brokers:
+        try:
+            with _connection(spec, broker, secrets, timeout) as connection:
+                asked = _told(connection, topics, every=False)
+                break
+        except Unreachable as error:
+            last = error.problem
+    else:
+        return dict.fromkeys(topics, Unread(last))
+    first = replace(asked, ends={}, why={})
+    _ends(spec, secrets, first, timeout, EARLIEST)  # first, since a log's start only grows
+    _ends(spec, secrets, asked, timeout)
+    found: dict[str, TopicLogs | Unread | None] = dict.fromkeys(topics)
+    found |= {name: Unread(why) for name, why in asked.denied.items()}
+    logs: dict[str, dict[int, LogBounds | Unread]] = {name: {} for name in asked.ids}
+    for topic, number in [*asked.leaders, *asked.why]:
+        why = asked.why.get((topic, number)) or first.why.get((topic, number))
+        logs[topic][number] = Unread(why) if why else LogBounds(first.ends[topic][number], asked.ends[topic][number])
+    return found | logs
+
+
 def _metadata(spec: ClusterSpec, secrets: Secrets, also: Collection[str], timeout: float) -> _Asked:
     """Of the first broker that answers."""
     last: Unreachable | None = None
@@ -87,13 +119,13 @@ def _metadata(spec: ClusterSpec, secrets: Secrets, also: Collection[str], timeou
     raise last or Unreachable("the cluster file names no broker", way_out="declare the brokers")
 
 
-def _told(connection: KafkaConnection, also: Collection[str]) -> _Asked:
-    answer = connection.send(_metadata_request(None))
+def _told(connection: KafkaConnection, also: Collection[str], *, every: bool = True) -> _Asked:
+    answer = connection.send(metadata_request(None if every else []))
     asked = _Asked(str(answer.cluster_id))
     topics = list(answer.topics)
     missing = sorted(set(also).difference(each.name for each in topics))
     for start in range(0, len(missing), AT_ONCE):
-        topics += connection.send(_metadata_request(missing[start : start + AT_ONCE])).topics
+        topics += connection.send(metadata_request(missing[start : start + AT_ONCE])).topics
     for topic in topics:
         if topic.error_code == NOT_AUTHORIZED:
             asked.denied[topic.name] = DENIED
@@ -112,7 +144,8 @@ def _told(connection: KafkaConnection, also: Collection[str]) -> _Asked:
     return asked
 
 
-def _metadata_request(names: list[str] | None) -> Any:
+def metadata_request(names: list[str] | None) -> Any:
+    """Metadata of these topics, or of all. No topic is created."""
     topic = MetadataRequest.MetadataRequestTopic
     return MetadataRequest(
         version=METADATA_VERSION,
@@ -122,7 +155,7 @@ def _metadata_request(names: list[str] | None) -> Any:
     )
 
 
-def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float) -> None:
+def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float, at: int = LATEST) -> None:
     by_leader: dict[int, list[_Partition]] = defaultdict(list)
     for partition, leader in asked.leaders.items():
         by_leader[leader].append(partition)
@@ -137,7 +170,7 @@ def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float) ->
         try:
             with _connection(spec, declared[leader], secrets, timeout) as connection:
                 for start in range(0, len(partitions), AT_ONCE):
-                    yield from _list_offsets(connection, partitions[start : start + AT_ONCE])
+                    yield from _list_offsets(connection, partitions[start : start + AT_ONCE], at)
                     done = start + AT_ONCE
         except Unreachable as error:
             yield from ((each, error.problem) for each in partitions[done:])
@@ -151,7 +184,9 @@ def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float) ->
                     asked.ends.setdefault(topic, {})[number] = end
 
 
-def _list_offsets(connection: KafkaConnection, partitions: list[_Partition]) -> Iterator[tuple[_Partition, int | str]]:
+def _list_offsets(
+    connection: KafkaConnection, partitions: list[_Partition], at: int
+) -> Iterator[tuple[_Partition, int | str]]:
     topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
     numbers: Mapping[str, list[int]] = defaultdict(list)
     for name, number in partitions:
@@ -165,7 +200,7 @@ def _list_offsets(connection: KafkaConnection, partitions: list[_Partition]) -> 
                 topic(
                     name=name,
                     partitions=[
-                        partition(partition_index=number, current_leader_epoch=-1, timestamp=LATEST) for number in some
+                        partition(partition_index=number, current_leader_epoch=-1, timestamp=at) for number in some
                     ],
                 )
                 for name, some in numbers.items()

@@ -1,8 +1,8 @@
 """What this tool writes to ZooKeeper, over the session of a reader.
 
 Whoever imports this may write; a contract in ``pyproject.toml`` names them: ``handover`` deletes what names a KRaft
-controller, ``claim_znode`` keeps one znode of this tool's own, and ``procedures.raise_versions`` writes state znodes
-again.
+controller, ``claim_znode`` keeps one znode of this tool's own, ``clock`` creates one that it deletes at once, and
+``procedures.raise_versions`` writes state znodes again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 from kazoo.exceptions import (
     BadVersionError,
@@ -29,6 +30,8 @@ from kraft_runbook.io.zookeeper.znode import Znode
 
 _Errors = type[KazooException] | tuple[type[KazooException], ...]
 
+CLOCK = "/kraft_runbook_clock"
+"""How the name begins of the znode whose time is read."""
 NO_ZNODES_VERSION = -2
 """Versions count from 0; -1 would mean any."""
 
@@ -122,6 +125,25 @@ class ZookeeperWriter:
         """Delete a znode; False where it is no longer the one that was read."""
         change = partial(self._client.delete_async, self._at(znode.path), version=znode.version)
         return self._write(znode.path, (BadVersionError, NoNodeError), change)
+
+    def clock_ms(self) -> int:
+        """What time it is by the clock that the znodes' times are of, the leader's: milliseconds since the epoch.
+
+        Nothing that is read tells it. So a znode of this session is created beside Kafka's, and deleted at once; were
+        this process to end in between, it would go with the session. Raises WriteRefused, Unreachable.
+        """
+        path = f"{CLOCK}-{uuid4().hex}"
+        answers: list[Any] = []
+
+        def create() -> Any:
+            options = {"acl": OPEN_ACL_UNSAFE, "ephemeral": True, "include_data": True}
+            answers.append(self._client.create_async(self._at(path), b"", **options))
+            return answers[0]
+
+        self._write(path, (), create)
+        _, stat = answers[0].get()
+        self._write(path, NoNodeError, lambda: self._client.delete_async(self._at(path)))
+        return int(stat.mtime)
 
     def _write(self, path: str, outdated: _Errors, change: Callable[[], Any]) -> bool:
         try:

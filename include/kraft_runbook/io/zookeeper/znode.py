@@ -18,3 +18,5 @@ class Znode:
     mzxid: int
     pzxid: int
     ephemeral_owner: int
+    modified_ms: int = 0
+    """When its data was last written, by the clock of ZooKeeper's leader: milliseconds since the epoch."""

@@ -1,0 +1,295 @@
+"""What is wrong with a group, or would go wrong when it is moved. Each fault has a kind, by which it is told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.groups.classify import Standing, in_kafka, kafka_mode
+from kraft_runbook.groups.look import GroupLook, KafkaSide, Kind, LogBounds, Partition, Registration, ZookeeperSide
+from kraft_runbook.groups.old_assignors import by_range, colliding
+
+OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
+"""The assignors that librdkafka has, and so a consumer of confluent-kafka."""
+
+
+class FaultKind(StrEnum):
+    NEW_BESIDE_OLD = "new beside old"
+    KAFKA_COMMITS = "commits to Kafka beside a live member"
+    SIDES_DIFFER = "sides differ"
+    HASHES_COLLIDE = "hashes collide"
+    ESCAPED_TWICE = "pattern escaped twice"
+    OFFSET_UNUSABLE = "offset unusable"
+    OFFSET_OUTSIDE_LOG = "offset outside the log"
+    WITHOUT_OFFSET = "without offset"
+    STATIC_MEMBERS = "static members"
+    OTHER_ASSIGNOR = "other assignor"
+
+
+class Side(StrEnum):
+    """Whose offset the group's next member begins at."""
+
+    ZOOKEEPER = "ZooKeeper"
+    KAFKA = "Kafka"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``where``: what it concerns, with ``count`` of them; ``stops``: whether the group must not be moved with it."""
+
+    kind: FaultKind
+    where: tuple[str, ...]
+    count: int
+    stops: bool
+
+
+STOPPING = frozenset(
+    {
+        FaultKind.NEW_BESIDE_OLD,
+        FaultKind.KAFKA_COMMITS,
+        FaultKind.HASHES_COLLIDE,
+        FaultKind.ESCAPED_TWICE,
+        FaultKind.OFFSET_UNUSABLE,
+        FaultKind.OFFSET_OUTSIDE_LOG,
+        FaultKind.OTHER_ASSIGNOR,
+    }
+)
+"""The others are decided, or waited for, when the group is moved."""
+SAMPLES = 5
+
+_FOLLOWS_ZOOKEEPER = frozenset(
+    {GroupClass.ALL_OLD, GroupClass.MIXED_OLD, GroupClass.FOREIGN, GroupClass.OFFSETS_ONLY, GroupClass.LEFT_BEHIND}
+)
+_BOTH_SIDES_COUNT = frozenset(
+    {
+        GroupClass.ALL_OLD,
+        GroupClass.MIXED_OLD,
+        GroupClass.FOREIGN,
+        GroupClass.OFFSETS_ONLY,
+        GroupClass.ALL_MIGRATING,
+    }
+)
+
+
+def side_in_force(look: GroupLook, standing: Standing) -> Side | None:
+    """The side whose offsets count; None where nobody can tell (CONTRADICTORY, UNKNOWN)."""
+    group_class, zookeeper = standing.group_class, look.zookeeper
+    if not was_read(zookeeper) or group_class in (GroupClass.CONTRADICTORY, GroupClass.UNKNOWN):
+        return None
+    if group_class in _FOLLOWS_ZOOKEEPER:
+        return Side.ZOOKEEPER
+    if group_class is GroupClass.ALL_MIGRATING:
+        return Side.KAFKA if kafka_mode(zookeeper) else Side.ZOOKEEPER
+    return Side.KAFKA
+
+
+def faults(look: GroupLook, standing: Standing) -> tuple[Fault, ...]:
+    """Every fault, in the order of ``FaultKind``. A group that was left behind has none: nobody moves it."""
+    if standing.group_class is GroupClass.LEFT_BEHIND or not was_read(look.zookeeper):
+        return ()
+    found = []
+    for kind, find in _FINDERS.items():
+        where = list(find(look, standing, look.zookeeper))
+        if where:
+            found.append(Fault(kind, tuple(where[:SAMPLES]), len(where), kind in STOPPING))
+    return tuple(found)
+
+
+def offset_of(look: GroupLook, side: Side, partition: Partition) -> int | None:
+    """A side's offset of a partition; None where there is none that can be used."""
+    if side is Side.ZOOKEEPER:
+        stored = look.zookeeper.offsets.get(partition) if was_read(look.zookeeper) else None
+        return None if stored is None else stored.value
+    kafka = in_kafka(look)
+    if kafka is None or not was_read(kafka.offsets):
+        return None
+    found = kafka.offsets.get(partition)
+    return found if isinstance(found, int) else None
+
+
+def bounds_of(look: GroupLook, partition: Partition) -> LogBounds | None:
+    """The partition's log; None where it was not read or does not exist."""
+    logs = look.logs.get(partition[0])
+    if logs is None or not was_read(logs):
+        return None
+    found = logs.get(partition[1])
+    return found if isinstance(found, LogBounds) else None
+
+
+def partitions_of(look: GroupLook) -> list[Partition]:
+    """Every partition that the group owns, has an offset of on a side, or could own, sorted."""
+    zookeeper = look.zookeeper
+    if not was_read(zookeeper):
+        return []
+    every: set[Partition] = {*zookeeper.owners, *zookeeper.offsets}
+    kafka = in_kafka(look)
+    if kafka is not None:
+        every.update(kafka.offsets if was_read(kafka.offsets) else ())
+        for member in kafka.members:
+            every.update(member.partitions if was_read(member.partitions) else ())
+    for topic in subscribed(zookeeper):
+        logs = look.logs.get(topic)
+        every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
+    return sorted(every)
+
+
+def subscribed(zookeeper: ZookeeperSide) -> set[str]:
+    """The topics that registered members name; what a pattern matches is not among them."""
+    return {topic for each in zookeeper.members if each.pattern == "static" for topic in each.subscription}
+
+
+def name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"
+
+
+# -- one kind each -----------------------------------------------------------------------------------------------------
+
+
+def _new_beside_old(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    if standing.group_class is GroupClass.CONTRADICTORY:
+        yield from (f"{each.client_id} ({each.host})" for each in standing.new)
+
+
+def _kafka_commits(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    """An old member with offsets.storage=kafka: Kafka is ahead of the znode, or there is none. Beside a member of
+    Kafka's group its commits are lost, on both sides and without an error (measured).
+    """
+    if not any(each.kind in (Kind.OLD, Kind.FOREIGN) for each in zookeeper.members):
+        return
+    for partition, kafka in _kafka_offsets(look):
+        stored = zookeeper.offsets.get(partition)
+        if stored is None or (stored.value is not None and kafka > stored.value):
+            yield f"{name(partition)} (ZooKeeper {_shown(stored.value if stored is not None else None)}, Kafka {kafka})"
+
+
+def _sides_differ(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    """Where both sides should hold the same, or a move would overwrite what Kafka has. Kafka ahead beside an old member
+    is a fault of its own.
+    """
+    if standing.group_class not in _BOTH_SIDES_COUNT:
+        return
+    old = any(each.kind in (Kind.OLD, Kind.FOREIGN) for each in zookeeper.members)
+    for partition, kafka in _kafka_offsets(look):
+        stored = zookeeper.offsets.get(partition)
+        if (
+            stored is not None
+            and stored.value is not None
+            and stored.value != kafka
+            and not (old and kafka > stored.value)
+        ):
+            yield f"{name(partition)} (ZooKeeper {stored.value}, Kafka {kafka})"
+
+
+def _hashes_collide(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    """Not where the owners are exactly what range gives."""
+    scala = [each for each in zookeeper.members if each.kind in (Kind.OLD, Kind.MIGRATING)]
+    if not scala:
+        return
+    some = partitions_of(look)
+    groups = colliding(some)
+    if not groups or _is_range(scala, some, zookeeper):
+        return
+    yield from (" and ".join(each) for each in groups)
+
+
+def _is_range(members: list[Registration], partitions: list[Partition], zookeeper: ZookeeperSide) -> bool:
+    numbers: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        numbers.setdefault(topic, []).append(number)
+    expected = by_range(members, numbers)
+    return expected is not None and expected == {p: owner.who for p, owner in zookeeper.owners.items()}
+
+
+def _escaped_twice(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    """1.1.1 writes each backslash of a pattern as four, which are two once decoded: the member matches no topic, even
+    alone (measured). No topic's name holds a backslash.
+    """
+    for each in zookeeper.members:
+        yield from (f"{each.id}: {p}" for p in each.subscription if each.pattern != "static" and "\\\\" in p)
+
+
+def _offset_unusable(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    yield from (f"{each} names no partition" for each in zookeeper.bad_names)
+    for partition, stored in sorted(zookeeper.offsets.items()):
+        if stored.value is None:
+            yield f"{name(partition)}: no number"
+        elif stored.value < 0:
+            yield f"{name(partition)}: {stored.value}"
+        elif _absent(look, partition):
+            yield f"{name(partition)}: there is no such partition"
+
+
+def _outside_log(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    side = side_in_force(look, standing)
+    for partition in partitions_of(look) if side is not None else ():
+        offset, log = offset_of(look, side, partition) if side else None, bounds_of(look, partition)
+        if offset is not None and offset >= 0 and log is not None and not log.start <= offset <= log.end:
+            yield f"{name(partition)}: {offset}, the log goes from {log.start} to {log.end}"
+
+
+def _without_offset(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    side = side_in_force(look, standing)
+    if side is None or (side is Side.KAFKA and _kafka_unread(look)):
+        return
+    for partition in partitions_of(look):
+        missing = (
+            partition not in zookeeper.offsets if side is Side.ZOOKEEPER else offset_of(look, side, partition) is None
+        )
+        if missing and not _absent(look, partition):
+            yield name(partition)
+
+
+def _static_members(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    kafka = in_kafka(look)
+    for each in kafka.members if kafka is not None else ():
+        if each.instance_id is not None:
+            yield f"{each.instance_id} ({each.host})"
+
+
+def _other_assignor(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    """DescribeGroups shows the assignor in use, not the members' lists."""
+    kafka = in_kafka(look)
+    if standing.new and kafka is not None and kafka.assignor and kafka.assignor not in OURS:
+        yield kafka.assignor
+
+
+_Finder = Callable[[GroupLook, Standing, ZookeeperSide], Iterable[str]]
+_FINDERS: dict[FaultKind, _Finder] = {
+    FaultKind.NEW_BESIDE_OLD: _new_beside_old,
+    FaultKind.KAFKA_COMMITS: _kafka_commits,
+    FaultKind.SIDES_DIFFER: _sides_differ,
+    FaultKind.HASHES_COLLIDE: _hashes_collide,
+    FaultKind.ESCAPED_TWICE: _escaped_twice,
+    FaultKind.OFFSET_UNUSABLE: _offset_unusable,
+    FaultKind.OFFSET_OUTSIDE_LOG: _outside_log,
+    FaultKind.WITHOUT_OFFSET: _without_offset,
+    FaultKind.STATIC_MEMBERS: _static_members,
+    FaultKind.OTHER_ASSIGNOR: _other_assignor,
+}
+
+
+def _kafka_offsets(look: GroupLook) -> Iterator[tuple[Partition, int]]:
+    kafka: KafkaSide | None = in_kafka(look)
+    if kafka is not None and was_read(kafka.offsets):
+        yield from ((p, offset) for p, offset in sorted(kafka.offsets.items()) if isinstance(offset, int))
+
+
+def _kafka_unread(look: GroupLook) -> bool:
+    kafka = in_kafka(look)
+    return kafka is not None and not was_read(kafka.offsets)
+
+
+def _absent(look: GroupLook, partition: Partition) -> bool:
+    """Whether the cluster has no such partition. Not known: no."""
+    topic, number = partition
+    if topic not in look.logs:
+        return False
+    logs = look.logs[topic]
+    return logs is None or (was_read(logs) and number not in logs)
+
+
+def _shown(offset: int | None) -> str:
+    return "none" if offset is None else str(offset)

@@ -1,0 +1,75 @@
+"""What registered itself below /consumers/<group>/ids: the Scala client, or somebody else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kraft_runbook.groups.look import Kind, Registration
+
+PATTERNS = frozenset({"static", "white_list", "black_list"})
+
+_SCALA_ID = re.compile(r".+-\d{10,}-[0-9a-f]{1,8}", re.DOTALL)
+"""``<host>-<milliseconds>-<8 hexadecimal digits>`` (``ZookeeperConsumerConnector``)."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
+"""At the end of ids that other libraries make (kazoo-go, kafka-node)."""
+_MILLISECONDS = re.compile(r"\d{12,}")
+
+
+def registration(group: str, member_id: str, data: bytes, migrating: frozenset[str]) -> Registration:
+    """One registered member. ``migrating``: the names below migration/ids.
+
+    The Scala client's id is ``<group>_<consumer.id or host-ms-hex>``, its data JSON with version, subscription, pattern
+    and a timestamp that is a text of milliseconds. A pattern is one entry. Other libraries differ in one of these:
+    pykafka's data is a topic's name, kazoo-go's timestamp a number of seconds, kafka-node's white list names many
+    topics. An id that has the Scala client's form with data that can't be read is unreadable, not foreign.
+    """
+    parsed = _object(data)
+    subscription = _subscription(parsed)
+    pattern = str(parsed.get("pattern", "static")) if parsed is not None else "static"
+    if member_id in migrating:
+        kind = Kind.MIGRATING
+    elif parsed is not None and subscription is not None and _is_scala(group, member_id, parsed, subscription):
+        kind = Kind.OLD
+    else:
+        kind = Kind.FOREIGN
+    unreadable = ""
+    if subscription is None and (is_scala_id(group, member_id) or kind is Kind.MIGRATING):
+        unreadable = f"the registration of {member_id} is not what the Scala client writes"
+    return Registration(member_id, kind, subscription or {}, pattern, unreadable)
+
+
+def is_scala_id(group: str, name: str) -> bool:
+    """Whether the name is one that the Scala client makes up for itself, without a consumer.id."""
+    return name.startswith(f"{group}_") and _SCALA_ID.fullmatch(name[len(group) + 1 :]) is not None
+
+
+def _is_scala(group: str, member_id: str, parsed: Mapping[str, Any], subscription: Mapping[str, int]) -> bool:
+    stamp, pattern = parsed.get("timestamp"), parsed.get("pattern")
+    return (
+        member_id.startswith(f"{group}_")
+        and not _UUID.search(member_id)
+        and parsed.get("version") == 1
+        and pattern in PATTERNS
+        and (pattern == "static" or len(subscription) == 1)
+        and isinstance(stamp, str)
+        and _MILLISECONDS.fullmatch(stamp) is not None
+    )
+
+
+def _object(data: bytes) -> Mapping[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _subscription(parsed: Mapping[str, Any] | None) -> dict[str, int] | None:
+    """Threads by topic or pattern; None where it is not that."""
+    found = parsed.get("subscription") if parsed is not None else None
+    if not isinstance(found, dict) or not all(type(n) is int and n > 0 for n in found.values()):
+        return None
+    return found

@@ -1,0 +1,53 @@
+"""How the Scala client assigns partitions to its threads, as far as it shows from outside (``PartitionAssignor``,
+1.1.1).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from kraft_runbook.groups.look import Partition, Registration
+
+
+def java_hash(text: str) -> int:
+    """``String.hashCode``: over UTF-16 code units, 32 bits, signed."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def colliding(partitions: Iterable[Partition]) -> tuple[tuple[str, ...], ...]:
+    """The partitions, as ``topic-number``, whose hashes are the same.
+
+    roundrobin sorts by this hash alone. Members that hold equal ones in another order own the same partition twice
+    (16 of 300 random cases, measured).
+    """
+    by_hash: dict[int, list[str]] = defaultdict(list)
+    for topic, number in partitions:
+        name = f"{topic}-{number}"
+        by_hash[java_hash(name)].append(name)
+    return tuple(tuple(sorted(names)) for names in by_hash.values() if len(names) > 1)
+
+
+def by_range(
+    members: Sequence[Registration], partitions: Mapping[str, Collection[int]]
+) -> Mapping[Partition, str] | None:
+    """The owners, as their znodes name them, where the assignor is range: topic by topic, the threads in the order of
+    their names, the first ones one partition more. None where a member subscribes by a pattern.
+    """
+    if any(each.pattern != "static" for each in members):
+        return None
+    owners: dict[Partition, str] = {}
+    for topic, numbers in partitions.items():
+        threads = sorted(f"{each.id}-{n}" for each in members for n in range(each.subscription.get(topic, 0)))
+        if not threads:
+            continue
+        each_gets, more = divmod(len(numbers), len(threads))
+        ordered = iter(sorted(numbers))
+        for at, thread in enumerate(threads):
+            for _ in range(each_gets + (at < more)):
+                owners[topic, next(ordered)] = thread
+    return owners

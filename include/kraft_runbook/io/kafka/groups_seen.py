@@ -1,0 +1,212 @@
+"""Kafka's groups of given names: who coordinates each (FindCoordinator), its members (DescribeGroups) and its committed
+offsets (OffsetFetch), many groups a request.
+
+A group, or a coordinator, that does not answer makes these groups Unread and no other.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.groups.classify import DEAD
+from kraft_runbook.groups.look import KafkaMember, KafkaSide, Partition
+from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.log_ends import UNKNOWN_TOPIC, metadata_request
+from kraft_runbook.io.secrets import Secrets
+
+COORDINATOR_VERSION, DESCRIBE_VERSION, OFFSETS_VERSION = 4, 5, 8
+"""The first that take many groups (Kafka 3.0); OffsetFetch asks for no stable offsets."""
+GROUPS_A_REQUEST = 200
+OFFSETS_TOPIC = "__consumer_offsets"
+NOT_AUTHORIZED, ID_NOT_FOUND = 30, 69
+_ERRORS = {
+    14: "its coordinator loads it",
+    15: "its coordinator is not available",
+    16: "its coordinator has just changed",
+    NOT_AUTHORIZED: "this tool's identity may not describe the group",
+}
+GroupSide = KafkaSide | Unread | None
+
+
+def read_kafka_groups(
+    spec: ClusterSpec, names: Sequence[str], *, secrets: Secrets, timeout: float = 10.0
+) -> Mapping[str, GroupSide]:
+    """Each group by its name: None where Kafka has none, Unread with the reason. Raises nothing for what can't be
+    reached.
+
+    FindCoordinator has Kafka create __consumer_offsets where it is missing, so that is asked first; without it there is
+    no group.
+    """
+    if not names:
+        return {}
+    by_coordinator, found = _coordinators(spec, names, secrets, timeout)
+    declared = {broker.id: broker for broker in spec.brokers}
+
+    def of(node: int) -> dict[str, GroupSide]:
+        groups = by_coordinator[node]
+        if node not in declared:
+            return dict.fromkeys(groups, Unread(f"its coordinator {node} is not in the cluster file"))
+        return _asked(spec, declared[node], groups, secrets, timeout)
+
+    with ThreadPoolExecutor(max(1, min(len(by_coordinator), 16))) as pool:
+        for some in pool.map(of, by_coordinator):
+            found |= some
+    return found
+
+
+def _coordinators(
+    spec: ClusterSpec, names: Sequence[str], secrets: Secrets, timeout: float
+) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
+    """The groups by their coordinator, and those of which none is known, with the reason. The first broker that
+    answers is asked.
+    """
+    why = "the cluster file names no broker"
+    for broker in spec.brokers:
+        try:
+            with _connection(spec, broker, secrets, timeout) as connection:
+                return _found(connection, names)
+        except Unreachable as error:
+            why = error.problem
+    return {}, dict.fromkeys(names, Unread(why))
+
+
+def _found(connection: KafkaConnection, names: Sequence[str]) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
+    topic = connection.send(metadata_request([OFFSETS_TOPIC])).topics[0]
+    if topic.error_code == UNKNOWN_TOPIC:
+        return {}, dict.fromkeys(names, None)
+    by_coordinator: dict[int, list[str]] = defaultdict(list)
+    unread: dict[str, GroupSide] = {}
+    for some in _slices(names, GROUPS_A_REQUEST):
+        answer = connection.send(FindCoordinatorRequest(version=COORDINATOR_VERSION, key_type=0, coordinator_keys=some))
+        told = {each.key: each for each in answer.coordinators}
+        for name in some:
+            each = told.get(name)
+            if each is None:
+                unread[name] = Unread("no broker names its coordinator")
+            elif each.error_code:
+                unread[name] = Unread(_error(each.error_code))
+            else:
+                by_coordinator[int(each.node_id)].append(name)
+    return by_coordinator, unread
+
+
+def _asked(
+    spec: ClusterSpec, broker: Broker, names: Sequence[str], secrets: Secrets, timeout: float
+) -> dict[str, GroupSide]:
+    """The groups of one coordinator."""
+    found: dict[str, GroupSide] = {}
+    try:
+        with _connection(spec, broker, secrets, timeout) as connection:
+            for some in _slices(names, GROUPS_A_REQUEST):
+                found |= _described(connection, some)
+    except Unreachable as error:
+        found |= {name: Unread(error.problem) for name in names if name not in found}
+    return found
+
+
+def _described(connection: KafkaConnection, names: Sequence[str]) -> dict[str, GroupSide]:
+    answer = connection.send(
+        DescribeGroupsRequest(version=DESCRIBE_VERSION, groups=list(names), include_authorized_operations=False)
+    )
+    groups = {each.group_id: each for each in answer.groups}
+    there = [n for n in names if n in groups and not groups[n].error_code and groups[n].group_state != DEAD]
+    offsets = _offsets(connection, there) if there else {}
+    found: dict[str, GroupSide] = {}
+    for name in names:
+        group = groups.get(name)
+        if group is None:
+            found[name] = Unread("its coordinator did not name it")
+        elif group.error_code and group.error_code != ID_NOT_FOUND:
+            found[name] = Unread(_error(group.error_code))
+        elif name not in offsets:
+            found[name] = None if name not in there else Unread("its coordinator did not name its offsets")
+        else:
+            found[name] = KafkaSide(
+                group.group_state,
+                group.protocol_type,
+                group.protocol_data,
+                tuple(map(_member, group.members)),
+                offsets[name],
+            )
+    return found
+
+
+def _member(found: Any) -> KafkaMember:
+    return KafkaMember(
+        found.member_id,
+        found.client_id,
+        found.client_host.removeprefix("/"),
+        found.group_instance_id,
+        assigned(bytes(found.member_assignment or b"")),
+    )
+
+
+def _offsets(connection: KafkaConnection, names: Sequence[str]) -> dict[str, Mapping[Partition, int | Unread] | Unread]:
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    answer = connection.send(
+        OffsetFetchRequest(
+            version=OFFSETS_VERSION, groups=[group(group_id=name, topics=None) for name in names], require_stable=False
+        )
+    )
+    return {
+        each.group_id: Unread(_error(each.error_code)) if each.error_code else dict(_committed(each))
+        for each in answer.groups
+    }
+
+
+def _committed(group: Any) -> Iterator[tuple[Partition, int | Unread]]:
+    """-1 is Kafka's word for no offset."""
+    for topic in group.topics:
+        for each in topic.partitions:
+            if each.error_code:
+                yield (topic.name, int(each.partition_index)), Unread(_error(each.error_code))
+            elif each.committed_offset >= 0:
+                yield (topic.name, int(each.partition_index)), int(each.committed_offset)
+
+
+def assigned(data: bytes) -> frozenset[Partition] | Unread:
+    """The partitions of a member's assignment as Kafka's assignors write it (``ConsumerProtocol``: version, topics each
+    with partitions, user data).
+    """
+    if not data:
+        return frozenset()
+    found: set[Partition] = set()
+    try:
+        topics, at = struct.unpack_from("!i", data, 2)[0], 6
+        for _ in range(topics):
+            (length,) = struct.unpack_from("!H", data, at)
+            topic = data[at + 2 : at + 2 + length].decode()
+            (count,) = struct.unpack_from("!I", data, at + 2 + length)
+            at += 6 + length
+            found.update((topic, number) for number in struct.unpack_from(f"!{count}i", data, at))
+            at += 4 * count
+    except (struct.error, UnicodeDecodeError):
+        return Unread("the assignment is not what Kafka's assignors write")
+    return frozenset(found)
+
+
+def _error(code: int) -> str:
+    return _ERRORS.get(code, f"Kafka answers error {code}")
+
+
+def _slices(names: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(names), size):
+        yield list(names[start : start + size])
+
+
+def _connection(spec: ClusterSpec, broker: Broker, secrets: Secrets, timeout: float) -> KafkaConnection:
+    return KafkaConnection(
+        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
+    )

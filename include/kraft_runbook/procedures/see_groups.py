@@ -1,0 +1,84 @@
+"""Look at every consumer group below /consumers: its znodes, Kafka's group of the same name, and the logs of its
+topics, some hundred groups at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import Unread, was_read
+from kraft_runbook.groups.classify import in_kafka
+from kraft_runbook.groups.faults import subscribed
+from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
+from kraft_runbook.groups.report import GroupScan, report, summary
+from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
+from kraft_runbook.io.kafka.log_ends import read_log_bounds
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.clock import read_clock
+from kraft_runbook.io.zookeeper.read_groups import read_groups
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+
+
+def scan_groups(
+    spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None, timeout: float = 10.0
+) -> GroupScan:
+    """Every group, judged. ``names``: only these. Raises Unreachable where ZooKeeper does not answer, Refused where the
+    cluster file names none.
+    """
+    began = time.monotonic()
+    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+        now = read_clock(reader)
+        groups = tuple(report(each) for each in _looks(reader, spec, now, secrets, names, logs=True))
+    read_at = datetime.fromtimestamp(now / 1000, UTC) if was_read(now) else None
+    return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
+
+
+def sum_up_groups(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> ConsumerGroups:
+    """What an observation keeps of all groups; no log is asked for its end. Raises as ``scan_groups``."""
+    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+        return summary(_looks(reader, spec, read_clock(reader), secrets, None, logs=False))
+
+
+def _looks(
+    reader: ZookeeperReader,
+    spec: ClusterSpec,
+    now: int | Unread,
+    secrets: Secrets,
+    names: Collection[str] | None,
+    *,
+    logs: bool,
+) -> Iterator[GroupLook]:
+    known: dict[str, TopicLogs | Unread | None] = {}
+    for some in read_groups(reader, sorted(names) if names is not None else None):
+        kafka = read_kafka_groups(spec, [name for name, _ in some], secrets=secrets)
+        looks = [GroupLook(name, side, kafka[name], now) for name, side in some]
+        if logs:
+            known |= read_log_bounds(
+                spec, {t for each in looks for t in _topics(each)}.difference(known), secrets=secrets
+            )
+            looks = [_with_logs(each, known) for each in looks]
+        yield from looks
+
+
+def _topics(look: GroupLook) -> set[str]:
+    """Every topic that the group names on a side."""
+    found: set[str] = set()
+    if was_read(look.zookeeper):
+        found |= subscribed(look.zookeeper) | _of(look.zookeeper)
+    kafka = in_kafka(look)
+    if kafka is not None:
+        found |= {topic for topic, _ in kafka.offsets} if was_read(kafka.offsets) else set()
+        found |= {t for m in kafka.members if was_read(m.partitions) for t, _ in m.partitions}
+    return found
+
+
+def _of(zookeeper: ZookeeperSide) -> set[str]:
+    return {topic for topic, _ in (*zookeeper.owners, *zookeeper.offsets)}
+
+
+def _with_logs(look: GroupLook, known: dict[str, TopicLogs | Unread | None]) -> GroupLook:
+    return GroupLook(look.name, look.zookeeper, look.kafka, look.now_ms, {t: known[t] for t in _topics(look)})
