@@ -11,6 +11,7 @@ BIN := .venv/bin
 VENV := .venv/.installed-from-lock
 JARS := build/jars/.complete
 JARS4 := build/jars4/.complete
+JARS_OLD := build/jars-old/.complete
 LANES ?= 3
 ARCHIVE := .venv/share/kraft-runbook/spark.jsa
 LAB_ARCHIVE := build/kafka.jsa
@@ -19,7 +20,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv jars jars4 ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down demo-reassign demo-reassign-down
+.PHONY: venv jars jars4 jars-old ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down demo-reassign demo-reassign-down
 
 venv: $(VENV)
 
@@ -51,6 +52,13 @@ jars4: $(JARS4)
 # Behind the other jars: two Mavens at once may spoil the repository that they share.
 $(JARS4): lab/kafka4/pom.xml | $(JARS)
 	mvn -q -B -f lab/kafka4/pom.xml dependency:copy-dependencies
+	touch $@
+
+# The last Kafka with consumers that coordinate through ZooKeeper: clients of the tests.
+jars-old: $(JARS_OLD)
+
+$(JARS_OLD): lab/kafka1/pom.xml | $(JARS4)
+	mvn -q -B -f lab/kafka1/pom.xml dependency:copy-dependencies
 	touch $@
 
 # The same for Kafka's classes: a process of the lab takes two thirds of the time to start.
@@ -95,7 +103,7 @@ check-playbooks: $(VENV)
 	$(BIN)/ansible-lint --profile production playbooks
 
 # The class archives, with which JVMs start sooner; making one uses one core, so both are made at once.
-ready: $(VENV) $(JARS) $(JARS4)
+ready: $(VENV) $(JARS) $(JARS4) $(JARS_OLD)
 	$(MAKE) --jobs 2 $(ARCHIVE) $(LAB_ARCHIVE)
 
 # Three files of tests at once, each with clusters of its own; LANES=0: one after the other, in this process.
@@ -107,7 +115,7 @@ faults: $(VENV) $(JARS) $(ARCHIVE) $(LAB_ARCHIVE)
 	KRB_FAULTS_TABLE=docs/reliability.md $(BIN)/pytest tests/faults -m faults -k "$(CASES)"
 
 # What takes too long for every day: the rollback from each further state, comparisons under churn, kills at any moment.
-test-long: $(VENV) $(JARS) $(JARS4) $(ARCHIVE) $(LAB_ARCHIVE)
+test-long: $(VENV) $(JARS) $(JARS4) $(JARS_OLD) $(ARCHIVE) $(LAB_ARCHIVE)
 	$(BIN)/pytest tests/integration tests/playbooks -m long
 
 demo: ready

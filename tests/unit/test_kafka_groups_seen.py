@@ -1,0 +1,235 @@
+"""Kafka's groups as brokers answer: what one group or one coordinator refuses hides no other."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import Any, Self
+from uuid import UUID
+
+import pytest
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+from observations import SPEC
+
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.groups.look import KafkaSide, LogBounds
+from kraft_runbook.io.kafka import groups_seen, log_ends
+from kraft_runbook.io.kafka.groups_seen import GroupSide, assigned, read_kafka_groups
+from kraft_runbook.io.kafka.log_ends import read_log_bounds
+
+
+def encoded(**topics: list[int]) -> bytes:
+    parts = [struct.pack("!hi", 0, len(topics))]
+    for name, numbers in topics.items():
+        parts += [
+            struct.pack("!h", len(name)),
+            name.encode(),
+            struct.pack(f"!i{len(numbers)}i", len(numbers), *numbers),
+        ]
+    return b"".join(parts) + struct.pack("!i", -1)
+
+
+class Brokers:
+    """``coordinators``: by group, a broker's id, or an error code below 0. ``states``: by group; ``errors``: codes of
+    DescribeGroups; ``offset_errors``: of OffsetFetch. ``down``: brokers that do not answer.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.offsets_topic = 0
+        self.coordinators: dict[str, int] = {}
+        self.states: dict[str, str] = {}
+        self.errors: dict[str, int] = {}
+        self.offset_errors: dict[str, int] = {}
+        self.down: set[str] = set()
+        self.asked: list[tuple[str, str, int]] = []
+        monkeypatch.setattr(groups_seen, "KafkaConnection", self._connect)
+        monkeypatch.setattr(groups_seen, "GROUPS_A_REQUEST", 2)
+
+    def read(self, *names: str) -> dict[str, GroupSide]:
+        return dict(read_kafka_groups(SPEC, names, secrets=lambda _: ""))
+
+    def _connect(self, address: str, who: str, *_: Any, **__: Any) -> Any:
+        brokers = self
+
+        class Connection:
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None:
+                pass
+
+            def send(self, request: Any) -> Any:
+                if who in brokers.down:
+                    raise Unreachable(f"{who} did not answer", way_out="start it")
+                return brokers._answer(who, request)
+
+        return Connection()
+
+    def _answer(self, who: str, request: Any) -> Any:
+        if isinstance(request, MetadataRequest):
+            assert request.allow_auto_topic_creation is False
+            return SimpleNamespace(topics=[SimpleNamespace(error_code=self.offsets_topic)])
+        if isinstance(request, FindCoordinatorRequest):
+            self.asked.append((who, "find", len(request.coordinator_keys)))
+            found = [(key, self.coordinators[key]) for key in request.coordinator_keys if key in self.coordinators]
+            return SimpleNamespace(
+                coordinators=[SimpleNamespace(key=k, node_id=n, error_code=max(0, -n)) for k, n in found]
+            )
+        if isinstance(request, DescribeGroupsRequest):
+            self.asked.append((who, "describe", len(request.groups)))
+            return SimpleNamespace(groups=[self._group(name) for name in request.groups])
+        assert isinstance(request, OffsetFetchRequest)
+        names = [each.group_id for each in request.groups]
+        self.asked.append((who, "offsets", len(names)))
+        partitions = [
+            SimpleNamespace(partition_index=0, committed_offset=5, error_code=0),
+            SimpleNamespace(partition_index=1, committed_offset=-1, error_code=0),
+            SimpleNamespace(partition_index=2, committed_offset=-1, error_code=3),
+        ]
+        topics = [SimpleNamespace(name="t", partitions=partitions)]
+        return SimpleNamespace(
+            groups=[SimpleNamespace(group_id=n, error_code=self.offset_errors.get(n, 0), topics=topics) for n in names]
+        )
+
+    def _group(self, name: str) -> Any:
+        member = SimpleNamespace(
+            member_id="m",
+            client_id="c",
+            client_host="/10.0.0.1",
+            group_instance_id=None,
+            member_assignment=encoded(t=[0]),
+        )
+        state = self.states.get(name, "Stable")
+        return SimpleNamespace(
+            group_id=name,
+            error_code=self.errors.get(name, 0),
+            group_state=state,
+            protocol_type="consumer",
+            protocol_data="range",
+            members=[member] if state == "Stable" else [],
+        )
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
+    return Brokers(monkeypatch)
+
+
+def reason(found: GroupSide) -> str:
+    assert isinstance(found, Unread), found
+    return found.reason
+
+
+def test_groups_are_asked_of_their_coordinators_some_a_request(brokers: Brokers) -> None:
+    brokers.coordinators = {"a": 1, "b": 1, "c": 1, "d": 2}
+    brokers.states = {"b": "Dead", "d": "Empty"}
+    found = brokers.read("a", "b", "c", "d")
+    assert isinstance(found["a"], KafkaSide) and found["b"] is None and isinstance(found["d"], KafkaSide)
+    (member,) = found["a"].members
+    assert (member.host, member.partitions) == ("10.0.0.1", frozenset({("t", 0)}))
+    assert found["a"].offsets == {("t", 0): 5, ("t", 2): Unread("Kafka answers error 3")}
+    assert sorted(brokers.asked) == [
+        ("broker 1", "describe", 1),
+        ("broker 1", "describe", 2),
+        ("broker 1", "find", 2),
+        ("broker 1", "find", 2),
+        ("broker 1", "offsets", 1),
+        ("broker 1", "offsets", 1),
+        ("broker 2", "describe", 1),
+        ("broker 2", "offsets", 1),
+    ]
+
+
+def test_each_refusal_is_of_its_own_group(brokers: Brokers) -> None:
+    brokers.coordinators = {"fine": 1, "loading": -14, "of 2": 2, "denied": 1, "offsets": 1, "of 9": 9}
+    brokers.errors, brokers.offset_errors, brokers.down = {"denied": 30}, {"offsets": 30}, {"broker 2"}
+    found = brokers.read("fine", "loading", "of 2", "denied", "offsets", "of 9", "nobody's")
+    assert isinstance(found["fine"], KafkaSide)
+    assert reason(found["loading"]) == "its coordinator loads it"
+    assert reason(found["of 2"]) == "broker 2 did not answer"
+    assert reason(found["denied"]) == "this tool's identity may not describe the group"
+    assert isinstance(found["offsets"], KafkaSide) and isinstance(found["offsets"].offsets, Unread)
+    assert reason(found["of 9"]) == "its coordinator 9 is not in the cluster file"
+    assert reason(found["nobody's"]) == "no broker names its coordinator"
+
+
+def test_without_the_offsets_topic_there_is_no_group_and_nothing_is_created(brokers: Brokers) -> None:
+    brokers.offsets_topic = 3
+    assert brokers.read("a") == {"a": None}
+    assert not brokers.asked and brokers.read() == {}
+
+
+def test_the_next_broker_is_asked_and_with_none_all_are_unread(brokers: Brokers) -> None:
+    brokers.coordinators, brokers.down = {"a": 2}, {"broker 1"}
+    assert isinstance(brokers.read("a")["a"], KafkaSide)
+    brokers.down = {f"broker {i}" for i in SPEC.broker_ids}
+    assert "did not answer" in reason(brokers.read("a")["a"])
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", frozenset()),
+        (encoded(t=[0, 2], u=[1]), frozenset({("t", 0), ("t", 2), ("u", 1)})),
+        (encoded(), frozenset()),
+    ],
+)
+def test_an_assignment(data: bytes, expected: frozenset[tuple[str, int]]) -> None:
+    assert assigned(data) == expected
+
+
+@pytest.mark.parametrize(
+    "data", [b"\0", encoded(t=[0])[:-8], struct.pack("!hihi", 0, 1, -5, 3), struct.pack("!hih", 0, 2**31 - 1, -1)]
+)
+def test_an_assignment_that_is_none(data: bytes) -> None:
+    assert isinstance(assigned(data), Unread)
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int]] = []
+
+    class Connection:
+        def __init__(self, _: str, who: str, *__: Any, **___: Any) -> None:
+            self.who = who
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def send(self, request: Any) -> Any:
+            if isinstance(request, MetadataRequest):
+                return SimpleNamespace(cluster_id="c", topics=[_topic(each.name) for each in request.topics])
+            if self.who == "broker 2":
+                raise Unreachable("broker 2 did not answer", way_out="start it")
+            (topic,) = request.topics
+            asked.append((topic.name, topic.partitions[0].timestamp))
+            end = {-1: 9, -2: 4}[topic.partitions[0].timestamp]
+            answer = [
+                SimpleNamespace(partition_index=p.partition_index, error_code=0, offset=end) for p in topic.partitions
+            ]
+            return SimpleNamespace(topics=[SimpleNamespace(name=topic.name, partitions=answer)])
+
+    def _topic(name: str) -> Any:
+        error = {"gone": 3, "denied": 29}.get(name, 0)
+        leaders = [1, 2, -1]
+        return SimpleNamespace(
+            name=name,
+            error_code=error,
+            topic_id=UUID(int=7),
+            partitions=[SimpleNamespace(partition_index=n, leader_id=i) for n, i in enumerate(leaders)],
+        )
+
+    monkeypatch.setattr(log_ends, "KafkaConnection", Connection)
+    found = read_log_bounds(SPEC, {"t", "gone", "denied"}, secrets=lambda _: "")
+    assert found["gone"] is None and isinstance(found["denied"], Unread)
+    assert found["t"] == {0: LogBounds(4, 9), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}
+    assert asked == [("t", -2), ("t", -1)]
+    assert read_log_bounds(SPEC, set(), secrets=lambda _: "") == {}
