@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -18,7 +19,9 @@ OPERATIONS: Mapping[str, Operation] = {
 
 
 def render_checks() -> str:
-    """docs/checks.md: the checks of the migration, then what each further operation checks besides."""
+    """docs/checks.md: the checks of the migration, then what each further operation checks besides, and
+    those of consumer groups.
+    """
     lines: list[str] = []
     told = set(MIGRATION.checks)
     for operation in OPERATIONS.values():
@@ -27,4 +30,5 @@ def render_checks() -> str:
             lines += [f"# What does {operation.name.replace('_', ' ')} check besides?", ""]
             lines += own.render(stage.name for stage in operation.table.stages)
         told |= set(own)
+    lines += ["# What does groups scan check?", "", *GROUP_CHECKS.render(())]
     return render_catalogue(lines)

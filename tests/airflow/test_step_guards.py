@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups, GroupClass, SomeGroups
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -23,6 +24,7 @@ from kraft_runbook.errors import Refused, RunbookError, Unreachable
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
 from kraft_runbook.parity.dual_write import await_movement
+from kraft_runbook.procedures.see_groups import look_for_live_groups
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.steps import dual_write, forward
 from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
@@ -257,3 +259,44 @@ def test_where_no_controller_is_left_for_last_the_evidence_says_so() -> None:
         phase="FINALIZED", step="finalize_controllers", why="every controller runs without the migration flag"
     )
     assert ports.kept == [what]
+
+
+ALL_BUT_3 = both(*(broker(i, mode=BrokerMode.KRAFT) for i in (1, 2)))
+LIVE = ConsumerGroups({GroupClass.ALL_OLD: 1}, live=SomeGroups(1, ("orders (ALL_OLD)",)))
+NOT_READ = ConsumerGroups({GroupClass.UNKNOWN: 1}, unread=SomeGroups(1, ("orders (NoAuth)",)))
+
+
+@pytest.mark.parametrize(
+    ("seen_groups", "says"),
+    [
+        (LIVE, r"broker 3 is the last one in migration mode, .*: 1: orders \(ALL_OLD\); kraft-runbook groups scan"),
+        (NOT_READ, r"not read: 1: orders \(NoAuth\)"),
+        (Unread("ZooKeeper did not answer"), "ZooKeeper did not answer"),
+    ],
+)
+def test_the_last_broker_stays_in_migration_mode_while_a_group_needs_zookeeper(
+    looks: RecordingCluster, seen_groups: ConsumerGroups | Unread, says: str
+) -> None:
+    """/brokers/ids is empty after it: old consumers stop, without an error (measured)."""
+    seen = ALL_BUT_3(observation(Phase.HYBRID))
+    looks.shown[:], looks.answers[look_for_live_groups] = [standing(seen, 3, at=1050)], seen_groups
+    with pytest.raises(Refused, match=says) as refused:
+        TO_KRAFT.guard(look(3, standing(seen, 0), looks))
+    assert "broker 3 was not restarted" in refused.value.way_out
+
+
+def test_the_last_broker_leaves_once_no_group_needs_zookeeper(looks: RecordingCluster) -> None:
+    seen = ALL_BUT_3(observation(Phase.HYBRID))
+    looks.shown[:] = [standing(seen, 3, at=1050)]
+    looks.answers[look_for_live_groups] = ConsumerGroups({GroupClass.LEFT_BEHIND: 2})
+    TO_KRAFT.guard(look(3, standing(seen, 0), looks))
+    assert looks.told[-1] == "KRB-PRE-033 before the last broker leaves migration mode: PASS, none of 2"
+
+
+def test_groups_are_not_looked_at_before_the_last_broker_nor_where_it_is_down(looks: RecordingCluster) -> None:
+    """One that is down serves nobody in any mode. The cluster in hand fails where it is asked for groups."""
+    first = broker(1, mode=BrokerMode.KRAFT)(observation(Phase.HYBRID))
+    ended = both(ALL_BUT_3, broker(3, running=False))(observation(Phase.HYBRID))
+    for seen in (first, ended):
+        looks.shown[:] = [standing(seen, 3, at=1050)]
+        TO_KRAFT.guard(look(3, standing(seen, 0), looks))

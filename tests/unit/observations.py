@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
@@ -195,6 +196,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
             dict.fromkeys(spec.broker_ids, 9),
             dict.fromkeys(spec.broker_ids, frozenset()),
         ),
+        consumer_groups=NO_ZOOKEEPER if phase is Phase.KRAFT else ConsumerGroups({}),
         margins=margins if phase in (Phase.FINALIZED, Phase.KRAFT) else Unread("ZooKeeper is not behind"),
         replicas=ReplicasCompared(132),
         topics_apart=apart() if copied else Unread("ZooKeeper is not written by a KRaft controller"),

@@ -35,6 +35,7 @@ from observations import (
 from secured import secured
 
 from kraft_runbook.cluster.approvals import GateName
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups, SomeGroups
 from kraft_runbook.cluster.controller_settings import MIN_BATCH_SIZE
 from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
@@ -287,8 +288,23 @@ FAILS: dict[str, list[Case]] = {
         (
             Z,
             None,
-            tree(live_zookeeper_consumers=("old-group",)),
-            "consumer groups with live members in ZooKeeper: 1: old-group",
+            part(consumer_groups=ConsumerGroups({}, live=SomeGroups(4012, ("a (ALL_OLD)", "b (FOREIGN)")))),
+            "consumer groups with live members in ZooKeeper: 4012: a (ALL_OLD), b (FOREIGN), …; kraft-runbook"
+            " groups scan --cluster lab shows each",
+        ),
+        (
+            D,
+            "finalize",
+            part(consumer_groups=ConsumerGroups({}, SomeGroups(1, ("a (UNKNOWN)",)), SomeGroups(1, ("b (NoAuth)",)))),
+            "a (UNKNOWN) (not read: 1: b (NoAuth)); kraft-runbook",
+        ),
+    ],
+    "KRB-PRE-099": [
+        (
+            H,
+            None,
+            part(consumer_groups=ConsumerGroups({}, offsets_only=SomeGroups(25, ("s",)))),
+            "groups 25: s, … (OFFSETS_ONLY)",
         )
     ],
     "KRB-PRE-034": [
@@ -899,10 +915,14 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-022": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-023": (Z, None, NO_ZOOKEEPER, ""),
     "KRB-PRE-024": (Z, None, NO_ZOOKEEPER, ""),
-    **{
-        f"KRB-PRE-0{n}": (Z, None, NO_TREE, "")
-        for n in (25, 26, 27, 28, 31, 32, 33, 35, 58, 59, 60, 61, 63, 65, 66, 89)
-    },
+    **{f"KRB-PRE-0{n}": (Z, None, NO_TREE, "") for n in (25, 26, 27, 28, 31, 32, 35, 58, 59, 60, 61, 63, 65, 66, 89)},
+    "KRB-PRE-033": (
+        Z,
+        None,
+        part(consumer_groups=ConsumerGroups({}, unread=SomeGroups(30, ("b (NoAuth)",)))),
+        "not read: 30: b (NoAuth), …",
+    ),
+    "KRB-PRE-099": (Z, None, part(consumer_groups=WHY), ""),
     "KRB-PRE-095": (Z, None, tree(stores_of_brokers=WHY), ""),
     "KRB-PRE-082": (Z, None, tree(controller_epochs=WHY), "a test did not read it"),
     "KRB-PRE-062": (
@@ -1087,7 +1107,9 @@ def test_is_unknown_where_what_it_needs_was_not_read(code: str) -> None:
 
 
 def test_with_everything_unread_no_check_passes_but_those_of_the_file() -> None:
-    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, topics_apart=WHY, hosts=WHY, replicas=WHY)(observation(D))
+    seen = part(zookeeper=WHY, quorum=WHY, topics=WHY, topics_apart=WHY, hosts=WHY, replicas=WHY, consumer_groups=WHY)(
+        observation(D)
+    )
     for i in (1, 2, 3):
         seen = broker(i, running=WHY, mode=WHY, metrics=WHY, software_version=WHY, advertised_cluster_id=WHY)(seen)
     for i in (101, 102, 103):

@@ -60,6 +60,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
                 monkeypatch.setattr(app, name, lambda *_, **__: seen)
             monkeypatch.setattr(app, "LIVENESS_SECONDS", 0)
             monkeypatch.setattr(app, "APART_SECONDS", 0)
+            monkeypatch.setattr(app, "told_of_groups", lambda spec, **__: ("orders: ALL_OLD",))
             monkeypatch.setattr(app, "told_of_claim", lambda spec, **__: claim if spec.zookeeper else "")
         with pytest.raises(SystemExit) as ended:
             app.main()
@@ -232,6 +233,13 @@ def test_explain_names_the_run_that_has_a_claim_on_the_cluster(run: Run) -> None
     assert "Runs:" not in run("explain", "--cluster", "lab", seen=observation(Z))[1]
     gone = run("explain", "--cluster", "lab", seen=part(zookeeper=WHY)(observation(Z)), claim=claim)
     assert claim not in gone[1], "where ZooKeeper can't be read, it is not asked again"
+
+
+def test_explain_names_the_groups_until_zookeeper_is_behind(run: Run) -> None:
+    title = "\nConsumer groups in ZooKeeper:\n  - orders: ALL_OLD\n"
+    assert title in run("explain", "--cluster", "lab", seen=observation(Z))[1]
+    for seen in (observation(Phase.FINALIZED), part(zookeeper=WHY)(observation(Z))):
+        assert "Consumer groups" not in run("explain", "--cluster", "lab", seen=seen)[1]
 
 
 def test_another_operation_is_explained_and_checked_by_its_own_table_and_checks(run: Run) -> None:

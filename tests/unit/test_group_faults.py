@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 from groups_seen_as import HOUR, NOW, OLD_ID, OTHER_ID, kafka, look, member, new, zookeeper
+from observations import SPEC
 
-from kraft_runbook.cli.outputs import to_json
+from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.groups.checks import GROUP_CHECKS, judge
 from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.faults import FaultKind, Side, faults, side_in_force
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Mode, Owner
 from kraft_runbook.groups.old_assignors import by_range, colliding, java_hash
 from kraft_runbook.groups.report import GroupScan, report, summary
+from kraft_runbook.runbook.check_results import Verdict
 
 OLD = member(Kind.OLD)
 MIGRATING = member(Kind.MIGRATING)
@@ -223,7 +226,7 @@ def test_a_report_names_members_owners_next_step_and_what_is_refused() -> None:
 def test_a_scan_is_json_and_its_short_lines_name_the_rest() -> None:
     some = [report(look(zookeeper(OLD))) for _ in range(3)] + [report(look(zookeeper()))]
     scan = GroupScan("lab", None, 0.1, tuple(some))
-    assert '"group_class": "ALL_OLD"' in to_json("groups-scan", scan)
+    assert '"group_class": "ALL_OLD"' in to_json("groups-scan", GroupsScanOutput(scan, judge(scan, SPEC).results))
     assert len(scan.short_lines(2)) == 3
     assert scan.short_lines(2)[-1] == "2 more: kraft-runbook groups scan --cluster lab"
 
@@ -235,3 +238,53 @@ def test_a_summary_counts_every_group_and_names_a_few() -> None:
     assert (found.live.count, len(found.live.names), found.live.names[0]) == (30, 5, "g (ALL_OLD)")
     assert (found.offsets_only.count, found.unread.count, found.unread.names) == (2, 1, ("g (NoAuth)",))
     assert found.total == 33
+
+
+# -- the checks --------------------------------------------------------------------------------------------------------
+
+SPOILT = {
+    "KRB-GRP-001": (look(zookeeper(OLD), kafka(new("app"))), "app (10.0.0.1)"),
+    "KRB-GRP-002": (look(zookeeper(OLD), kafka(offsets={T0: 60}), logs=LOG), "t-0 (ZooKeeper none, Kafka 60)"),
+    "KRB-GRP-003": (look(zookeeper(OLD, offsets={T0: 60}), kafka(offsets={T0: 50}), logs=LOG), "ZooKeeper 60"),
+    "KRB-GRP-004": (
+        look(
+            zookeeper(
+                member(Kind.OLD, topics={"Aa": 1, "BB": 1}),
+                owners={("Aa", 0): Owner("x-0", False)},
+                offsets={("Aa", 0): 1, ("BB", 0): 1},
+            ),
+            logs={},
+        ),
+        "Aa-0 and BB-0",
+    ),
+    "KRB-GRP-005": (
+        look(zookeeper(member(Kind.OLD, topics={"t\\\\..*": 1}, pattern="white_list"))),
+        OLD_ID,
+    ),
+    "KRB-GRP-006": (look(zookeeper(OLD, offsets={T0: None})), "t-0: no number"),
+    "KRB-GRP-007": (look(zookeeper(OLD, offsets={T0: 101}), logs=LOG), "the log goes from 10 to 100"),
+    "KRB-GRP-008": (look(zookeeper(OLD), logs=LOG), "t-0"),
+    "KRB-GRP-009": (look(zookeeper(), kafka(new("app", instance="i-1"))), "i-1"),
+    "KRB-GRP-010": (look(zookeeper(), kafka(new("app"), assignor="sticky")), "sticky"),
+}
+
+
+def test_every_check_of_groups_has_its_trap() -> None:
+    assert SPOILT.keys() == GROUP_CHECKS.keys()
+
+
+@pytest.mark.parametrize(("code", "case"), SPOILT.items(), ids=SPOILT)
+def test_a_check_of_groups_fails_on_its_trap_and_on_no_other_group(code: str, case: tuple[GroupLook, str]) -> None:
+    seen, evidence = case
+    healthy = report(look(zookeeper(OLD, offsets={T0: 50}), logs=LOG))
+    results = {each.code: each for each in judge(GroupScan("lab", None, 0.1, (healthy, report(seen))), SPEC).results}
+    assert results[code].verdict is Verdict.FAIL
+    assert results[code].evidence.startswith("groups 1: g (") and evidence in results[code].evidence
+    assert results[code].fix
+
+
+def test_a_group_that_was_not_judged_makes_every_check_unknown() -> None:
+    healthy = report(look(zookeeper(OLD, offsets={T0: 50}), logs=LOG))
+    assert judge(GroupScan("lab", None, 0.1, (healthy,)), SPEC).verdict is Verdict.PASS
+    unread = GroupScan("lab", None, 0.1, (healthy, report(look(Unread("NoAuth")))))
+    assert {each.verdict for each in judge(unread, SPEC).results} == {Verdict.UNKNOWN}

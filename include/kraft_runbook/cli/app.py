@@ -39,13 +39,14 @@ from kraft_runbook.evidence.store import state_directory
 from kraft_runbook.io.cluster_claim import told_of_claim
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict
-from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, UNTIL_FINALIZED
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.see_groups import told_of_groups
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.look import ReassignmentSeen
@@ -212,7 +213,7 @@ def explain_command(
         now=datetime.now(UTC),
         directory=state_directory(os.environ),
     )
-    explanation = replace(explanation, claim=claim)
+    explanation = replace(explanation, claim=claim, groups=_groups(asked, spec, seen))
     typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
@@ -291,6 +292,13 @@ def schema_command(
     if command not in OUTPUTS:
         raise typer.BadParameter(f"no schema for {command}; there are {', '.join(OUTPUTS)}")
     typer.echo(schema(command), nl=False)
+
+
+def _groups(asked: Operation, spec: ClusterSpec, seen: ClusterObservation) -> tuple[str, ...]:
+    """The consumer groups in words, where the migration is explained and ZooKeeper is not yet behind."""
+    if asked is not MIGRATION or not was_read(seen.zookeeper) or detect_phase(seen).phase not in UNTIL_FINALIZED:
+        return ()
+    return told_of_groups(spec, secrets=environment_secrets())
 
 
 def _operation(name: str) -> Operation:

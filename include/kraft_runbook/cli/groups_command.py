@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from kraft_runbook.cli.cluster_files import clusters_directory
-from kraft_runbook.cli.outputs import to_json
+from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.groups.checks import judge
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.see_groups import scan_groups
@@ -45,7 +46,11 @@ def scan_command(
         raise typer.BadParameter(
             f"there is no group {', '.join(missing)} below /consumers; without --group all are shown"
         )
-    typer.echo(to_json("groups-scan", scan) if as_json else scan.render_text())
+    checks = judge(scan, spec)
+    if as_json:
+        typer.echo(to_json("groups-scan", GroupsScanOutput(scan, checks.results)))
+    else:
+        typer.echo(f"{scan.render_text()}\n\n{checks.render_text()}")
     raise typer.Exit(exit_code(scan))
 
 

@@ -15,6 +15,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.evidence.run_report import RunReport
 from kraft_runbook.features.preview import Preview
+from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
@@ -139,6 +140,14 @@ class ReassignStatusOutput:
     throttles: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupsScanOutput:
+    """``groups scan``: every group, and the answer of each check of them."""
+
+    scan: GroupScan
+    checks: tuple[CheckResult, ...]
+
+
 OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "observe": TypeAdapter(ObserveOutput),
     "preflight": TypeAdapter(PreflightOutput),
@@ -148,7 +157,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "features": TypeAdapter(FeaturesOutput),
     "checks": TypeAdapter(ChecksOutput),
     "evidence": TypeAdapter(EvidenceOutput),
-    "groups-scan": TypeAdapter(GroupScan),
+    "groups-scan": TypeAdapter(GroupsScanOutput),
     "reassign-plan": TypeAdapter(MovesPreview),
     "reassign-status": TypeAdapter(ReassignStatusOutput),
     "reassign-verify": TypeAdapter(Verification),
@@ -157,11 +166,12 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
 
 
 def every_check() -> Iterator[Check]:
-    """Each check of any operation once: the migration's, then what others have besides."""
+    """Each check once: the migration's, what other operations have besides, those of consumer groups."""
     seen: set[str] = set()
     for operation in OPERATIONS.values():
         yield from operation.checks.without(seen).values()
         seen |= set(operation.checks)
+    yield from GROUP_CHECKS.values()
 
 
 def checks_output() -> ChecksOutput:

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.replica_directories import ReplicaDirectories, ReplicasCompared
@@ -255,8 +256,6 @@ class ZookeeperTree:
     """Places and types of key stores and trust stores that are dynamic configs of brokers or of ``<default>``, by the
     name of their znode below /config/brokers.
     """
-    live_zookeeper_consumers: tuple[str, ...] = ()
-    """Consumer groups with live ids below /consumers (they coordinate through ZooKeeper)."""
     copied: CopyGroups | Unread = Unread("the bytes that the copy will append were not counted")
     znode_acl_restricted: bool | Unread = Unread("the znodes' ACLs were not read")
     """Whether Kafka's znodes have ACLs other than world:anyone (``zookeeper.set.acl`` was in force)."""
@@ -528,6 +527,8 @@ class ClusterObservation:
     """Feature levels, software and snapshots: of a look with hosts, where the cluster uses ZooKeeper no more."""
     margins: TopicMargins | Unread = Unread("not asked for: the topics in the metadata log were not read")
     """Of a look with hosts, where ZooKeeper is behind. Before that ``tree`` has the same."""
+    consumer_groups: ConsumerGroups | Unread = Unread("not asked for: consumer groups were not read")
+    """Of a look of scope FULL, where there is a ZooKeeper."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
     """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)

@@ -69,6 +69,11 @@ class GroupReport:
     refused: tuple[str, ...]
     faults: tuple[Fault, ...]
 
+    @property
+    def judged(self) -> bool:
+        """Whether enough was read of it to say what is wrong with it."""
+        return self.group_class is not GroupClass.UNKNOWN
+
     def line(self) -> str:
         """The group in one line."""
         who = ", ".join(f"{len(ids)} {kind}" for kind, ids in self.members.items() if ids) or "no members"
@@ -152,15 +157,22 @@ NEXT: Mapping[GroupClass, str] = {
 _CLASS_REFUSES = frozenset({GroupClass.CONTRADICTORY, GroupClass.UNKNOWN})
 
 WHY_REFUSED: Mapping[FaultKind, str] = {
-    FaultKind.NEW_BESIDE_OLD: "both consume every partition; stop one side first",
-    FaultKind.KAFKA_COMMITS: "it commits to Kafka, and these commits are lost once a new member joins; deploy its"
-    " members with offsets.storage=zookeeper and dual.commit.enabled=false first",
-    FaultKind.HASHES_COLLIDE: "with roundrobin its members may order these partitions differently; use range",
-    FaultKind.ESCAPED_TWICE: "1.1.1 escapes the pattern twice, so that the member owns nothing; write [.] for \\.",
-    FaultKind.OFFSET_UNUSABLE: "correct or delete these znodes first",
-    FaultKind.OFFSET_OUTSIDE_LOG: "a member would begin where auto.offset.reset says; decide where it is to begin",
-    FaultKind.OTHER_ASSIGNOR: "a migrating consumer knows cooperative-sticky, range and roundrobin alone; give the new"
-    " members one of these in partition.assignment.strategy",
+    FaultKind.NEW_BESIDE_OLD: "both sides consume every partition",
+    FaultKind.KAFKA_COMMITS: "a member commits to Kafka, and such commits are lost once a new member joins",
+    FaultKind.HASHES_COLLIDE: "with roundrobin its members may order these partitions differently",
+    FaultKind.ESCAPED_TWICE: "1.1.1 escapes such a pattern twice, so that the member owns nothing",
+    FaultKind.OFFSET_UNUSABLE: "these offsets can't be carried over",
+    FaultKind.OFFSET_OUTSIDE_LOG: "a member would begin where auto.offset.reset says",
+    FaultKind.OTHER_ASSIGNOR: "a migrating consumer knows cooperative-sticky, range and roundrobin alone",
+}
+WAY_OUT: Mapping[FaultKind, str] = {
+    FaultKind.NEW_BESIDE_OLD: "stop one side",
+    FaultKind.KAFKA_COMMITS: "deploy its members with offsets.storage=zookeeper and dual.commit.enabled=false first",
+    FaultKind.HASHES_COLLIDE: "set partition.assignment.strategy=range on all its members",
+    FaultKind.ESCAPED_TWICE: "write [.] for \\. in the pattern",
+    FaultKind.OFFSET_UNUSABLE: "correct or delete these znodes",
+    FaultKind.OFFSET_OUTSIDE_LOG: "decide where it is to begin, and write that offset",
+    FaultKind.OTHER_ASSIGNOR: "give the new members one of these in partition.assignment.strategy",
 }
 
 
@@ -229,7 +241,8 @@ def _refused(standing: Standing, found: Iterable[Fault]) -> Iterator[str]:
     for fault in found:
         if fault.stops:
             more = ", …" if fault.count > len(fault.where) else ""
-            yield f"{fault.kind} ({fault.count}: {', '.join(fault.where)}{more}): {WHY_REFUSED[fault.kind]}"
+            told = f"{fault.kind} ({fault.count}: {', '.join(fault.where)}{more})"
+            yield f"{told}: {WHY_REFUSED[fault.kind]}; {WAY_OUT[fault.kind]}"
 
 
 def _rows(look: GroupLook, side: Side | None) -> Iterator[PartitionRow]:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TypeVar
 
 from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import (
     LIVES,
@@ -33,6 +34,7 @@ from kraft_runbook.cluster.observation import (
     Unread,
     ZkMigrationState,
     ZookeeperState,
+    ZookeeperTree,
     was_read,
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -52,11 +54,13 @@ from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics,
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.io.zookeeper.read_tree import read_tree
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.leaving import counted_as_down
 from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.compare_replicas import compare_replicas
 from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
+from kraft_runbook.procedures.see_groups import sum_up_groups
 from kraft_runbook.procedures.topic_margins import topic_margins
 
 SOURCE_SECONDS = 4.0
@@ -102,16 +106,17 @@ def observe(
     observed_at = datetime.now(UTC)
     read_topics = scope is Scope.FULL and spec.zookeeper is not None
     topic_ids: dict[str, str] = {}
-    deep = (
-        partial(
-            read_tree,
-            decoding=decoding_of(spec, secrets=secrets),
-            secrets=password_secrets(spec, secrets),
-            topic_ids=topic_ids,
-        )
-        if read_topics
-        else None
-    )
+    groups: list[ConsumerGroups | Unread] = []
+    decoding = decoding_of(spec, secrets=secrets) if read_topics else None
+
+    def read_deep(reader: ZookeeperReader) -> ZookeeperTree:
+        """The tree, then the groups, in one session."""
+        assert decoding is not None
+        tree = read_tree(reader, decoding, password_secrets(spec, secrets), topic_ids)
+        groups.append(sum_up_groups(reader, spec, secrets=secrets))
+        return tree
+
+    deep = read_deep if read_topics else None
     so_far: dict[int, _Look] = {}
     pool = ThreadPoolExecutor(
         max_workers=min(32, 2 * (len(spec.brokers) + len(spec.controllers)) + 4), thread_name_prefix="observe"
@@ -176,6 +181,7 @@ def observe(
         brokers={i: _broker_state(i, look, seen_gauges[i], quorum_state) for i, look in looks.items()},
         topics=topics,
         topics_apart=_apart(zookeeper_read, quorum_read),
+        consumer_groups=_groups(groups, zookeeper_state, read_topics=read_topics),
         undeclared_brokers=undeclared_brokers,
         undeclared_controllers=undeclared_controllers,
         hosts=host_states,
@@ -202,6 +208,18 @@ class _Deadline:
 
     def grow(self, own: float) -> None:
         self.own = max(self.own, own)
+
+
+def _groups(
+    found: Sequence[ConsumerGroups | Unread], zookeeper: ZookeeperState | Unread, *, read_topics: bool
+) -> ConsumerGroups | Unread:
+    if not read_topics:
+        return Unread("not asked for: consumer groups were not read")
+    if not was_read(zookeeper):
+        return zookeeper
+    if not was_read(zookeeper.tree):
+        return zookeeper.tree
+    return found[0] if found else Unread("consumer groups were not read in time", out_of_time=True)
 
 
 def _get(future: Future[T], deadline: _Deadline, what: str) -> T | Unread:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread, was_read
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.groups.classify import in_kafka
 from kraft_runbook.groups.faults import subscribed
 from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
@@ -31,16 +32,35 @@ def scan_groups(
     """
     began = time.monotonic()
     with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
-        now = read_clock(reader)
+        now = readread_clock(reader)
         groups = tuple(report(each) for each in _looks(reader, spec, now, secrets, names, logs=True))
     read_at = datetime.fromtimestamp(now / 1000, UTC) if was_read(now) else None
     return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
 
 
-def sum_up_groups(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> ConsumerGroups:
-    """What an observation keeps of all groups; no log is asked for its end. Raises as ``scan_groups``."""
-    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+def told_of_groups(spec: ClusterSpec, *, secrets: Secrets, most: int = 20) -> tuple[str, ...]:
+    """The groups in words, a line each, at most so many; or why they could not be read."""
+    try:
+        return scan_groups(spec, secrets=secrets).short_lines(most)
+    except RunbookError as error:
+        return (f"not read: {error.problem}",)
+
+
+def sum_up_groups(reader: ZookeeperReader, spec: ClusterSpec, *, secrets: Secrets) -> ConsumerGroups | Unread:
+    """What an observation keeps of all groups; no log is asked for its end."""
+    try:
         return summary(_looks(reader, spec, read_clock(reader), secrets, None, logs=False))
+    except RunbookError as error:
+        return Unread(error.problem, way_out=error.way_out)
+
+
+def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> ConsumerGroups | Unread:
+    """The same, in a session of its own."""
+    try:
+        with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+            return sum_up_groups(reader, spec, secrets=secrets)
+    except RunbookError as error:
+        return Unread(error.problem, way_out=error.way_out)
 
 
 def _looks(

@@ -38,6 +38,8 @@ class Explanation:
     not_looked_at: str = ""
     claim: str = ""
     undone: str = "Can it go back to ZooKeeper"
+    groups: tuple[str, ...] = ()
+    """The consumer groups below /consumers that somebody must look at, a line each; empty where none was looked for."""
 
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}.", f"  {self.means}", "  Seen: " + "; ".join(self.because)]
@@ -52,6 +54,7 @@ class Explanation:
         )
         lines += [f"    Risk: {risk}" for risk in self.rollback.risks]
         lines += _section("Problems", self.problems, "none seen in a quick look")
+        lines += _section("Consumer groups in ZooKeeper", self.groups, "") if self.groups else []
         lines += _section("Could not be read", self.unread, "") if self.unread else []
         return "\n".join(lines + (["", self.not_looked_at] if self.not_looked_at else []))
 

@@ -24,6 +24,7 @@ from kraft_runbook.steps.guards import (
     require_other_brokers_up,
     require_other_controllers_up,
 )
+from kraft_runbook.steps.live_groups import require_no_live_groups
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.roll import left_for_last
 
@@ -186,6 +187,7 @@ def _require_the_way_back(look: Look) -> None:
     require_safe_restart(look)
     if look.phase in DUAL_WRITING:
         require_dual_write(look.cluster, look.seen)
+        require_no_live_groups(look)
 
 
 def _to_kraft(look: Look) -> Play:
@@ -200,7 +202,9 @@ TO_KRAFT = NodeStep(
     guard=_require_the_way_back,
     excepted=_left_behind,
 )
-"""The same for KRaft mode, after a check that dual write is alive."""
+"""The same for KRaft mode, after a check that dual write is alive, and before the last broker that nobody consumes
+through ZooKeeper.
+"""
 
 # -- a controller leaves migration mode --------------------------------------------------------------------------------
 

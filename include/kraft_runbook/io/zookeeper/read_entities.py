@@ -1,5 +1,4 @@
-"""What the deep read takes of everything that is not of one topic: configs, quotas, credentials, ACLs, tokens, consumer
-groups.
+"""What the deep read takes of everything that is not of one topic: configs, quotas, credentials, ACLs, tokens.
 
 Every znode of every kind that the copy or a starting broker reads is judged; the configs of topics that are gone too,
 for a starting broker reads them.
@@ -17,7 +16,6 @@ from kraft_runbook.io.zookeeper.read_rows import TOKENS, acl_paths
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.min_isr_groups import min_isr_in
-from kraft_runbook.metadata.znodes.tally import SAMPLES
 from kraft_runbook.metadata.znodes.znode_findings import ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import parse_object
 
@@ -46,7 +44,6 @@ class Entities:
     encoded_broker_configs: tuple[str, ...]
     min_isr_of_brokers: Mapping[str, int]
     stores_of_brokers: Mapping[str, Mapping[str, str]]
-    live_consumers: tuple[str, ...]
 
 
 def read_entities(
@@ -104,7 +101,6 @@ def read_entities(
             for broker, config in brokers.items()
             if (stores := {key: value for key, value in config.items() if STORE.search(key)})
         },
-        live_consumers=_live_consumers(reader),
     )
 
 
@@ -136,10 +132,3 @@ def _acl_count(reader: ZookeeperReader, see: _Judge) -> int:
         for path, data in _read(reader, list(acl_paths(reader)))
         if see(path, data) and data
     )
-
-
-def _live_consumers(reader: ZookeeperReader) -> tuple[str, ...]:
-    groups = reader.children("/consumers") or ()
-    return tuple(
-        g for g, ids in zip(groups, reader.children_many([f"/consumers/{g}/ids" for g in groups]), strict=True) if ids
-    )[:SAMPLES]

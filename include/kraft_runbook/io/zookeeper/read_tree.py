@@ -73,7 +73,7 @@ class _Topics:
 def read_tree(
     reader: ZookeeperReader, decoding: Decoding, secrets: PasswordSecrets, topic_ids: dict[str, str] | None = None
 ) -> ZookeeperTree:
-    """Read every topic, partition state, config entity, ACL, token and consumer group. ``topic_ids`` is given the id
+    """Read every topic, partition state, config entity, ACL and token. ``topic_ids`` is given the id
     of each topic that has one. Raises Unreachable.
     """
     findings = ZnodeFindings(decoding, secrets)
@@ -116,7 +116,6 @@ def read_tree(
         acl_count=entities.acl_count,
         config_entity_types=entities.config_entity_types,
         encoded_broker_configs=entities.encoded_broker_configs,
-        live_zookeeper_consumers=entities.live_consumers,
         copied=seen.copied.groups,
         znode_acl_restricted=any(reader.is_restricted(path) for path in KAFKA_ZNODES),
         controller_epochs=epochs,

@@ -1,0 +1,142 @@
+"""The checks of consumer groups (KRB-GRP): what must be right before any of them is moved. Each judges a whole scan."""
+
+from __future__ import annotations
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.groups.faults import FaultKind
+from kraft_runbook.groups.report import WAY_OUT, GroupScan
+from kraft_runbook.runbook.check_results import ChecksReport, Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.runbook.checklist import Checklist
+
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+GROUP_CHECKS = Checklist()
+check = GROUP_CHECKS.check
+
+
+def judge(scan: GroupScan, spec: ClusterSpec) -> ChecksReport:
+    """Every check of a scan."""
+    return GROUP_CHECKS.run(scan, spec, "")
+
+
+def _of(scan: GroupScan, kind: FaultKind) -> Finding:
+    """FAIL with the groups that have such a fault, else UNKNOWN where a group could not be judged."""
+    wrong = [
+        f"{group.name} ({', '.join(fault.where[:2])}{', …' if fault.count > 2 else ''})"
+        for group in scan.groups
+        for fault in group.faults
+        if fault.kind is kind
+    ]
+    unread = [group.name for group in scan.groups if not group.judged]
+    if wrong:
+        return failed(f"groups {sample(wrong)}" + (f" (not judged: {sample(unread)})" if unread else ""))
+    return unknown(f"groups that could not be judged: {sample(unread)}") if unread else passed("none")
+
+
+@check("KRB-GRP-001", severity=BLOCKING, fix=WAY_OUT[FaultKind.NEW_BESIDE_OLD])
+def no_new_member_is_beside_an_old_one(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """No group has new members beside such as follow ZooKeeper.
+
+    Each side assigns all partitions to its own members. Both read them: every record is consumed twice.
+    """
+    return _of(scan, FaultKind.NEW_BESIDE_OLD)
+
+
+@check("KRB-GRP-002", severity=BLOCKING, fix=WAY_OUT[FaultKind.KAFKA_COMMITS])
+def no_old_member_commits_to_kafka(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """No old member commits to Kafka (offsets.storage=kafka).
+
+    Seen where Kafka's offset is ahead of the znode, or there is no znode. Once a member of Kafka's group is there, such
+    commits reach neither Kafka (UNKNOWN_MEMBER_ID) nor ZooKeeper, and no error is logged (measured with 1.1.1).
+    """
+    return _of(scan, FaultKind.KAFKA_COMMITS)
+
+
+@check(
+    "KRB-GRP-003",
+    severity=WARNING,
+    fix="scan again after a commit interval; where it stays, decide which side is right: moving takes ZooKeeper's",
+)
+def both_sides_hold_the_same_offsets(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """Where both ZooKeeper and Kafka hold an offset, it is the same.
+
+    Migrating members write both. Beside old members, Kafka's are left from an earlier try: a move overwrites them.
+    Between two commits they differ for a moment.
+    """
+    return _of(scan, FaultKind.SIDES_DIFFER)
+
+
+@check("KRB-GRP-004", severity=BLOCKING, fix=WAY_OUT[FaultKind.HASHES_COLLIDE])
+def no_hashes_collide_under_roundrobin(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """No group that may use roundrobin has two partitions with one hash.
+
+    The Scala client's roundrobin sorts partitions by Java's hash of ``topic-partition`` alone: members may order equal
+    ones differently, so that one partition has two owners, another none (16 of 300 random cases). Which assignor a
+    group uses is not written anywhere; groups whose owners are exactly those of range are left out.
+    """
+    return _of(scan, FaultKind.HASHES_COLLIDE)
+
+
+@check("KRB-GRP-005", severity=BLOCKING, fix=WAY_OUT[FaultKind.ESCAPED_TWICE])
+def no_pattern_is_escaped_twice(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """No member has registered a pattern with doubled backslashes.
+
+    The 1.1.1 client writes each backslash of a pattern four times into its JSON. Decoded it is two: the member matches
+    no topic and owns nothing, even alone (measured). 0.10.2 writes it right.
+    """
+    return _of(scan, FaultKind.ESCAPED_TWICE)
+
+
+@check("KRB-GRP-006", severity=BLOCKING, fix=WAY_OUT[FaultKind.OFFSET_UNUSABLE])
+def every_offset_is_a_number_of_a_partition(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """Every offset znode holds a number of zero or more, and belongs to a partition that exists.
+
+    Other tools write JSON or nothing there. Kafka takes no commit for a partition that does not exist.
+    """
+    return _of(scan, FaultKind.OFFSET_UNUSABLE)
+
+
+@check("KRB-GRP-007", severity=BLOCKING, fix=WAY_OUT[FaultKind.OFFSET_OUTSIDE_LOG])
+def every_offset_lies_within_its_log(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """Every offset that counts lies between the log's first offset and its end.
+
+    A member that begins outside the log goes where auto.offset.reset says: records are skipped, or read again.
+    """
+    return _of(scan, FaultKind.OFFSET_OUTSIDE_LOG)
+
+
+@check(
+    "KRB-GRP-008",
+    severity=WARNING,
+    fix="decide for each where a new member is to begin, and write that offset before it starts",
+)
+def every_partition_has_an_offset(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """Every partition of a group has an offset on the side that counts.
+
+    Without one a new member begins where auto.offset.reset says, by default at the end: it skips what came in between.
+    """
+    return _of(scan, FaultKind.WITHOUT_OFFSET)
+
+
+@check(
+    "KRB-GRP-009",
+    severity=WARNING,
+    fix="once their processes are gone, wait for their session.timeout.ms, or remove them from the group by name",
+)
+def no_member_is_static(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """No group has static members (group.instance.id).
+
+    They stay in Kafka's group after their processes have gone, until session.timeout.ms. Until then the group is not
+    empty and takes no commit from outside (UNKNOWN_MEMBER_ID).
+    """
+    return _of(scan, FaultKind.STATIC_MEMBERS)
+
+
+@check("KRB-GRP-010", severity=BLOCKING, fix=WAY_OUT[FaultKind.OTHER_ASSIGNOR])
+def new_members_use_an_assignor_that_others_have(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """New members use an assignor that a migrating consumer has too.
+
+    Kafka refuses a member that shares no assignor with the others (InconsistentGroupProtocolException). Kafka shows the
+    one in use, not the members' lists.
+    """
+    return _of(scan, FaultKind.OTHER_ASSIGNOR)

@@ -1,0 +1,70 @@
+"""``kraft-runbook groups scan``: what it prints, its exit codes, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from groups_seen_as import kafka, look, member, new, zookeeper
+from typer.testing import CliRunner
+
+from kraft_runbook.cli import app as cli
+from kraft_runbook.cli import groups_command
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.groups.look import GroupLook, Kind
+from kraft_runbook.groups.report import GroupScan, report
+from kraft_runbook.procedures import see_groups
+
+ROOT = Path(__file__).resolve().parents[2]
+OLD = look(zookeeper(member(Kind.OLD), offsets={("t", 0): 5}))
+UNKNOWN = look(zookeeper(), Unread("broker 2 did not answer"))
+NEW = look(zookeeper(), kafka(new("app")))
+
+
+def scan(monkeypatch: pytest.MonkeyPatch, *looks: GroupLook, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
+    found = GroupScan("lab", None, 0.2, tuple(map(report, looks)))
+    monkeypatch.setattr(groups_command, "scan_groups", lambda *_, **__: found)
+    done = CliRunner().invoke(
+        cli.app, ["groups", "scan", "--cluster", "lab", "--clusters-dir", str(ROOT / "include/clusters"), *arguments]
+    )
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("looks", "code"),
+    [((), 0), ((NEW,), 0), ((NEW, OLD), 1), ((NEW, UNKNOWN), 2), ((OLD, UNKNOWN), 1), ((look(Unread("NoAuth")),), 2)],
+)
+def test_exit_codes(monkeypatch: pytest.MonkeyPatch, looks: tuple[GroupLook, ...], code: int) -> None:
+    assert scan(monkeypatch, *looks)[0] == code
+
+
+def test_the_text_has_each_group_and_what_the_checks_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, out, _ = scan(monkeypatch, look(zookeeper(member(Kind.OLD), offsets={("t", 0): None})))
+    assert "g: ALL_OLD (1 old, 1 partitions, lag not known)" in out
+    assert "t-0 · nobody · none · none · its offset in ZooKeeper is no number" in out
+    assert "1 groups below /consumers of lab: 1 ALL_OLD. 1 need ZooKeeper, or may" in out
+    assert "FAIL    KRB-GRP-006" in out and "correct or delete these znodes" in out
+
+
+def test_json_fits_its_documented_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, out, _ = scan(monkeypatch, OLD, UNKNOWN, NEW, arguments=("--json",))
+    found = json.loads(out)
+    jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-scan.json").read_text()))
+    assert [each["group_class"] for each in found["scan"]["groups"]] == ["ALL_OLD", "UNKNOWN", "ALL_NEW"]
+    assert len(found["checks"]) == 10
+
+
+def test_a_group_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, _, err = scan(monkeypatch, OLD, arguments=("--group", "g", "--group", "h"))
+    assert code != 0 and "there is no group h below /consumers" in err
+
+
+def test_explain_says_why_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object, **__: object) -> GroupScan:
+        raise Unreachable("ZooKeeper at zk:2181 could not be read", way_out="start it")
+
+    monkeypatch.setattr(see_groups, "scan_groups", gone)
+    assert see_groups.told_of_groups(None, secrets=str) == ("not read: ZooKeeper at zk:2181 could not be read",)  # type: ignore[arg-type]
