@@ -82,6 +82,10 @@ UNCLEAR = {
     "half registered": (look(zookeeper(OLD, also_migrating=("g_lost",))), "g_lost in migration/ids and not in ids"),
     "owner without id": (look(zookeeper(owners=OWNED)), "nobody is registered"),
     "another type": (look(zookeeper(), kafka(KC, kind="connect")), "of the type connect"),
+    "offsets in Kafka": (
+        look(zookeeper(OLD), kafka(offsets=Unread("not allowed"))),
+        "its offsets in Kafka: not allowed",
+    ),
     "cut off": (look(zookeeper(), kafka(new(OLD_ID))), "cut off from ZooKeeper"),
 }
 

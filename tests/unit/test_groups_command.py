@@ -68,3 +68,11 @@ def test_explain_says_why_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(see_groups, "scan_groups", gone)
     assert see_groups.told_of_groups(None, secrets=str) == ("not read: ZooKeeper at zk:2181 could not be read",)  # type: ignore[arg-type]
+
+
+def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = look(zookeeper(member(Kind.OLD), offsets={("t", n): 5 for n in range(30)}))
+    _, out, _ = scan(monkeypatch, large, look(zookeeper(offsets={("t", 0): 5}, age=10**10)))
+    assert "t-19 · " in out and "t-20 · " not in out and "10 more: --group g" in out
+    assert out.count("t-0 · ") == 1  # nobody must look at the group that was left behind
+    assert "t-29 · " in scan(monkeypatch, large, arguments=("--group", "g"))[1]

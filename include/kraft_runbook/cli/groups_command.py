@@ -18,6 +18,8 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.see_groups import scan_groups
 
 FINE, NO, CANT_TELL = 0, 1, 2
+PARTITIONS = 20
+"""How many of a group are shown where all groups are."""
 
 app = typer.Typer(help="Consumer groups that coordinate through ZooKeeper, or did. Changes nothing.")
 
@@ -50,7 +52,7 @@ def scan_command(
     if as_json:
         typer.echo(to_json("groups-scan", GroupsScanOutput(scan, checks.results)))
     else:
-        typer.echo(f"{scan.render_text()}\n\n{checks.render_text()}")
+        typer.echo(f"{scan.render_text(None if group else PARTITIONS)}\n\n{checks.render_text()}")
     raise typer.Exit(exit_code(scan))
 
 

@@ -118,6 +118,8 @@ def _unclear(look: GroupLook, zookeeper: ZookeeperSide, new: tuple[KafkaMember, 
             yield f"Kafka's group is {group.state or 'in no state'}, not {STABLE} or {EMPTY}: look again"
         if group.members and group.protocol_type != "consumer":
             yield f"Kafka's group of this name is of the type {group.protocol_type or '(none)'}, not consumer"
+        if not was_read(group.offsets):
+            yield f"its offsets in Kafka: {group.offsets.reason}"
         if lost := [m.client_id for m in new if is_scala_id(look.name, m.client_id)]:
             yield (
                 f"{_named(lost)} in Kafka's group has a ZooKeeper consumer's id and is not in migration/ids: it may be"

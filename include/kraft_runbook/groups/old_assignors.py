@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from kraft_runbook.groups.look import Partition, Registration
 
 
+@lru_cache(maxsize=1 << 17)  # many groups read the same topics
 def java_hash(text: str) -> int:
     """``String.hashCode``: over UTF-16 code units, 32 bits, signed."""
     units = text.encode("utf-16-be", "surrogatepass")

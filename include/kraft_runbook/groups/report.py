@@ -85,8 +85,11 @@ class GroupReport:
             return "lag not known"
         return f"lag {self.lag:,}" + (f" without {unknown} partitions" if unknown else "")
 
-    def render_text(self) -> str:
+    def render_text(self, most: int | None = None) -> str:
+        """For a terminal, with at most so many partitions. A group that nobody must look at is a line then."""
         lines = [self.line()]
+        if most is not None and self.group_class in _NO_CONCERN:
+            return "\n".join([*lines, f"  next: {self.next_step}"])
         for kind, ids in self.members.items():
             lines += [f"  {kind}: {_few(ids)}"] if ids else []
         mode = f"  mode: {self.mode}" if self.mode is not None else "  mode: not read"
@@ -96,7 +99,10 @@ class GroupReport:
             lines.append(f"  last offset written to ZooKeeper: {self.last_write:%Y-%m-%d %H:%M:%S} UTC")
         if self.partitions:
             lines.append("  partition · owner · offset in ZooKeeper · offset in Kafka · lag")
-            lines += [f"    {_row(each)}" for each in self.partitions]
+            shown = self.partitions[:most]
+            lines += [f"    {_row(each)}" for each in shown]
+            rest = len(self.partitions) - len(shown)
+            lines += [f"    {rest} more: --group {self.name}"] if rest else []
         lines.append(f"  next: {self.next_step}")
         lines += [f"  refused: {each}" for each in self.refused]
         return "\n".join(lines)
@@ -111,10 +117,10 @@ class GroupScan:
     took_seconds: float
     groups: tuple[GroupReport, ...]
 
-    def render_text(self) -> str:
-        """Those that need ZooKeeper first, then the others; a line of counts at the end."""
+    def render_text(self, most: int | None = None) -> str:
+        """Those that need ZooKeeper first, then the others; a line of counts at the end. ``most``: as of a group."""
         ordered = sorted(self.groups, key=lambda each: (each.needs_zookeeper is False, each.group_class, each.name))
-        parts = [each.render_text() for each in ordered]
+        parts = [each.render_text(most) for each in ordered]
         count = ", ".join(
             f"{number} {group_class}"
             for group_class in GroupClass
