@@ -119,6 +119,15 @@ def bounds_of(look: GroupLook, partition: Partition) -> LogBounds | None:
     return found if isinstance(found, LogBounds) else None
 
 
+def exists(look: GroupLook, partition: Partition) -> bool:
+    """Whether the cluster has this partition. Not known: yes."""
+    topic, number = partition
+    if topic not in look.logs:
+        return True
+    logs = look.logs[topic]
+    return logs is not None and (not was_read(logs) or number in logs)
+
+
 def partitions_of(look: GroupLook) -> list[Partition]:
     """Every partition that the group owns, has an offset of on a side, or could own, sorted."""
     zookeeper = look.zookeeper
@@ -218,7 +227,7 @@ def _offset_unusable(look: GroupLook, standing: Standing, zookeeper: ZookeeperSi
             yield f"{name(partition)}: no number"
         elif stored.value < 0:
             yield f"{name(partition)}: {stored.value}"
-        elif _absent(look, partition):
+        elif not exists(look, partition):
             yield f"{name(partition)}: there is no such partition"
 
 
@@ -238,7 +247,7 @@ def _without_offset(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
         missing = (
             partition not in zookeeper.offsets if side is Side.ZOOKEEPER else offset_of(look, side, partition) is None
         )
-        if missing and not _absent(look, partition):
+        if missing and exists(look, partition):
             yield name(partition)
 
 
@@ -280,15 +289,6 @@ def _kafka_offsets(look: GroupLook) -> Iterator[tuple[Partition, int]]:
 def _kafka_unread(look: GroupLook) -> bool:
     kafka = in_kafka(look)
     return kafka is not None and not was_read(kafka.offsets)
-
-
-def _absent(look: GroupLook, partition: Partition) -> bool:
-    """Whether the cluster has no such partition. Not known: no."""
-    topic, number = partition
-    if topic not in look.logs:
-        return False
-    logs = look.logs[topic]
-    return logs is None or (was_read(logs) and number not in logs)
 
 
 def _shown(offset: int | None) -> str:

@@ -1,0 +1,217 @@
+"""The plan of a move of a group whose clients are unchanged: which offset each partition gets, and where it is from; or
+why the group must not be moved. Nothing is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.groups.classify import Standing, classify
+from kraft_runbook.groups.faults import (
+    Fault,
+    FaultKind,
+    Side,
+    bounds_of,
+    exists,
+    faults,
+    name,
+    offset_of,
+    partitions_of,
+)
+from kraft_runbook.groups.look import GroupLook, Partition
+
+
+class Direction(StrEnum):
+    """Where the group's offsets go."""
+
+    TO_KAFKA = "to Kafka"
+    BACK = "back to ZooKeeper"
+
+
+class Beginning(StrEnum):
+    """What the form says of partitions that have no offset. There is no default: a new client would start at the end,
+    and skip what came in between.
+    """
+
+    EARLIEST = "earliest"
+    END_AT_THE_STOP = "end at the stop"
+
+
+Without = Beginning | Mapping[str, int]
+"""One rule for all of them, or an offset for each, by ``topic-partition``."""
+
+
+class Origin(StrEnum):
+    """Where a planned offset is from."""
+
+    ZOOKEEPER = "ZooKeeper"
+    KAFKA = "Kafka"
+    EARLIEST = "earliest"
+    END_AT_THE_STOP = "end at the stop"
+    FORM = "the form"
+
+
+class Obstacle(StrEnum):
+    """Why a group must not be moved."""
+
+    CLASS = "its class"
+    FAULT = "a fault"
+    NO_OFFSET = "no offset"
+    UNREAD = "unread"
+    FORM = "the form"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOffset:
+    """``offset``: None for END_AT_THE_STOP, which is read once the old members have stopped. ``replaces``: what the
+    other side holds now; None: nothing.
+    """
+
+    partition: Partition
+    offset: int | None
+    origin: Origin
+    replaces: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRefused:
+    """``why`` with what it concerns; ``way_out``: what to do."""
+
+    obstacle: Obstacle
+    why: str
+    way_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """Every partition of the group once, in order. ``fences``: the owner znodes to be made, or lifted on the way
+    back.
+    """
+
+    group: str
+    direction: Direction
+    offsets: tuple[PlannedOffset, ...]
+    fences: tuple[Partition, ...]
+
+    def render_text(self) -> str:
+        """A table: partition, offset, where from, what it replaces."""
+        lines = [
+            f"{self.group} {self.direction}: {len(self.offsets)} partitions",
+            "partition · offset · from · replaces",
+        ]
+        for each in self.offsets:
+            offset = "read at the stop" if each.offset is None else each.offset
+            replaced = "nothing" if each.replaces is None else each.replaces
+            lines.append(f"{name(each.partition)} · {offset} · {each.origin} · {replaced}")
+        return "\n".join(lines)
+
+
+MOVABLE: Mapping[Direction, frozenset[GroupClass]] = {
+    Direction.TO_KAFKA: frozenset({GroupClass.ALL_OLD, GroupClass.FOREIGN, GroupClass.OFFSETS_ONLY}),
+    Direction.BACK: frozenset({GroupClass.ALL_NEW, GroupClass.FENCED}),
+}
+_FOR_MIGRATING_MEMBERS = frozenset({FaultKind.HASHES_COLLIDE, FaultKind.ESCAPED_TWICE, FaultKind.OTHER_ASSIGNOR})
+"""Faults that matter where old and new members share a group, and not where all old ones are stopped first."""
+
+
+def plan_move(
+    look: GroupLook, direction: Direction, *, without: Without | None = None
+) -> MovePlan | tuple[MoveRefused, ...]:
+    """The plan, or every reason against it. ``without``: what the form says of partitions without an offset."""
+    standing = classify(look)
+    refused = list(_of_class(standing, direction))
+    if refused:
+        return tuple(refused)
+    refused += [each for fault in faults(look, standing) for each in _of_fault(fault, direction)]
+    offsets: list[PlannedOffset] = []
+    some = [each for each in partitions_of(look) if exists(look, each)]
+    if not some:
+        refused.append(
+            MoveRefused(Obstacle.NO_OFFSET, "it names no partition that exists", "there is nothing to move: stop it")
+        )
+    for partition in some:
+        planned = _planned(look, partition, direction, without)
+        if isinstance(planned, MoveRefused):
+            refused.append(planned)
+        else:
+            offsets.append(planned)
+    refused += _of_form(some, without)
+    if refused:
+        return tuple(refused)
+    zookeeper = look.zookeeper
+    fenced = tuple(sorted(zookeeper.fenced)) if was_read(zookeeper) else ()
+    return MovePlan(look.name, direction, tuple(offsets), tuple(some) if direction is Direction.TO_KAFKA else fenced)
+
+
+def _of_class(standing: Standing, direction: Direction) -> Iterator[MoveRefused]:
+    if standing.group_class not in MOVABLE[direction]:
+        allowed = ", ".join(sorted(MOVABLE[direction]))
+        yield MoveRefused(
+            Obstacle.CLASS,
+            f"it is {standing.group_class} ({standing.why}); {direction} go groups that are {allowed}",
+            "kraft-runbook groups scan says what comes first",
+        )
+
+
+def _of_fault(fault: Fault, direction: Direction) -> Iterator[MoveRefused]:
+    """On the way back the znodes are written anew, so what is wrong in them does not matter."""
+    in_znodes = fault.kind is FaultKind.OFFSET_UNUSABLE
+    if fault.stops and fault.kind not in _FOR_MIGRATING_MEMBERS and not (direction is Direction.BACK and in_znodes):
+        yield MoveRefused(
+            Obstacle.FAULT,
+            f"{fault.kind}: {', '.join(fault.where)}"
+            + (f" and {fault.count - len(fault.where)} more" if fault.count > len(fault.where) else ""),
+            "correct it, then scan again",
+        )
+
+
+def _planned(
+    look: GroupLook, partition: Partition, direction: Direction, without: Without | None
+) -> PlannedOffset | MoveRefused:
+    source, target = (Side.ZOOKEEPER, Side.KAFKA) if direction is Direction.TO_KAFKA else (Side.KAFKA, Side.ZOOKEEPER)
+    replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
+    if found is not None:
+        return PlannedOffset(partition, found, Origin(source.value), replaces)
+    log = bounds_of(look, partition)
+    if without is None:
+        return MoveRefused(
+            Obstacle.NO_OFFSET,
+            f"{name(partition)} has no offset in {source}",
+            "say in the form where such partitions begin: earliest, end at the stop, or an offset",
+        )
+    if isinstance(without, Beginning):
+        if without is Beginning.END_AT_THE_STOP:
+            return PlannedOffset(partition, None, Origin.END_AT_THE_STOP, replaces)
+        if log is None:
+            return MoveRefused(
+                Obstacle.UNREAD, f"where the log of {name(partition)} begins was not read", "make its leader readable"
+            )
+        return PlannedOffset(partition, log.start, Origin.EARLIEST, replaces)
+    given = without.get(name(partition))
+    if given is None:
+        return MoveRefused(
+            Obstacle.NO_OFFSET,
+            f"{name(partition)} has no offset in {source}, and the form gives none",
+            "add it to the form",
+        )
+    if log is None:
+        return MoveRefused(Obstacle.UNREAD, f"the log of {name(partition)} was not read", "make its leader readable")
+    if not log.start <= given <= log.end:
+        return MoveRefused(
+            Obstacle.FORM,
+            f"the form's offset of {name(partition)} is {given}, and its log goes from {log.start} to {log.end}",
+            "give an offset within the log",
+        )
+    return PlannedOffset(partition, given, Origin.FORM, replaces)
+
+
+def _of_form(partitions: list[Partition], without: Without | None) -> Iterator[MoveRefused]:
+    """Offsets for partitions that the group does not have: a typing error."""
+    if without is None or isinstance(without, Beginning):
+        return
+    for other in sorted(set(without).difference(map(name, partitions))):
+        yield MoveRefused(Obstacle.FORM, f"the form names {other}, which is no partition of the group", "correct it")

@@ -1,0 +1,189 @@
+"""The plan of a move of unchanged clients: each partition once, with an offset that is somebody's, or a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from groups_seen_as import HOUR, kafka, look, member, new, zookeeper
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.groups.classify import classify
+from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Owner
+from kraft_runbook.groups.move_plan import (
+    MOVABLE,
+    Beginning,
+    Direction,
+    MovePlan,
+    MoveRefused,
+    Obstacle,
+    Origin,
+    PlannedOffset,
+    Without,
+    plan_move,
+)
+
+OLD = member(Kind.OLD, topics={"t": 1})
+T0, T1 = ("t", 0), ("t", 1)
+LOGS = {"t": {0: LogBounds(10, 100), 1: LogBounds(20, 200)}}
+TO_KAFKA, BACK = Direction.TO_KAFKA, Direction.BACK
+
+
+def old(offsets: Any, **changes: Any) -> GroupLook:
+    return look(zookeeper(OLD, offsets=offsets), **({"logs": LOGS} | changes))
+
+
+def plan(seen: GroupLook, direction: Direction = TO_KAFKA, without: Without | None = None) -> MovePlan:
+    found = plan_move(seen, direction, without=without)
+    assert isinstance(found, MovePlan), found
+    return found
+
+
+def refused(
+    seen: GroupLook, direction: Direction = TO_KAFKA, without: Without | None = None
+) -> list[tuple[Obstacle, str]]:
+    found = plan_move(seen, direction, without=without)
+    assert isinstance(found, tuple), found
+    assert all(isinstance(each, MoveRefused) and each.way_out for each in found)
+    return [(each.obstacle, each.why) for each in found]
+
+
+def test_each_partition_takes_its_own_offset_and_is_fenced() -> None:
+    found = plan(old({T0: 50, T1: 60}))
+    assert found.offsets == (
+        PlannedOffset(T0, 50, Origin.ZOOKEEPER, None),
+        PlannedOffset(T1, 60, Origin.ZOOKEEPER, None),
+    )
+    assert found.fences == (T0, T1)
+    assert found.render_text().splitlines()[2] == "t-0 · 50 · ZooKeeper · nothing"
+
+
+def test_what_a_move_replaces_is_shown() -> None:
+    seen = look(zookeeper(OLD, offsets={T0: 50, T1: 60}), kafka(offsets={T0: 40}), logs=LOGS)
+    assert [each.replaces for each in plan(seen).offsets] == [40, None]
+
+
+def test_the_way_back_takes_kafkas_offsets_and_lifts_the_fence() -> None:
+    fence = {T0: Owner("fence", True)}
+    side = zookeeper(owners=fence, offsets={T0: 50, T1: None})
+    seen = look(side, kafka(offsets={T0: 90, T1: 91}), logs=LOGS)
+    assert classify(seen).group_class is GroupClass.FENCED
+    found = plan(seen, BACK)
+    assert [(each.offset, each.origin, each.replaces) for each in found.offsets] == [
+        (90, Origin.KAFKA, 50),
+        (91, Origin.KAFKA, None),
+    ]
+    assert found.fences == (T0,)
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_groups_of_other_classes_are_refused_with_their_reason(direction: Direction) -> None:
+    seen = look(zookeeper(OLD), kafka(new("app"), offsets={T0: 5}))
+    ((obstacle, why),) = refused(seen, direction)
+    assert obstacle is Obstacle.CLASS and why.startswith("it is CONTRADICTORY (app in Kafka's group beside")
+    ((_, why),) = refused(look(Unread("NoAuth")), direction)
+    assert "UNKNOWN (NoAuth)" in why
+    left = look(zookeeper(offsets={T0: 50}, age=2 * HOUR), logs=LOGS)
+    assert refused(left, direction)[0][0] is Obstacle.CLASS
+
+
+@pytest.mark.parametrize(
+    ("without", "planned"),
+    [
+        (Beginning.EARLIEST, PlannedOffset(T1, 20, Origin.EARLIEST, None)),
+        (Beginning.END_AT_THE_STOP, PlannedOffset(T1, None, Origin.END_AT_THE_STOP, None)),
+        ({"t-1": 77}, PlannedOffset(T1, 77, Origin.FORM, None)),
+        ({"t-1": 200}, PlannedOffset(T1, 200, Origin.FORM, None)),
+    ],
+)
+def test_a_partition_without_offset_begins_where_the_form_says(without: Without, planned: PlannedOffset) -> None:
+    assert plan(old({T0: 50}), without=without).offsets == (PlannedOffset(T0, 50, Origin.ZOOKEEPER, None), planned)
+
+
+@pytest.mark.parametrize(
+    ("seen", "without", "obstacle", "says"),
+    [
+        (old({T0: 50}), None, Obstacle.NO_OFFSET, "t-1 has no offset in ZooKeeper"),
+        (old({T0: 50}), {}, Obstacle.NO_OFFSET, "the form gives none"),
+        (old({T0: 50}), {"t-1": 201}, Obstacle.FORM, "is 201, and its log goes from 20 to 200"),
+        (old({T0: 50}), {"t-1": 19}, Obstacle.FORM, "is 19"),
+        (old({T0: 50}), {"t-1": 30, "u-0": 1}, Obstacle.FORM, "u-0, which is no partition"),
+        (
+            old({T0: 50}, logs={"t": {0: LogBounds(0, 99), 1: Unread("no leader")}}),
+            Beginning.EARLIEST,
+            Obstacle.UNREAD,
+            "t-1",
+        ),
+        (old({T0: 50}, logs={"t": {0: LogBounds(0, 99), 1: Unread("no leader")}}), {"t-1": 1}, Obstacle.UNREAD, "t-1"),
+        (old({T0: 101, T1: 60}), None, Obstacle.FAULT, "offset outside the log: t-0: 101"),
+        (old({T0: -5, T1: 60}), None, Obstacle.FAULT, "offset unusable: t-0: -5"),
+        (
+            look(zookeeper(OLD), kafka(offsets={T0: 40}), logs=LOGS),
+            Beginning.EARLIEST,
+            Obstacle.FAULT,
+            "commits to Kafka",
+        ),
+        (look(zookeeper(OLD), logs={"t": None}), None, Obstacle.NO_OFFSET, "it names no partition that exists"),
+    ],
+)
+def test_what_can_not_be_planned_is_named(
+    seen: GroupLook, without: Without | None, obstacle: Obstacle, says: str
+) -> None:
+    assert any(kind is obstacle and says in why for kind, why in refused(seen, TO_KAFKA, without))
+
+
+def test_faults_that_matter_only_beside_new_members_do_not_stop_it() -> None:
+    escaped = member(Kind.OLD, topics={"t\\\\..*": 1}, pattern="white_list")
+    assert plan(look(zookeeper(escaped, offsets={T0: 50}), logs=LOGS)).offsets
+
+
+offsets = st.dictionaries(st.sampled_from([T0, T1]), st.one_of(st.none(), st.integers(-1, 250)))
+logs = st.sampled_from(
+    [
+        LOGS,
+        {},
+        {"t": None},
+        {"t": Unread("denied")},
+        {"t": {0: LogBounds(10, 100)}},
+        {"t": {0: LogBounds(0, 9), 1: Unread("x")}},
+    ]
+)
+beginnings = st.one_of(
+    st.none(), st.sampled_from(Beginning), st.dictionaries(st.sampled_from(["t-0", "t-1", "u-0"]), st.integers(-1, 250))
+)
+
+
+@given(
+    st.sampled_from([(OLD,), ()]),
+    offsets,
+    offsets,
+    logs,
+    beginnings,
+    st.sampled_from(Direction),
+    st.sampled_from([0, 2]),
+)
+def test_a_plan_never_guesses(
+    members: Any, of_zookeeper: Any, of_kafka: Any, log: Any, without: Any, direction: Direction, hours: int
+) -> None:
+    """Whatever was read: a planned offset is the source's, the form's, or where the log begins; each partition once."""
+    kept = {p: offset for p, offset in of_kafka.items() if offset is not None and offset >= 0}
+    seen = look(zookeeper(*members, offsets=of_zookeeper, age=hours * HOUR), kafka(offsets=kept), logs=log)
+    found = plan_move(seen, direction, without=without)
+    if isinstance(found, tuple):
+        assert found
+        return
+    assert classify(seen).group_class in MOVABLE[direction]
+    assert len({each.partition for each in found.offsets}) == len(found.offsets) > 0
+    for each in found.offsets:
+        source = {Origin.ZOOKEEPER: of_zookeeper, Origin.KAFKA: kept}.get(each.origin)
+        if source is not None:
+            assert each.offset == source[each.partition] >= 0
+        elif each.origin is Origin.FORM:
+            assert each.offset == without[f"t-{each.partition[1]}"]
+        elif each.origin is Origin.EARLIEST:
+            assert each.offset == log["t"][each.partition[1]].start
+        else:
+            assert each.offset is None and without is Beginning.END_AT_THE_STOP
