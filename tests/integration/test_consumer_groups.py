@@ -17,10 +17,14 @@ from labs import Lab
 from old_consumers import old_consumer
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.faults import FaultKind, Side
 from kraft_runbook.groups.look import Kind, Mode
 from kraft_runbook.groups.report import GroupReport
-from kraft_runbook.procedures.see_groups import scan_groups
+from kraft_runbook.migration.consumer_groups import groups_that_need_zookeeper
+from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.see_groups import look_for_live_groups, scan_groups
+from kraft_runbook.runbook.check_results import Verdict
 
 PARTITIONS, RECORDS = 4, 40
 
@@ -37,7 +41,7 @@ def topics(own_lab: Lab) -> None:
     assert producer.flush(60) == 0
 
 
-def seen(lab: Lab, group: str) -> GroupReport:
+def report_of(lab: Lab, group: str) -> GroupReport:
     (found,) = scan_groups(lab.spec, secrets=lab.secrets, names=[group]).groups
     return found
 
@@ -91,10 +95,19 @@ def test_real_clients_are_told_apart(own_lab: Lab, zookeeper: KazooClient, tmp_p
         assert old.last_write is not None and (old.refused, old.faults) == ((), ())
 
         escaped = await_group(own_lab, "escaped", lambda g: bool(g.members[Kind.OLD]))
+        to_kafka = await_group(own_lab, "to-kafka", lambda g: any(row.kafka_offset for row in g.partitions))
+        seen = observe(own_lab.spec, secrets=own_lab.secrets, scope=Scope.FULL).consumer_groups
+        assert was_read(seen) and seen.live.count == 3, seen
+        assert set(seen.live.names) == {"old (ALL_OLD)", "escaped (ALL_OLD)", "to-kafka (ALL_OLD)"}
+        again = groups_that_need_zookeeper(look_for_live_groups(own_lab.spec, secrets=own_lab.secrets), own_lab.spec)
+        assert (
+            again.verdict is Verdict.FAIL
+            and "3: escaped (ALL_OLD), old (ALL_OLD), to-kafka (ALL_OLD)" in again.evidence
+        )
+
         assert [fault.kind for fault in escaped.faults] == [FaultKind.ESCAPED_TWICE]
         assert "[.]" in escaped.refused[0]
 
-        to_kafka = await_group(own_lab, "to-kafka", lambda g: any(row.kafka_offset for row in g.partitions))
         assert FaultKind.KAFKA_COMMITS in {fault.kind for fault in to_kafka.faults}
 
         with new_consumer(own_lab, "old", "canary"):
@@ -129,7 +142,7 @@ def test_znodes_that_nobody_may_read_or_that_hold_nonsense_spoil_one_group(
     other = ACL(Permissions.ALL, Id("digest", "other:Zm9vYmFyYmF6"))
     zookeeper.create("/consumers/closed/offsets/moved/0", b"5", makepath=True)
     zookeeper.set_acls("/consumers/closed/offsets/moved/0", [other])
-    strange, closed = seen(own_lab, "strange"), seen(own_lab, "closed")
+    strange, closed = report_of(own_lab, "strange"), report_of(own_lab, "closed")
     assert strange.group_class is GroupClass.OFFSETS_ONLY
     (fault,) = [each for each in strange.faults if each.kind is FaultKind.OFFSET_UNUSABLE]
     assert fault.where == (
