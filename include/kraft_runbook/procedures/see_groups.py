@@ -32,7 +32,7 @@ def scan_groups(
     """
     began = time.monotonic()
     with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
-        now = readread_clock(reader)
+        now = read_clock(reader)
         groups = tuple(report(each) for each in _looks(reader, spec, now, secrets, names, logs=True))
     read_at = datetime.fromtimestamp(now / 1000, UTC) if was_read(now) else None
     return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
