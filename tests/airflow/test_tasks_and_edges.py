@@ -4,19 +4,14 @@ habits hang on them.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from airflow.sdk import DAG
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook.migration.transitions import TABLE, Gate, Step
-from kraft_runbook_airflow.base.gates import ApprovalGate
+from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow.base.sensors import ClusterSensor
-from kraft_runbook_airflow.base.words import load_clusters
-from kraft_runbook_airflow.migration.parity import COMPARABLE
 
 EDGES = {
     "metadata_parity_check__lab": "parity <-",
@@ -262,32 +257,6 @@ LEFT_OUT_WITH_GOAL_HYBRID = {
     Step.SET_CONTROLLERS_ASIDE,
 }
 
-ASKED = {
-    Gate.START: "start the migration to KRaft?",
-    Gate.DUAL_WRITE: "restart the brokers in KRaft mode?",
-    Gate.FINALIZE: "finalize? This can't be undone",
-    Gate.ROLLBACK: "go back to ZooKeeper?",
-}
-
-LAST_WORDS = {
-    Phase.ZOOKEEPER: (
-        "Cluster lab is back in ZooKeeper mode. Nothing that was acknowledged was lost: the controllers' last changes"
-        " were proven in ZooKeeper before the controllers were stopped.\nThe controllers' data and configuration were"
-        " renamed on their hosts (the names end in set-aside and the time): keep them as long as you may need them.\n"
-        "The migration can begin again at once: trigger zk_to_kraft_migration__lab."
-    ),
-    Phase.HYBRID: (
-        "No broker of cluster lab is in KRaft mode any more. To go on, trigger zk_to_kraft_migration__lab; to go back"
-        " to ZooKeeper, trigger zk_to_kraft_rollback__lab with goal ZOOKEEPER."
-    ),
-    Phase.FINALIZED: (
-        "Cluster lab runs on KRaft; the migration is final.\nYou may decommission the ZooKeeper ensemble ({servers})"
-        " once nothing else uses it.\nNo rendered configuration holds the brokers' ZooKeeper properties any more.\n"
-        "Keep the evidence of this run, and the last proven dual-write state: later parity checks compare with it.\n"
-        "Next: upgrade metadata.version and the software to Kafka 4 when you are ready."
-    ),
-}
-
 
 @pytest.fixture
 def dags(monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
@@ -346,38 +315,9 @@ def test_each_wait_waits_for_this(dags: dict[str, DAG]) -> None:
     assert found == WAITS
 
 
-def test_a_cluster_file_that_cant_be_used_has_one_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "bad.yaml").write_text("name: bad\n")
-    made = dags_of("zk_to_kraft_migration.py", tmp_path, monkeypatch)
-    assert {dag_id: [task.task_id for task in dag.tasks] for dag_id, dag in made.items()} == {
-        "cluster_file_problem__bad": ["problem"]
-    }
-
-
 @pytest.mark.parametrize("step", Step)
 def test_a_rollback_to_hybrid_leaves_out_these_steps(step: Step) -> None:
     because = "not asked for: the goal of this run is HYBRID" if step in LEFT_OUT_WITH_GOAL_HYBRID else None
     assert MIGRATION.left_out(step, {"goal": Phase.HYBRID.value}) == because
     assert MIGRATION.left_out(step, {"goal": Phase.ZOOKEEPER.value}) is None
     assert MIGRATION.left_out(step, {}) is None
-
-
-@pytest.mark.parametrize("gate", Gate)
-def test_each_gate_asks_this(gate: Gate) -> None:
-    asked = {
-        number: ApprovalGate(task_id="asked", cluster="lab", operation=MIGRATION, gate=gate, number=number).subject
-        for number in (1, 2)
-    }
-    assert asked == {1: f"lab: {ASKED[gate]}", 2: f"lab: {ASKED[gate]} (second signature)"}
-
-
-def test_each_goal_has_these_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(ROOT / "include" / "clusters"))
-    (lab,) = load_clusters()
-    assert {stage.name: stage.end(lab) for stage in TABLE.stages if stage.end} == {
-        goal: text.replace("{servers}", ", ".join(lab.zookeeper.servers)) for goal, text in LAST_WORDS.items()
-    }
-
-
-def test_the_two_stores_are_compared_in_these_phases() -> None:
-    assert {phase.value for phase in COMPARABLE} == {"HYBRID", "DUAL_WRITE", "FINALIZED"}
