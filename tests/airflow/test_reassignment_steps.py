@@ -36,6 +36,7 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.stages import MOVE, read_plan
 from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
+from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.base.approvals import begins
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment import throttling
@@ -159,6 +160,18 @@ def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene
     assert move(scene).act(scene.context, scene.run) == {"there": 2, "deleted_since": 0}
     assert not scene.done
     assert scene.told() == ["started", "started", "ended"]
+
+
+def test_the_dry_run_lists_the_moves_that_are_then_started_in_their_order(scene: Scene) -> None:
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    move(scene).rehearse(scene.context, run_in(scene.context, would))
+    for now in (look(), HALF):
+        scene.now = now
+        with pytest.raises(TaskDeferred):
+            move(scene).act(scene.context, scene.run)
+    assert would.acts == scene.cluster.acts
+    assert [str(each) for each in would.acts] == ["move a-0\n[1, 2] -> [2, 3]", "move a-1\n[1, 2] -> [3, 2]"]
 
 
 def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene: Scene) -> None:

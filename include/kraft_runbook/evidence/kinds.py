@@ -300,6 +300,14 @@ class SecretsRemoved(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsed(Kind):
+    """``acts``: what the task of a dry run would have done, in its order, each with what it would change."""
+
+    outcome = Outcome.REHEARSED
+    acts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moves(Kind):
     """Of a reassignment: what was done with so many partitions ("planned", "saved", "throttled", "started",
     "cancelled", "ended", "put back", "verified", "compared"). ``told``: the rest, such as the preview as text.
@@ -378,6 +386,7 @@ KINDS: Mapping[Outcome, type[Kind]] = {
             CutOff,
             WayBack,
             SecretsRemoved,
+            Rehearsed,
             Moves,
             TaskRefused,
             TaskFailed,

@@ -31,6 +31,7 @@ class Outcome(StrEnum):
     CUT_OFF = "cut_off"
     WAY_BACK = "way_back"
     SECRETS_REMOVED = "secrets_removed"
+    REHEARSED = "rehearsed"
     MOVES = "moves"
     REFUSED = "refused"
     FAILED = "failed"

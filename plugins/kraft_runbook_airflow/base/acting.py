@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import Rehearsed
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import cluster_spec, is_dry_run
 from kraft_runbook_airflow.base.gone import said_to_be_gone
@@ -36,7 +37,13 @@ class ActsOrRehearses:
             dry = is_dry_run()
             if not dry and self.follows_a_record(context):
                 require_shared_state(context)
-            return (rehearse if dry else act)(context, self.begin(context, dry=dry))
+            run = self.begin(context, dry=dry)
+            if not dry:
+                return act(context, run)
+            answer = rehearse(context, run)
+            if run.cluster.acts:
+                run.journal.record(Rehearsed(acts=tuple(map(str, run.cluster.acts))))
+            return answer
 
     def begin(self, context: Any, *, dry: bool) -> Run:
         """What this task has in hand: made once, of the cluster file as it is now. Raises Refused."""

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Closed, Proven, of_kind
+from kraft_runbook.evidence.kinds import Closed, Proven, Rehearsed, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -44,9 +44,7 @@ class ClosingReport(ClusterOperator):
     def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         if any(state in BAD for state in states_of(context).values()):
             return self.act(context, run)
-        self.log.info(
-            "Dry run: every step was played, nothing was changed. The plan is in the tasks' logs, in their order."
-        )
+        self.log.info("Dry run: nothing was changed. What would be done, in its order:\n%s", would_be_done(run))
         return {"dry_run": True}
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
@@ -106,6 +104,12 @@ class ClosingReport(ClusterOperator):
         lines.append(f"To go back{back}: {'' if plan.known else 'whether it can is not known: '}{plan.why}.")
         lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
         return "\n".join(lines)
+
+
+def would_be_done(run: Run) -> str:
+    """The acts of a dry run, numbered."""
+    acts = [act for _, told in of_kind(run.journal.records(), Rehearsed) for act in told.acts]
+    return "\n".join(f"{number}. {act}" for number, act in enumerate(acts, 1)) or "nothing"
 
 
 def why_they_failed(context: Any, failed: Iterable[str]) -> list[str]:

@@ -174,7 +174,8 @@ class ChangeLevel(ClusterOperator):
         return {"changed": changed}
 
     def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
-        self.log.info("Dry run: the leader's validate-only answer stands in the log of %s", PLAN)
+        plan = plan_of(context)
+        run.cluster.do(change_level, would=[Act(f"set {plan.feature} {plan.now} -> {plan.target}")])
         return {"dry_run": True}
 
 

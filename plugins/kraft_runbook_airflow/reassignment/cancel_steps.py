@@ -134,12 +134,11 @@ class CancelReassignments(ClusterOperator):
                 way_out="clear the task 'preflight.list' with its downstream tasks: it is listed and signed for anew",
             )
         run.signatures.begins(CANCEL)
-        would = [Act(f"cancel the move of {p}") for p in wanted if p in look.placement.ongoing]
-        cancelled = run.cluster.do(cancel_moves, look, wanted, would=would) or {}
+        cancels, orders = _acts(listed, look.placement.ongoing)
+        cancelled = run.cluster.do(cancel_moves, look, wanted, would=cancels) or {}
         run.journal.record(Moves(what="cancelled", partitions=len(cancelled)))
         self.log.info("Cancelled %d of %d; the others had ended", len(cancelled), len(wanted))
         saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered}
-        orders = [Act(f"give {p} the order {list(order)}") for p, order in saved.items()]
         if other := run.cluster.do(give_back_order, saved, would=orders):
             named = ", ".join(map(str, other[:20]))
             self.log.warning(
@@ -182,7 +181,21 @@ class CancelReassignments(ClusterOperator):
         return tuple(staying)
 
     def rehearse(self, context: Any, run: Run) -> None:
-        self.log.info("Dry run: what is listed would be cancelled, and what was saved given back")
+        listed = _listed(context)
+        cancels, orders = _acts(listed, settled_look(run.cluster, settings=False).placement.ongoing)
+        run.cluster.do(cancel_moves, would=cancels)
+        run.cluster.do(give_back_order, would=orders)
+        run.cluster.do(
+            put_back, would=[Act(f"put the throttles back that run {name} found") for name in listed.throttling]
+        )
+
+
+def _acts(listed: Listed, ongoing: Collection[TopicPartition]) -> tuple[list[Act], list[Act]]:
+    """The cancels, and the orders that are given back."""
+    cancels = [Act(f"cancel the move of {p}") for p in listed.partitions if p in ongoing]
+    return cancels, [
+        Act(f"give {p} the order {list(order)}") for p, order in listed.partitions.items() if p in listed.ordered
+    ]
 
 
 def _of_chosen(chosen: Topics, throttles: RunThrottles) -> bool:

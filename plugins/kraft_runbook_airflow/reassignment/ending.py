@@ -16,17 +16,23 @@ from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.reassignment.goals import not_drained
 from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of, why_they_failed
+from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of, why_they_failed, would_be_done
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.signed import require_signed
 from kraft_runbook_airflow.reassignment.wanted import Asks
+
+
+def elections(plan: ReassignmentPlan) -> tuple[Act, ...]:
+    """The act of electing the first replicas of what the plan names."""
+    return (Act(f"elect the first replica of {len(plan.target)} partitions"),)
 
 
 class PreferLeaders(ClusterOperator):
@@ -37,14 +43,13 @@ class PreferLeaders(ClusterOperator):
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         require_signed(context, run)
         look, plan = settled_look(run.cluster, settings=False), files_of(context).plan()
-        would = [Act(f"elect the first replica of {len(plan.target)} partitions")]
-        refused = run.cluster.do(prefer_first_replicas, look, list(plan.target), would=would) or {}
+        refused = run.cluster.do(prefer_first_replicas, look, list(plan.target), would=elections(plan)) or {}
         for partition, why in sorted(refused.items())[:20]:
             self.log.warning("%s was not elected: %s", partition, why)
         return {"refused": len(refused)}
 
     def rehearse(self, context: Any, run: Run) -> None:
-        self.log.info("Dry run: preferred leaders would be elected")
+        run.cluster.do(prefer_first_replicas, would=elections(files_of(context).plan()))
 
 
 class VerifyPlan(ClusterOperator):
@@ -108,7 +113,7 @@ class ReassignmentReport(ClusterOperator):
     def rehearse(self, context: Any, run: Run) -> Any:
         if any(state in BAD for state in states_of(context).values()):
             return self.act(context, run)
-        self.log.info("Dry run: what would be done stands in the tasks' logs; nothing was changed")
+        self.log.info("Dry run: nothing was changed. What would be done, in its order:\n%s", would_be_done(run))
         return {"dry_run": True}
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:

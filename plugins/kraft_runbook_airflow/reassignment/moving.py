@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import next_batch
@@ -85,5 +87,11 @@ class MoveReplicas(ClusterOperator):
         return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
 
     def rehearse(self, context: Any, run: Run) -> None:
-        wanted = self.asks(context)
-        self.log.info("Dry run: the plan would be carried out, %d moves a broker at once", wanted.moves)
+        """Batch after batch, as if each had ended before the next."""
+        plan, limits = files_of(context).plan(), self.asks(context).limits(run.cluster.observe())
+        look, _ = run.cluster.ask(look_at_plan, plan)
+        placement = look.placement
+        while batch := next_batch(plan, placement, limits):
+            run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(batch))
+            there = {move.partition: move.target for move in batch}
+            placement = replace(placement, present={**placement.present, **there})

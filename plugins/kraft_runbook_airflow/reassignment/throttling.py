@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from kraft_runbook.errors import Refused, Unreachable
-from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.evidence.kinds import Moves, Rehearsed, of_kind
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
 from kraft_runbook.procedures.throttle_replication import (
     read_throttles,
@@ -35,11 +35,12 @@ PRODUCED_SECONDS = 5.0
 
 
 PUT_BACK = Act("put throttles back")
+THROTTLED = "throttle the moves to"
 
 
 def throttled(rate: int) -> Act:
     """The act of setting this rate, in bytes a second a broker."""
-    return Act(f"throttle the moves to {rate / 1e6:g} MB/s a broker")
+    return Act(f"{THROTTLED} {rate / 1e6:g} MB/s a broker")
 
 
 def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int) -> None:
@@ -80,7 +81,12 @@ class SetThrottle(ClusterOperator):
         throttle(context, run, rate)
 
     def rehearse(self, context: Any, run: Run) -> None:
-        self.log.info("Dry run: the throttle would be set: %s", self.asks(context).throttle)
+        files = files_of(context)
+        rate = files.wanted_throttle(self.asks(context).throttle)
+        if rate is None:
+            self.log.info("No throttle is asked for")
+        else:
+            run.cluster.do(set_throttles, files.plan().moves, rate, would=[throttled(rate)])
 
 
 def throttle(context: Any, run: Run, rate: int) -> None:
@@ -144,7 +150,11 @@ class PutThrottlesBack(ClusterOperator):
         return {"left": []}
 
     def rehearse(self, context: Any, run: Run) -> None:
-        self.log.info("Dry run: throttles would be put back")
+        acts = [act for _, told in of_kind(run.journal.records(), Rehearsed) for act in told.acts]
+        if any(act.startswith(THROTTLED) for act in acts):
+            run.cluster.do(remove_throttles, would=[PUT_BACK])
+        else:
+            self.log.info("This run would set no throttle")
 
 
 def put_back(context: Any, run: Run, files: RunFiles, warn: Tell) -> None:
