@@ -18,6 +18,9 @@ class Claimed(OfTask):
     def renew(self) -> None:
         pass
 
+    def give_back(self) -> None:
+        self.context["ti"].given_back = ["claim"]
+
 
 class Signed(Claimed):
     """Everything is signed."""
@@ -28,5 +31,5 @@ class Signed(Claimed):
 
 def run_in(context: Any, cluster: Cluster, ports: type[OfTask] = Claimed) -> Run:
     """The run of the task with this context."""
-    made = ports(context, cluster.spec)
+    made = ports(context, cluster)
     return Run(cluster, context["params"], made, made, made)

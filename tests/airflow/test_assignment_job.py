@@ -21,11 +21,9 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.verifying import Deviation, Verification, to_report
-from kraft_runbook_airflow.base import spark_job
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
-from tests.unit.observations import SPEC
 from tests.unit.recording import RecordingCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
@@ -40,8 +38,6 @@ class Job:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.leaves: Verification | None = FINE
         self.given: dict[str, str] = {}
-        patch.setattr(spark_job, "cluster_spec", lambda _: SPEC)
-        patch.setattr(spark_job, "airflow_secrets", lambda: lambda _: "x")
 
     def run(self, task: Any, _: Any) -> None:
         words = list(task.application_args)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from acted import BACK, FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException
-from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import DagRunResult
 from signed_run import DAG, RUN, told
 
@@ -118,13 +117,12 @@ def test_a_run_does_not_begin_or_end_well_without_its_evidence_store(
     ],
 )
 def test_what_airflow_knows_of_the_run_that_has_the_cluster(
-    known: int, state: str, run_after: str, expected: RunState, monkeypatch: pytest.MonkeyPatch
+    known: int, state: str, run_after: str, expected: RunState
 ) -> None:
     """A run of the same name that was made at another time is another Airflow's; one that it does not know, too."""
     at = datetime.fromisoformat(run_after)
     answer = DagRunResult.model_construct(dag_id=HELD.dag_id, run_id=HELD.run_id, run_after=at, state=state)
-    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", SimpleNamespace(send=lambda _: answer), raising=False)
-    assert run_state(SimpleNamespace(get_dr_count=lambda **_: known), HELD) is expected
+    assert run_state(SimpleNamespace(get_dr_count=lambda **_: known), HELD, ask=lambda _: answer) is expected
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps.forward import PROVISION
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.node_step import Look
-from kraft_runbook_airflow.base import report, task_waits
+from kraft_runbook_airflow.base import task_waits
 from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
@@ -64,8 +64,7 @@ class Evidence:
         """The record of a wait that the triggerer makes on a cluster which looks so, and goes on."""
         spec = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"poll": 0.0})})
         looks = (dual_writing(seen, 4 * number) for number in range(100))
-        self.patch.setattr(task_waits, "cluster_spec", lambda _: spec)
-        self.patch.setattr(task_waits, "Cluster", lambda *_: RecordingCluster(*looks, spec=spec))
+        self.patch.setattr(task_waits, "hand", lambda *_, **__: RecordingCluster(*looks, spec=spec))
         trigger = ClusterConditionTrigger("lab", condition.name, None, 60.0, "false", None, "", "migration")
         trigger.task_instance = SimpleNamespace(id="1", dag_id=DAG, run_id=RUN, task_id="t")  # type: ignore[assignment]
 
@@ -80,7 +79,6 @@ class Evidence:
     def close(self) -> tuple[dict[str, Any], str]:
         """What the closing report of a run that stopped in HYBRID records and says."""
         said: list[str] = []
-        self.patch.setattr(report, "give_back", lambda *_: None)
         task = ClosingReport(task_id="closing_report", cluster="lab", operation=MIGRATION, goal=Phase.FINALIZED)
         say = lambda *given: said.append(str(given[-1]))  # noqa: E731 - one word for both
         self.patch.setattr(type(task), "log", SimpleNamespace(info=say, warning=say))

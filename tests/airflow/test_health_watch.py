@@ -12,16 +12,32 @@ import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Unreachable
 from kraft_runbook_airflow.migration import disk_watch, health_watch
 from kraft_runbook_airflow.migration.disk_watch import Hosts
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
+from tests.unit.recording import RecordingCluster
 
 HEALTHY = observation(Phase.DUAL_WRITE)
 FINE = HEALTHY.hosts
 UNFLAGGED = config(102, zookeeper__metadata__migration__enable=None)(HEALTHY).hosts
 NOT_ASKED = part(hosts=Unread("not asked for"))
 Watch = Callable[..., str | None]
+
+
+class Shows(RecordingCluster):
+    """``seen``: look by look. ``lies``: on the controllers' hosts, or why that can't be read."""
+
+    def __init__(self, seen: Iterator[ClusterObservation], lies: Hosts) -> None:
+        super().__init__()
+        vars(self).update(
+            observe=lambda: next(seen), hosts=lambda _: refuse(lies) if isinstance(lies, Unread) else lies
+        )
+
+
+def refuse(unread: Unread) -> None:
+    raise Unreachable(unread.reason, way_out="")
 
 
 @pytest.fixture
@@ -36,8 +52,6 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         while len(asyncio.all_tasks()) > 1:  # a reading of the hosts takes less than a look
             await asyncio.sleep(0.001)
 
-    monkeypatch.setattr(health_watch, "cluster_spec", lambda _: SPEC)
-    monkeypatch.setattr(health_watch, "airflow_secrets", lambda: None)
     monkeypatch.setattr(health_watch, "time", SimpleNamespace(time=lambda: now[0]))
     monkeypatch.setattr(health_watch, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
     monkeypatch.setattr(disk_watch, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -56,11 +70,11 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         seconds: float, *, spoil: dict[int, Spoil] | None = None, hosts: Hosts = FINE, dead_from: float = 1e9
     ) -> str | None:
         began, seen = now[0], looks(spoil or {}, dead_from)
-        monkeypatch.setattr(health_watch, "observe", lambda *_, **__: next(seen))
-        monkeypatch.setattr(disk_watch, "read_controllers", lambda _: hosts)
+        trigger = HealthWatchTrigger("lab", now[0] + seconds)
+        trigger.hand = lambda: Shows(seen, hosts)  # type: ignore[method-assign]
 
         async def first() -> str | None:
-            async for event in HealthWatchTrigger("lab", now[0] + seconds).run():
+            async for event in trigger.run():
                 return str(event.payload["broken"]) if event.payload["broken"] else None
             raise AssertionError("the watch said nothing")
 

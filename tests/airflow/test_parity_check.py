@@ -16,11 +16,11 @@ from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.report_file import read_report, write_report
-from kraft_runbook_airflow.base import spark_job
-from kraft_runbook_airflow.migration import parity, parity_check
+from kraft_runbook.parity.since import compare_since
+from kraft_runbook_airflow.migration import parity
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
-from tests.unit.observations import SPEC
+from tests.unit.recording import RecordingCluster, run_on
 
 NOW = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 
@@ -56,7 +56,7 @@ class Check:
         full = directory / "full.json"
         write_report(full, report(against="ZooKeeper"))
 
-        def compare_since(_: Any, proven: Path, **__: Any) -> ParityReport:
+        def since(proven: Path) -> ParityReport:
             assert proven == directory / "baselines" / "lab"  # where the last full MATCH left it
             self.asked.append("what changed")
             if isinstance(changed, Exception):
@@ -67,16 +67,14 @@ class Check:
             self.asked.append("everything")
             return {"verdict": "MATCH", "report": str(full)}
 
-        monkeypatch.setattr(parity_check, "compare_since", compare_since)
         monkeypatch.setattr(ParityOperator, "compare", compare)
         monkeypatch.setattr(parity, "record", lambda context, cluster, what: self.recorded.append(what.body()))
         monkeypatch.setattr(parity, "state_directory", lambda: directory)
-        for module in (spark_job, parity_check):
-            monkeypatch.setattr(module, "cluster_spec", lambda _: SPEC)
+        self.cluster = RecordingCluster(answers={compare_since: since})
 
     def run(self, *, phase: Phase = Phase.DUAL_WRITE, full: bool = False) -> dict[str, Any]:
         context = {"params": {"full": full}, "ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}
-        return ParityCheck(task_id="parity", cluster="lab").compare(context, phase)
+        return ParityCheck(task_id="parity", cluster="lab").compare(context, run_on(self.cluster, full=full), phase)
 
 
 CHANGED = report(against="ZooKeeper, as far as it was touched")
@@ -117,6 +115,6 @@ def test_a_run_may_ask_for_everything_and_a_finalized_cluster_has_no_changes_to_
 def test_a_phase_without_two_stores_is_skipped_and_an_unknown_one_is_not() -> None:
     check = ParityCheck(task_id="parity", cluster="lab")
     with pytest.raises(AirflowSkipException, match="ZOOKEEPER"):
-        check.nothing_to_compare(PhaseReading(Phase.ZOOKEEPER, ()))
+        check.nothing_to_compare(run_on(RecordingCluster()), PhaseReading(Phase.ZOOKEEPER, ()))
     with pytest.raises(AirflowFailException, match="UNKNOWN"):
-        check.nothing_to_compare(PhaseReading(Phase.UNKNOWN, ("nobody answers",)))
+        check.nothing_to_compare(run_on(RecordingCluster()), PhaseReading(Phase.UNKNOWN, ("nobody answers",)))

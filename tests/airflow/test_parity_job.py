@@ -11,11 +11,12 @@ from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
+from in_run import run_in
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook_airflow.base import spark_job
+from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from tests.unit.observations import SPEC
@@ -31,8 +32,7 @@ class Job:
         self.state, self.patch, self.started = state, patch, list[tuple[list[str], dict[str, str]]]()
         patch.setenv("KRAFT_RUNBOOK_STATE", str(state))
         patch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
-        patch.setattr(spark_job, "airflow_secrets", lambda: lambda ref: "hunter2")
-        patch.setattr(spark_submit, "kube_client", object(), raising=False)
+        vars(spark_submit).setdefault("kube_client", object())
 
     def compare(
         self, master: str, deploy_mode: str | None, spec: Any = WITH_CONNECTION, binary: str = "/nowhere/spark-submit"
@@ -41,7 +41,7 @@ class Job:
         connection = {"master": master, "deploy_mode": deploy_mode, "spark_binary": binary}
         connection |= dict.fromkeys(("queue", "namespace", "principal", "keytab"))
         self.patch.setattr(SparkSubmitHook, "_resolve_connection", lambda _: connection)
-        self.patch.setattr(spark_job, "cluster_spec", lambda _: spec)
+        cluster = Cluster(spec, lambda _: "hunter2", print)
         popen = spark_submit.subprocess.Popen
 
         def start(command: list[str], **how: Any) -> Any:
@@ -53,7 +53,7 @@ class Job:
         with DAG("d", schedule=None):
             task = ParityOperator(task_id="parity", cluster="lab")
         with pytest.raises(AirflowFailException), told_to_a_person(CONTEXT, "lab"):
-            task.compare(CONTEXT, Phase.DUAL_WRITE)
+            task.compare(CONTEXT, run_in({**CONTEXT, "params": {}}, cluster), Phase.DUAL_WRITE)
         last = read_records(self.state / "evidence", run_file_name("d", "r"))[-1].body
         return f"{last['outcome']}: {last['error']}"
 

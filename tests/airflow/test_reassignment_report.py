@@ -21,7 +21,6 @@ from kraft_runbook.reassignment.operation import as_planned
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
-from kraft_runbook_airflow.base import report
 from kraft_runbook_airflow.base.journal import record, records_of
 from kraft_runbook_airflow.reassignment.ending import ReassignmentReport, leave_with_nothing_to_do
 from kraft_runbook_airflow.reassignment.files import files_of
@@ -41,7 +40,6 @@ def looks(present: Any) -> Look:
 def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     ti = SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="closing_report", given_back=[])
-    monkeypatch.setattr(report, "give_back", lambda *_: ti.given_back.append("claim"))
     made = {"ti": ti, "params": {}, "present": PLAN.target}
     files_of(made).store_plan(PLAN, PLACEMENT.present)
     return made

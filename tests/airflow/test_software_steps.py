@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from feature_looks import on_disk
+from in_run import run_in
 from observations import WHY, Spoil, a_controller, broker, topics
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
@@ -27,7 +30,7 @@ from kraft_runbook.steps.software import (
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.roll import Rolled
-from kraft_runbook_airflow.base import report
+from kraft_runbook_airflow.base.report import ClosingReport
 from tests.unit.recording import RecordingCluster, run_on
 
 SPEC = PLAIN.model_copy(
@@ -238,17 +241,15 @@ def test_a_controller_that_is_down_is_started_whatever_the_others_do() -> None:
 
 
 def test_a_roll_that_stopped_says_where_it_stands_and_not_only_that_the_cluster_is_finalized(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(report, "states_of", lambda _: {"roll_controllers_up.controller_103.restart": "failed"})
-    monkeypatch.setattr(report, "records_of", lambda _: [])
-    monkeypatch.setattr(report, "record", lambda *_: None)
-    monkeypatch.setattr(report, "give_back_unless_going_on", lambda *_: None)
-    monkeypatch.setattr(report, "require_mirrored", lambda _: None)
-    task = report.ClosingReport(task_id="report", cluster="lab", operation=UPGRADE, goal=Rolled.NEW)
-    monkeypatch.setattr(task.log, "info", lambda _, text: told.append(text))
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    states = {"one": {"roll_controllers_up.controller_103.restart": "failed"}}
+    ti = SimpleNamespace(dag_id="d", run_id="one", task_id="report", get_task_states=lambda *_, **__: states)
+    context = {"ti": ti, "params": {}}
+    task = ClosingReport(task_id="report", cluster="lab", operation=UPGRADE, goal=Rolled.NEW)
     with pytest.raises(AirflowFailException, match="the run stopped in MIXED"):
-        task.act({}, run_on(RecordingCluster(cluster((101, 102)), spec=SPEC)))
-    assert "Cluster lab is in MIXED (2 of 6 nodes run 4.1.1, the others 3.9.2)." in told[0]
-    assert "To go back (trigger downgrade_software__lab)" in told[0]
+        task.act(context, run_in(context, RecordingCluster(cluster((101, 102)), spec=SPEC)))
+    said = capsys.readouterr().out
+    assert "Cluster lab is in MIXED (2 of 6 nodes run 4.1.1, the others 3.9.2)." in said
+    assert "To go back (trigger downgrade_software__lab)" in said

@@ -111,7 +111,7 @@ def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
     left.mkdir(parents=True)
     (left / ".alive").touch()
     monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
-    claims.take_claim({"ti": SimpleNamespace(dag_id="d", run_id="one")}, SPEC)
+    claims.take_claim({"ti": SimpleNamespace(dag_id="d", run_id="one")}, RecordingCluster())
     assert not left.exists()
 
 
@@ -133,18 +133,17 @@ def test_where_the_claim_s_zookeeper_is_gone_the_run_goes_on_or_says_what_to_do(
 
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     monkeypatch.setattr(claims, "claim_cluster", gone)
-    monkeypatch.setattr(claims, "airflow_secrets", lambda: None)
     gauges_ = [gauges(i, zk_migration_state=recorded) for i in SPEC.controller_ids]
     seen = with_quorum(migration_state_record=recorded)(part(zookeeper=WHY)(observation(phase)))
     for spoil in gauges_:
         seen = spoil(seen)
-    monkeypatch.setattr(claims, "observe", lambda *_, **__: seen)
+    cluster = RecordingCluster(seen)
     context = {"ti": SimpleNamespace(dag_id="d", run_id="one")}
     if refused is None:
-        claims.take_claim(context, SPEC)
+        claims.take_claim(context, cluster)
         return
     with pytest.raises(RunbookError) as error:
-        claims.take_claim(context, SPEC)
+        claims.take_claim(context, cluster)
     assert refused in error.value.way_out and "no answer of zk-1:2181" in error.value.problem
 
 

@@ -109,6 +109,9 @@ class Ports:
     def renew(self) -> None:
         self.asked.append("claim again")
 
+    def give_back(self) -> None:
+        self.asked.append("claim back")
+
 
 def run_on(cluster: Cluster, ports: Any = None, **params: Any) -> Run:
     """A run with this cluster in hand. ``ports``: default one that lets everything pass."""

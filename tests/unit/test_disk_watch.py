@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 
 import pytest
-from observations import SPEC, WHY, config, observation, on_host
+from observations import WHY, config, observation, on_host
 
-from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CheckResult
-from kraft_runbook_airflow.migration import disk_watch
 from kraft_runbook_airflow.migration.disk_watch import DiskWatch, Hosts, read_controllers
+from tests.unit.recording import RecordingCluster
 
 SEEN = observation(Phase.DUAL_WRITE)
 FINE = SEEN.hosts
@@ -24,13 +24,22 @@ UNFLAGGED = config(102, zookeeper__metadata__migration__enable=None)(SEEN).hosts
 UNREAD = on_host(102, config=WHY)(SEEN).hosts
 
 
+class Read(RecordingCluster):
+    """``ahead``: what the next readings find, in this order."""
+
+    ahead: list[Hosts]
+
+    def hosts(self, node_ids: Sequence[int]) -> Mapping[int, HostState]:
+        found = self.ahead.pop(0)
+        if isinstance(found, Unread):
+            raise StepFailed(found.reason, way_out="")
+        return found
+
+
 @pytest.fixture
-def readings(monkeypatch: pytest.MonkeyPatch) -> list[Hosts]:
+def readings() -> list[Hosts]:
     """What the next readings find, in this order. Every look may begin one."""
-    ahead: list[Hosts] = []
-    monkeypatch.setattr(disk_watch, "EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(disk_watch, "read_controllers", lambda spec: ahead.pop(0))
-    return ahead
+    return []
 
 
 async def reading_ended() -> None:
@@ -43,7 +52,9 @@ def looks(readings: list[Hosts], *found: Hosts, seen: ClusterObservation = SEEN)
     readings[:] = found
 
     async def watch() -> tuple[list[list[CheckResult]], list[CheckResult]]:
-        disk, each = DiskWatch(SPEC), []
+        cluster = Read()
+        vars(cluster)["ahead"] = readings
+        disk, each = DiskWatch(cluster, every=0.0), []
         disk.look(seen)
         await reading_ended()
         while readings:
@@ -80,18 +91,18 @@ def test_after_finalization_no_file_needs_the_flag(readings: list[Hosts]) -> Non
     assert looks(readings, UNFLAGGED, UNFLAGGED, seen=observation(Phase.FINALIZED)) == ([[]], [])
 
 
-def test_a_look_never_waits_and_readings_lie_a_minute_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_never_waits_and_readings_lie_a_minute_apart() -> None:
     began, go_on = [], threading.Event()
 
-    def slow(spec: object) -> Hosts:
-        began.append(spec)
-        go_on.wait(10)
-        return FINE
-
-    monkeypatch.setattr(disk_watch, "read_controllers", slow)
+    class Slow(RecordingCluster):
+        def hosts(self, node_ids: Sequence[int]) -> Mapping[int, HostState]:
+            began.append(node_ids)
+            go_on.wait(10)
+            assert not isinstance(FINE, Unread)
+            return FINE
 
     async def watch() -> list[CheckResult]:
-        disk = DiskWatch(SPEC)
+        disk = DiskWatch(Slow())
         for _ in range(5):
             assert disk.look(SEEN) == []
             await asyncio.sleep(0.02)
@@ -104,12 +115,9 @@ def test_a_look_never_waits_and_readings_lie_a_minute_apart(monkeypatch: pytest.
     assert len(began) == 1
 
 
-@pytest.mark.parametrize("fails", [StepFailed("no room", way_out="make room")])
-def test_a_run_of_ansible_that_breaks_off_is_unread_not_fine(
-    monkeypatch: pytest.MonkeyPatch, fails: StepFailed
-) -> None:
-    def broken(*_: object, **__: object) -> Callable[[], None]:
-        raise fails
+def test_a_run_of_ansible_that_breaks_off_is_unread_not_fine() -> None:
+    class Broken(RecordingCluster):
+        def hosts(self, node_ids: Sequence[int]) -> Mapping[int, HostState]:
+            raise StepFailed("no room", way_out="make room")
 
-    monkeypatch.setattr("kraft_runbook.io.hosts.playbooks.gather_host_facts", broken)
-    assert read_controllers(SPEC) == Unread("no room")
+    assert read_controllers(Broken()) == Unread("no room")

@@ -55,6 +55,9 @@ class Claim(Protocol):
     def renew(self) -> None:
         """Renew it in the middle of a step, or raise Refused."""
 
+    def give_back(self) -> None:
+        """Release it at the run's end. What can't be released is said and left: its lease ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

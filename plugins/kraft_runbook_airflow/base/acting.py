@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Rehearsed
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.environment import cluster_spec, is_dry_run
-from kraft_runbook_airflow.base.gone import said_to_be_gone
+from kraft_runbook_airflow.base.environment import is_dry_run
 from kraft_runbook_airflow.base.journal import require_shared_state, told_to_a_person
-from kraft_runbook_airflow.base.task_run import run_of
+from kraft_runbook_airflow.base.task_run import hand, run_of
 
 Does = Callable[[Any, Run], Any]
 """What a task does, given Airflow's context and its run on the cluster as its file is now."""
@@ -47,8 +45,8 @@ class ActsOrRehearses:
 
     def begin(self, context: Any, *, dry: bool) -> Run:
         """What this task has in hand: made once, of the cluster file as it is now. Raises Refused."""
-        spec = cluster_spec(self.cluster)
-        return run_of(context, spec, self.log.info, gone=self.gone(context, spec), dry=dry)
+        gone = str(context["params"].get("gone_controllers") or "")
+        return run_of(context, hand(self.cluster, self.log.info, gone=gone, dry=dry))
 
     def act(self, context: Any, run: Run) -> Any:
         raise NotImplementedError
@@ -56,10 +54,6 @@ class ActsOrRehearses:
     def rehearse(self, context: Any, run: Run) -> Any:
         """As ``act``, where a cluster that rehearses is all that the task needs for it."""
         return self.act(context, run)
-
-    def gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
-        """The controllers whose hosts are gone for good, as the run's form says. Raises Refused."""
-        return said_to_be_gone(context, spec)
 
     def follows_a_record(self, context: Any) -> bool:
         """Whether an earlier task of the run has left a record for certain: what runs behind others runs because they

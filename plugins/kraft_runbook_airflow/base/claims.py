@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,34 +19,33 @@ from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 
 from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, SecretMissing, StepFailed, Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
-from kraft_runbook.procedures.observe import observe
-from kraft_runbook_airflow.base.environment import airflow_secrets, state_directory
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook_airflow.base.environment import state_directory
 
 log = logging.getLogger(__name__)
 
 ACTIVE = frozenset({"queued", "running"})
 
 
-def take_claim(context: Any, spec: ClusterSpec) -> None:
+def take_claim(context: Any, cluster: Cluster) -> None:
     """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
     whether or not this try plays anything. Raises as ``claim_cluster``, and Refused where the cluster file names a
     ZooKeeper that is gone and that the cluster never used.
     """
     try:
-        claim_cluster(context, spec)
+        claim_cluster(context, cluster)
     except (Unreachable, SecretMissing) as error:
-        seen = observe(spec, secrets=airflow_secrets())
+        seen = cluster.observe()
         if born_in_kraft(seen):
             raise Refused(
                 f"the claim can't be taken in ZooKeeper ({error.problem}), and the cluster does not use it: it was"
                 " created in KRaft mode",
                 way_out=(
-                    f"take 'zookeeper' out of the cluster file {spec.name}.yaml and clear this task: the claim then"
-                    " lies in the state directory"
+                    f"take 'zookeeper' out of the cluster file {cluster.spec.name}.yaml and clear this task: the claim"
+                    " then lies in the state directory"
                 ),
             ) from None
         if detect_phase(seen).phase is not Phase.FINALIZED:
@@ -54,45 +54,47 @@ def take_claim(context: Any, spec: ClusterSpec) -> None:
     remove_what_killed_runs_left()
 
 
-def claim_cluster(context: Any, spec: ClusterSpec) -> None:
+def claim_cluster(context: Any, cluster: Cluster) -> None:
     """Take or renew the claim for the run of this task.
 
     Raises Refused, naming the run that holds it, or where the file in the state directory can't be used; Unreachable
     where ZooKeeper can't be asked.
     """
     now = datetime.now(UTC)
-    mine = _claim_of(context, lease_end(spec, now))
+    mine = _claim_of(context, lease_end(cluster.spec, now))
     ti = context["ti"]
-    hold_cluster(
-        spec,
+    cluster.ask(
+        hold_cluster,
         mine,
-        secrets=airflow_secrets(),
         directory=state_directory(),
         ask=lambda holder: run_state(ti, holder),
         now=now,
     )
 
 
-def give_back(context: Any, spec: ClusterSpec) -> None:
+def give_back(context: Any, cluster: Cluster) -> None:
     """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease
     ends.
     """
     try:
         mine = _claim_of(context, datetime.now(UTC))
-        release_cluster(spec, mine, secrets=airflow_secrets(), directory=state_directory())
+        cluster.ask(release_cluster, mine, directory=state_directory())
     except RunbookError as error:
         log.warning(
             "The claim on %s was not given back (a run of another Airflow waits until it ends): %s",
-            spec.name,
+            cluster.spec.name,
             error.problem,
         )
 
 
-def run_state(ti: Any, holder: Claim) -> RunState:
-    """What this Airflow knows of a run. One of the same name that was made at another time is another Airflow's."""
+def run_state(ti: Any, holder: Claim, *, ask: Callable[[GetDagRun], Any] | None = None) -> RunState:
+    """What this Airflow knows of a run. One of the same name that was made at another time is another Airflow's.
+
+    ``ask``: Airflow's answer; default: by the task's own supervisor.
+    """
     if not ti.get_dr_count(dag_id=holder.dag_id, run_ids=[holder.run_id]):
         return RunState.UNKNOWN
-    found = task_runner.SUPERVISOR_COMMS.send(GetDagRun(dag_id=holder.dag_id, run_id=holder.run_id))
+    found = (ask or task_runner.SUPERVISOR_COMMS.send)(GetDagRun(dag_id=holder.dag_id, run_id=holder.run_id))
     if not isinstance(found, DagRunResult):
         raise StepFailed(
             f"Airflow did not say whether run {holder.run_id} of {holder.dag_id} goes on", way_out="clear this task"

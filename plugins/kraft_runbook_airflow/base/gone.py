@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 
 GONE_TITLE = "Controllers whose hosts are gone"
 
 
-def said_to_be_gone(context: Any, spec: ClusterSpec) -> frozenset[int]:
-    """The controllers that this run's trigger form names as gone for good with their hosts. Raises Refused for a text
-    that names anything else.
-    """
-    return named_as_gone(str(context["params"].get("gone_controllers") or ""), spec)
-
-
 def named_as_gone(text: str, spec: ClusterSpec) -> frozenset[int]:
-    """The same of the form's text."""
+    """The controllers that this text of the form names. Raises Refused where it names anything else."""
     words = text.replace(",", " ").split()
     wrong = [word for word in words if not word.isdigit() or int(word) not in spec.controller_ids]
     if wrong:

@@ -9,16 +9,15 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Closed, Proven, Rehearsed, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.claims import give_back
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.task_run import hand, run_of
 
 BAD = frozenset({"failed", "upstream_failed"})
 GOING_ON = frozenset({"running", "queued", "scheduled", "deferred", "awaiting_input", "up_for_retry", "restarting"})
@@ -85,13 +84,13 @@ class ClosingReport(ClusterOperator):
             )
         return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
 
-    def gone(self, context: Any, spec: ClusterSpec) -> frozenset[int]:
-        """The named controllers; none if the form's value is wrong, for which the run was refused already."""
+    def begin(self, context: Any, *, dry: bool) -> Run:
+        """Without the named controllers where the form's value is wrong, for which the run was refused already."""
         try:
-            return super().gone(context, spec)
+            return super().begin(context, dry=dry)
         except Refused as wrong:
             self.log.error("%s", wrong)
-            return frozenset()
+            return run_of(context, hand(self.cluster, self.log.info, dry=dry))
 
     def _proofs(self, context: Any) -> dict[str, str]:
         return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
@@ -132,4 +131,4 @@ def give_back_unless_going_on(context: Any, run: Run, states: Mapping[str, str],
     if going_on:
         tell(f"The claim is kept as long as the run goes on: {', '.join(going_on)}")
     else:
-        give_back(context, run.spec)
+        run.claim.give_back()

@@ -23,13 +23,14 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import kraft_runbook
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.io.secrets import connection_variable, references
 from kraft_runbook.parity.spark.settings import SETTINGS
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, clusters_directory
-from kraft_runbook_airflow.base.journal import NOT_WRITABLE, record
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.environment import clusters_directory
+from kraft_runbook_airflow.base.journal import NOT_WRITABLE
 
 INCLUDE = Path(kraft_runbook.__file__).resolve().parents[1]
 """Where the core lies: ``include`` of a checkout, or the site-packages that it was installed into."""
@@ -68,7 +69,7 @@ def tied(hook: SparkSubmitHook) -> SparkSubmitHook:
 def run_job(
     task: SparkSubmitOperator,
     context: Any,
-    cluster: str,
+    run: Run,
     arguments: Sequence[str],
     output: Path,
     *,
@@ -83,9 +84,9 @@ def run_job(
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
-    fixed = ["--cluster", cluster, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
+    fixed = ["--cluster", run.spec.name, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
     task.application_args = [*fixed, *arguments]
-    passwords = _connections(cluster_spec(cluster))
+    passwords = _connections(run.cluster)
     task.env_vars = {**ENVIRONMENT, **passwords}
     failure: AirflowException | None = None
     try:
@@ -105,7 +106,7 @@ def run_job(
             ),
         ) from None
     if not output.is_file():
-        record(context, cluster, TaskFailed(error=f"the {what} job left no report: {failure}"))
+        run.journal.record(TaskFailed(error=f"the {what} job left no report: {failure}"))
         raise AirflowFailException(
             f"the {what} job left no report: {failure}. Look at the Spark output above; `{by_hand}` runs the same"
             " without Airflow."
@@ -143,10 +144,12 @@ def ends_with_this_process() -> Callable[[], None]:
     return before_it_runs
 
 
-def _connections(spec: ClusterSpec) -> dict[str, str]:
+def _connections(cluster: Cluster) -> dict[str, str]:
     """The passwords that the cluster file takes from Airflow connections, for the job's process, which has no Airflow
     to ask.
     """
-    secrets = airflow_secrets()
-    wanted = [ref for ref in references(spec) if ref.airflow_connection is not None]
-    return {connection_variable(ref): json.dumps({"conn_type": "generic", "password": secrets(ref)}) for ref in wanted}
+    wanted = [ref for ref in references(cluster.spec) if ref.airflow_connection is not None]
+    return {
+        connection_variable(ref): json.dumps({"conn_type": "generic", "password": cluster.secrets(ref)})
+        for ref in wanted
+    }

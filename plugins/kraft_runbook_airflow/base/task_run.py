@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster, RehearsedCluster, Tell
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.approvals import begins, require_confirmation
-from kraft_runbook_airflow.base.claims import claim_cluster, take_claim
-from kraft_runbook_airflow.base.environment import airflow_secrets
+from kraft_runbook_airflow.base.claims import claim_cluster, give_back, take_claim
+from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.base.gone import named_as_gone
 from kraft_runbook_airflow.base.journal import record, records_of
 
 
@@ -23,10 +23,10 @@ class OfTask:
     """The three ports of ``steps.run`` for one task. ``context``: Airflow's."""
 
     context: Any
-    spec: ClusterSpec
+    cluster: Cluster
 
     def record(self, what: Kind) -> None:
-        record(self.context, self.spec.name, what)
+        record(self.context, self.cluster.spec.name, what)
 
     def records(self) -> tuple[EvidenceRecord, ...]:
         return records_of(self.context)
@@ -42,21 +42,31 @@ class OfTask:
         under_way: bool = False,
     ) -> None:
         require_confirmation(
-            self.context, self.spec, operation, gate, seen, node=node, exhibit=exhibit, under_way=under_way
+            self.context, self.cluster.spec, operation, gate, seen, node=node, exhibit=exhibit, under_way=under_way
         )
 
     def begins(self, gate: str) -> None:
-        begins(self.context, self.spec.name, gate)
+        begins(self.context, self.cluster.spec.name, gate)
 
     def take(self) -> None:
-        take_claim(self.context, self.spec)
+        take_claim(self.context, self.cluster)
 
     def renew(self) -> None:
-        claim_cluster(self.context, self.spec)
+        claim_cluster(self.context, self.cluster)
+
+    def give_back(self) -> None:
+        give_back(self.context, self.cluster)
 
 
-def run_of(context: Any, spec: ClusterSpec, tell: Tell, *, gone: frozenset[int], dry: bool) -> Run:
-    """Of the task that runs now; in a ``dry`` run its cluster only rehearses."""
-    cluster = (RehearsedCluster if dry else Cluster)(spec, airflow_secrets(), tell, gone)
-    ports = OfTask(context, spec)
+def hand(name: str, tell: Tell, *, gone: str = "", dry: bool = False) -> Cluster:
+    """The cluster of this name, as its file is now, in the hand of a task or a trigger. ``gone``: the controllers that
+    the run's form names as gone for good, as it names them. In a ``dry`` run it only rehearses. Raises RunbookError.
+    """
+    spec = cluster_spec(name)
+    return (RehearsedCluster if dry else Cluster)(spec, airflow_secrets(), tell, named_as_gone(gone, spec))
+
+
+def run_of(context: Any, cluster: Cluster) -> Run:
+    """Of the task that runs now."""
+    ports = OfTask(context, cluster)
     return Run(cluster, context["params"], ports, ports, ports)

@@ -14,11 +14,10 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.waiting import Wait
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec, state_directory
-from kraft_runbook_airflow.base.gone import named_as_gone
+from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import record_for, require_shared, said_where_unwritten
+from kraft_runbook_airflow.base.task_run import hand
 
 
 class TaskWait:
@@ -73,16 +72,16 @@ class TaskWait:
             self._began = self._first_look_at()
             if self.task is not None:
                 require_shared(self.task.dag_id, self.task.run_id)
-            spec = cluster_spec(self.cluster)
+            cluster = hand(self.cluster, self.log.info, gone=self.gone)
             self._wait = Wait(
-                Cluster(spec, airflow_secrets(), self.log.info, named_as_gone(self.gone, spec)),
+                cluster,
                 self.condition,
                 self.deadline,
                 self.node_id,
                 self._began,
                 self.first,
             )
-            return spec
+            return cluster.spec
 
     def look(self) -> bool:
         """Observe once. True when the wait has ended well, and that is on record. Raises RunbookError after the

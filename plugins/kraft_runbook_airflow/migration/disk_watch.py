@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.checks.finalization import ON_DISK
+from kraft_runbook.steps.handle import Cluster
 
 EVERY_SECONDS = 60.0
 """How far the beginnings of two readings lie apart: one is a run of ansible, about two seconds of a processor."""
@@ -27,8 +27,9 @@ class DiskWatch:
     when it stays so.
     """
 
-    def __init__(self, spec: ClusterSpec) -> None:
-        self._spec = spec
+    def __init__(self, cluster: Cluster, *, every: float = EVERY_SECONDS) -> None:
+        self._cluster = cluster
+        self._every = every
         self._reading: asyncio.Task[Hosts] | None = None
         self._due = 0.0
         self._unknown = 0
@@ -44,8 +45,8 @@ class DiskWatch:
             found = self._judge(seen, self._reading.result())
             self._reading = None
         if self._reading is None and time.monotonic() >= self._due:
-            self._due = time.monotonic() + EVERY_SECONDS
-            self._reading = asyncio.create_task(asyncio.to_thread(read_controllers, self._spec))
+            self._due = time.monotonic() + self._every
+            self._reading = asyncio.create_task(asyncio.to_thread(read_controllers, self._cluster))
         return found
 
     async def last_look(self, seen: ClusterObservation) -> list[CheckResult]:
@@ -63,7 +64,7 @@ class DiskWatch:
     def _judge(self, seen: ClusterObservation, hosts: Hosts) -> list[CheckResult]:
         if detect_phase(seen).phase is Phase.FINALIZED:
             return []
-        results = [CHECKS[code].run(replace(seen, hosts=hosts), self._spec) for code in ON_DISK]
+        results = [CHECKS[code].run(replace(seen, hosts=hosts), self._cluster.spec) for code in ON_DISK]
         unknown = [r for r in results if r.verdict is Verdict.UNKNOWN]
         self._unknown = self._unknown + 1 if unknown else 0
         self._answered = self._answered or not unknown
@@ -73,13 +74,9 @@ class DiskWatch:
         )
 
 
-def read_controllers(spec: ClusterSpec) -> Hosts:
+def read_controllers(cluster: Cluster) -> Hosts:
     """The controllers' hosts, in one run of ansible."""
-    from kraft_runbook.io.hosts.playbooks import (
-        gather_host_facts,
-    )  # ansible-runner is slow to import, and the event loop waits for what is imported at its start
-
     try:
-        return gather_host_facts(spec, spec.controller_ids)
+        return cluster.hosts(cluster.spec.controller_ids)
     except RunbookError as error:
         return Unread(error.problem)

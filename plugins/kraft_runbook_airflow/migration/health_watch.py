@@ -10,14 +10,13 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
-from kraft_runbook.procedures.observe import observe
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.journal import disk_in_words
+from kraft_runbook_airflow.base.task_run import hand
 from kraft_runbook_airflow.migration.disk_watch import DiskWatch
 
 LOOK_EVERY = 3.0
@@ -46,35 +45,39 @@ class HealthWatchTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
-            spec = cluster_spec(self.cluster)
+            cluster = self.hand()
         except RunbookError as error:
             yield TriggerEvent({"broken": str(error)})
             return
-        on_disk = DiskWatch(spec)
+        on_disk = DiskWatch(cluster)
         try:
             with disk_in_words():
-                broken = await self._watch(spec, on_disk)
+                broken = await self._watch(cluster, on_disk)
         except RunbookError as error:
             broken = str(error)
         finally:
             on_disk.stop()
         yield TriggerEvent({"broken": broken})
 
-    async def _watch(self, spec: ClusterSpec, on_disk: DiskWatch) -> str | None:
+    def hand(self) -> Cluster:
+        """The cluster as its file is now."""
+        return hand(self.cluster, self.log.info)
+
+    async def _watch(self, cluster: Cluster, on_disk: DiskWatch) -> str | None:
         """What broke, as soon as it did; None when the time is over and nothing blocked at the last look: what did is
         looked at until it is certain.
         """
         bad: dict[str, int] = {}
-        earlier = before = seen = await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+        earlier = before = seen = await asyncio.to_thread(cluster.observe)
         on_disk.look(seen)
         # once at least, also where a triggerer takes the watch over behind its time: what blocked before is known to
         # nobody
         while True:
             left = self.until - time.time()
             await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
-            before, seen = seen, await asyncio.to_thread(observe, spec, secrets=airflow_secrets())
+            before, seen = seen, await asyncio.to_thread(cluster.observe)
             results = [
-                *CHECKS.run(seen, spec, detect_phase(seen).phase, gate="soak", earlier=before).results,
+                *CHECKS.run(seen, cluster.spec, detect_phase(seen).phase, gate="soak", earlier=before).results,
                 dual_write_liveness(earlier, seen),
             ]
             if (seen.observed_at - earlier.observed_at).total_seconds() > 2:

@@ -48,20 +48,20 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
     def act(self, context: Any, run: Run) -> Any:
         reading = detect_phase(run.cluster.settled())
         if reading.phase not in COMPARABLE:
-            return self.nothing_to_compare(reading)
-        return self.compare(context, reading.phase)
+            return self.nothing_to_compare(run, reading)
+        return self.compare(context, run, reading.phase)
 
     def rehearse(self, context: Any, run: Run) -> Any:
         self.log.info("Dry run: would compare ZooKeeper with the metadata log of %s", self.cluster)
 
-    def nothing_to_compare(self, reading: PhaseReading) -> None:
+    def nothing_to_compare(self, run: Run, reading: PhaseReading) -> None:
         """End the task where there are no two stores: a runbook relies on the proof."""
         raise AirflowFailException(
             f"cluster {self.cluster} is in {reading.phase} ({'; '.join(reading.reasons)}): there are no two stores to"
             " compare"
         )
 
-    def compare(self, context: Any, phase: Phase) -> dict[str, Any]:
+    def compare(self, context: Any, run: Run, phase: Phase) -> dict[str, Any]:
         """Run the Spark job once and return verdict, digest and the report's file. Raises AirflowFailException unless
         it is a MATCH.
         """
@@ -70,7 +70,7 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
         proven.parent.mkdir(parents=True, exist_ok=True)
         kept = "--baseline" if phase is Phase.FINALIZED else "--save-proven"
         by_hand = f"kraft-runbook parity --cluster {self.cluster}"
-        run_job(self, context, self.cluster, [kept, str(proven)], output, what="parity", by_hand=by_hand)
+        run_job(self, context, run, [kept, str(proven)], output, what="parity", by_hand=by_hand)
         return self.settle(context, read_report(output), output, phase)
 
     def is_final(self) -> bool:

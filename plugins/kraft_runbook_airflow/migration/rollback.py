@@ -17,7 +17,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
-from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.way_back import render_estimate
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.way_back_facts import (
@@ -25,7 +25,6 @@ from kraft_runbook.steps.way_back_facts import (
     examine_the_hosts_of_those_down,
     not_deletable,
 )
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.base.operators import ClusterOperator, require_preflight
 from kraft_runbook_airflow.migration.parity import ParityOperator
 
@@ -94,8 +93,8 @@ class ProveBeforeLeaving(ParityOperator):
             self.log.info("%s", unasked)
         return unasked is not None
 
-    def nothing_to_compare(self, reading: PhaseReading) -> Any:
-        if may_have_died_in_the_copy(observe(cluster_spec(self.cluster), secrets=airflow_secrets())):
+    def nothing_to_compare(self, run: Run, reading: PhaseReading) -> Any:
+        if may_have_died_in_the_copy(run.cluster.observe()):
             self.log.info(
                 "nothing shows that the metadata copy was completed: leave_kraft proves from the controllers' own logs"
                 " that it was not"
@@ -104,7 +103,7 @@ class ProveBeforeLeaving(ParityOperator):
         if reading.phase in (Phase.PRE_MIGRATION, Phase.ZOOKEEPER):
             self.log.info("%s: ZooKeeper is the only store, there is nothing to compare", reading.phase)
             return None
-        return super().nothing_to_compare(reading)
+        return super().nothing_to_compare(run, reading)
 
 
 class VerifyRollback(ClusterOperator):

@@ -62,7 +62,7 @@ class SoakOperator(ParityOperator):
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
         self.ends_at = datetime.fromisoformat(ends_at)
         compared = self.act_or_rehearse(
-            context, act=lambda context, _: self.compare(context, Phase.DUAL_WRITE), rehearse=self.rehearse
+            context, act=lambda context, run: self.compare(context, run, Phase.DUAL_WRITE), rehearse=self.rehearse
         )
         if not compared["final"]:
             self.watch_until(self.ends_at)

@@ -38,7 +38,7 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
             f"kraft-runbook reassign verify --cluster {self.cluster} --plan {files.planned} --before {files.before}"
             " --spark"
         )
-        run_job(self, context, self.cluster, given, output, what="assignment", by_hand=by_hand)
+        run_job(self, context, run, given, output, what="assignment", by_hand=by_hand)
         found = json.loads(output.read_text())
         self.log.info("%s", found["told"])
         compared = found["partitions"] + found["others"]

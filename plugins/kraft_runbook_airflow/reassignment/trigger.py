@@ -18,7 +18,7 @@ from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.throttles import GROWING, gap_grows
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
+from kraft_runbook_airflow.base.task_run import hand
 from kraft_runbook_airflow.reassignment.files import RunFiles
 
 POLL_SECONDS = 2.0
@@ -94,7 +94,7 @@ class ReassignmentTrigger(BaseTrigger):
 
     def hand(self) -> Cluster:
         """The cluster as its file is now."""
-        return Cluster(cluster_spec(self.cluster), airflow_secrets(), self.log.info)
+        return hand(self.cluster, self.log.info)
 
     def _look(self, speaks: bool) -> tuple[str, Look]:
         """Why the task should go on, if it should; sizes are read only where they are needed."""
