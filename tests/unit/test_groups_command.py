@@ -76,3 +76,22 @@ def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole(monkeypatch:
     assert "t-19 · " in out and "t-20 · " not in out and "10 more: --group g" in out
     assert out.count("t-0 · ") == 1  # nobody must look at the group that was left behind
     assert "t-29 · " in scan(monkeypatch, large, arguments=("--group", "g"))[1]
+
+
+def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    registered = zookeeper(member(Kind.OLD), offsets={("t", 0): 5})
+    left, empty = zookeeper(offsets={("t", 0): 5}), zookeeper()
+    asked: list[list[object]] = []
+
+    def seen(*sides: object) -> list[GroupLook]:
+        asked.append([])
+        monkeypatch.setattr(see_groups, "read_clock", lambda _: asked[-1].append(1) or 7)
+        monkeypatch.setattr(see_groups, "read_groups", lambda *_: [[(f"g{n}", s)] for n, s in enumerate(sides)])
+        monkeypatch.setattr(see_groups, "read_kafka_groups", lambda _, names, **__: dict.fromkeys(names))
+        clock = see_groups._Clock(None)  # type: ignore[arg-type]
+        return list(see_groups._looks(None, None, clock, str, None, logs=False))  # type: ignore[arg-type]
+
+    seen(registered, empty, Unread("NoAuth"))
+    assert asked[-1] == [], "nothing is written to ZooKeeper for these"
+    found = seen(registered, left, left)
+    assert asked[-1] == [1] and [each.now_ms for each in found][1:] == [7, 7]

@@ -46,6 +46,11 @@ def needs_zookeeper(look: GroupLook) -> bool | Unread:
     return bool(side.members or side.migrating_ids) or any(not owner.persistent for owner in side.owners.values())
 
 
+def goes_by_age(side: ZookeeperSide) -> bool:
+    """Whether the class hangs on how old the offsets are, if Kafka's group has no members either."""
+    return not side.members and not side.migrating_ids and not side.fenced and side.last_written_ms is not None
+
+
 def classify(look: GroupLook) -> Standing:
     """The group's class. Whatever could not be read, or changes at this moment, makes it UNKNOWN."""
     zookeeper = look.zookeeper

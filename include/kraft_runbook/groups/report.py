@@ -110,7 +110,9 @@ class GroupReport:
 
 @dataclass(frozen=True, slots=True)
 class GroupScan:
-    """Every group below /consumers. ``read_at``: by ZooKeeper's clock; None where that could not be read."""
+    """Every group below /consumers. ``read_at``: by ZooKeeper's clock; None where that could not be read, or no group
+    is judged by its age.
+    """
 
     cluster: str
     read_at: datetime | None

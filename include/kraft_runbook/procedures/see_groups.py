@@ -12,7 +12,7 @@ from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.groups.classify import in_kafka
+from kraft_runbook.groups.classify import goes_by_age, in_kafka
 from kraft_runbook.groups.faults import subscribed
 from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
 from kraft_runbook.groups.report import GroupScan, report, summary
@@ -23,6 +23,8 @@ from kraft_runbook.io.zookeeper.clock import read_clock
 from kraft_runbook.io.zookeeper.read_groups import read_groups
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 
+NOT_ASKED = Unread("ZooKeeper's time was not asked for: no group is judged by its age")
+
 
 def scan_groups(
     spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None, timeout: float = 10.0
@@ -32,9 +34,9 @@ def scan_groups(
     """
     began = time.monotonic()
     with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
-        now = read_clock(reader)
-        groups = tuple(report(each) for each in _looks(reader, spec, now, secrets, names, logs=True))
-    read_at = datetime.fromtimestamp(now / 1000, UTC) if was_read(now) else None
+        clock = _Clock(reader)
+        groups = tuple(report(each) for each in _looks(reader, spec, clock, secrets, names, logs=True))
+    read_at = datetime.fromtimestamp(clock.told / 1000, UTC) if was_read(clock.told) else None
     return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
 
 
@@ -49,7 +51,7 @@ def told_of_groups(spec: ClusterSpec, *, secrets: Secrets, most: int = 20) -> tu
 def sum_up_groups(reader: ZookeeperReader, spec: ClusterSpec, *, secrets: Secrets) -> ConsumerGroups | Unread:
     """What an observation keeps of all groups; no log is asked for its end."""
     try:
-        return summary(_looks(reader, spec, read_clock(reader), secrets, None, logs=False))
+        return summary(_looks(reader, spec, _Clock(reader), secrets, None, logs=False))
     except RunbookError as error:
         return Unread(error.problem, way_out=error.way_out)
 
@@ -63,10 +65,25 @@ def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets, timeout: float 
         return Unread(error.problem, way_out=error.way_out)
 
 
+class _Clock:
+    """ZooKeeper's, read at most once, and only where a group is judged by its age: telling it creates a znode, which
+    no look leaves without need.
+    """
+
+    def __init__(self, reader: ZookeeperReader) -> None:
+        self._reader = reader
+        self.told: int | Unread = NOT_ASKED
+
+    def where_it_counts(self, side: ZookeeperSide | Unread) -> int | Unread:
+        if self.told is NOT_ASKED and was_read(side) and goes_by_age(side):
+            self.told = read_clock(self._reader)
+        return self.told
+
+
 def _looks(
     reader: ZookeeperReader,
     spec: ClusterSpec,
-    now: int | Unread,
+    clock: _Clock,
     secrets: Secrets,
     names: Collection[str] | None,
     *,
@@ -75,7 +92,7 @@ def _looks(
     known: dict[str, TopicLogs | Unread | None] = {}
     for some in read_groups(reader, sorted(names) if names is not None else None):
         kafka = read_kafka_groups(spec, [name for name, _ in some], secrets=secrets)
-        looks = [GroupLook(name, side, kafka[name], now) for name, side in some]
+        looks = [GroupLook(name, side, kafka[name], clock.where_it_counts(side)) for name, side in some]
         if logs:
             known |= read_log_bounds(
                 spec, {t for each in looks for t in _topics(each)}.difference(known), secrets=secrets
