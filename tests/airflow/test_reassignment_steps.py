@@ -581,7 +581,7 @@ def test_a_broker_is_drained_only_when_nothing_that_came_since_lies_on_it(scene:
 FORM = {
     "goal": "even out", "brokers": None, "even": False, "by": "replicas", "factor": None, "plan": None, "topics": ".*",
     "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20, "mb_a_broker": None,
-    "allow_replication_factor": False, "allow_racks": False,
+    "allow_replication_factor": False, "allow_racks": False, "allow_no_rack": False, "keep_order": False,
 }  # fmt: skip
 
 

@@ -180,6 +180,7 @@ PACE = {
     "mb_a_broker": None,
     "allow_replication_factor": False,
     "allow_racks": False,
+    "allow_no_rack": False,
     "approvals_needed": 1,
 }
 PARAMS = {
@@ -190,6 +191,7 @@ PARAMS = {
         "goal": "even out",
         "brokers": None,
         "even": False,
+        "keep_order": False,
         "by": "replicas",
         "factor": None,
         "plan": None,

@@ -28,6 +28,7 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.racks import (
     Ground,
     breaks_rack_rule,
@@ -230,6 +231,27 @@ def test_leaders_are_as_even_as_the_sets_allow(placement: Placement) -> None:
     # No partition could hand its leadership to a replica that leads two fewer.
     for replicas in after(placement, make_plan(EvenLeaders(), placement).target).values():
         assert all(final[replicas[0]] - final[other] <= 1 for other in replicas)
+
+
+def test_an_even_plan_changes_other_orders_only_where_it_may_and_says_how_many() -> None:
+    placement = random_placement(2000, 12)
+    grown = replace(placement, racks={**placement.racks, 12: "rack-0"})
+    free, kept = (make_plan(AddBrokers((12,)), grown, keep_order=keep) for keep in (False, True))
+    assert free.copies == kept.copies
+    orders_alone = [sum(not move.adding for move in plan.moves) for plan in (free, kept)]
+    assert orders_alone[0] > 0 == orders_alone[1]
+    said = make_preview(free, grown).summary()
+    assert any(line.startswith(f"of {orders_alone[0]:,} of them only the order") for line in said)
+    # A leader that stays goes on leading.
+    assert all(move.target[0] == move.present[0] for move in kept.moves if move.present[0] in move.target)
+
+
+def test_a_new_rack_of_one_broker_is_told_with_what_it_gets() -> None:
+    placement = Placement({1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}, of(t=[(1, 3), (2, 4), (1, 4), (2, 3)]))
+    plan = make_plan(AddBrokers((5,)), placement)
+    said = [line for line in make_preview(plan, placement).summary() if "begins with one broker" in line]
+    assert len(said) == 1 and said[0].startswith(f"rack c begins with one broker: 5 gets {plan.copies} replicas")
+    assert not [line for line in make_preview(make_plan(EvenOut(), placement), placement).summary() if "rack a" in line]
 
 
 def test_where_nothing_moves_the_order_stays_and_what_comes_takes_the_place_of_what_goes() -> None:

@@ -11,7 +11,7 @@ from kraft_runbook.cli.reassign_goal import plan_in
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.move_replicas import read_assignment
-from kraft_runbook.reassignment.goals import Explicit
+from kraft_runbook.reassignment.goals import AddBrokers, Explicit
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.planner import make_plan
@@ -66,6 +66,18 @@ def test_a_topic_that_has_fewer_replicas_than_min_insync_replicas_already_can_be
     """As where the brokers' default is 2 and a topic has one replica: a move makes it no worse."""
     placement = replace(PLACEMENT, present=of(a=[(1,), (3,)]))
     assert not refusals(make_plan(Explicit(of(a=[(2,)])), placement), placement, declared=DECLARED)
+
+
+def test_a_broker_without_a_rack_takes_nothing_where_others_have_racks_unless_that_is_allowed() -> None:
+    racks = {1: "a", 2: "b", 3: None}
+    placement = Placement(racks, of(t=[(1, 2), (2, 1), (1, 2)]))
+    plan = make_plan(AddBrokers((3,)), placement)
+    with pytest.raises(Refused, match="broker without a rack among brokers with racks: 3 for 2 replicas") as refused:
+        require_no_refusal(plan, placement, declared=racks)
+    assert "set broker.rack" in refused.value.way_out
+    require_no_refusal(plan, placement, declared=racks, allowed=[Reason.NO_RACK])
+    without = Placement(dict.fromkeys(racks), placement.present)
+    require_no_refusal(make_plan(AddBrokers((3,)), without), without, declared=racks)
 
 
 def test_only_the_factor_and_the_racks_may_be_allowed_by_name() -> None:

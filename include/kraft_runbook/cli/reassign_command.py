@@ -50,9 +50,14 @@ class Allowed(StrEnum):
 
     REPLICATION_FACTOR = "replication-factor"
     RACKS = "racks"
+    NO_RACK = "no-rack"
 
 
-REASONS = {Allowed.REPLICATION_FACTOR: Reason.REPLICATION_FACTOR, Allowed.RACKS: Reason.RACKS}
+REASONS = {
+    Allowed.REPLICATION_FACTOR: Reason.REPLICATION_FACTOR,
+    Allowed.RACKS: Reason.RACKS,
+    Allowed.NO_RACK: Reason.NO_RACK,
+}
 
 ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
 ClustersDir = Annotated[Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie.")]
@@ -70,6 +75,9 @@ def plan_command(
     clusters_dir: ClustersDir = None,
     brokers: Annotated[str, typer.Option("--brokers", help="Ids to add or drain, separated by commas.")] = "",
     even: Annotated[bool, typer.Option("--even", help="drain-brokers: also even out the brokers that stay.")] = False,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="Change no order where no replica moves; leaders may be uneven.")
+    ] = False,
     factor: Annotated[int, typer.Option("--factor", help="replication-factor: how many replicas.")] = 0,
     by: Annotated[Measure, typer.Option("--by", help="add-, drain-brokers, even-out: by what.")] = Measure.REPLICAS,
     within: Annotated[float, typer.Option("--within", help="even-out by bytes: the part that may differ.")] = 0.05,
@@ -95,7 +103,7 @@ def plan_command(
     spec = _spec(cluster, clusters_dir)
     wanted = goal_of(spec, goal, ids_of(brokers), even=even, factor=factor, by=by, within=within, source=source)
     chosen = Topics(tuple(topics or (".*",)), tuple(exclude or ()))
-    _show(spec, wanted, chosen, allow, throttle, out, before, picture, as_json)
+    _show(spec, wanted, chosen, allow, throttle, out, before, picture, as_json, keep_order=keep_order)
 
 
 @app.command("preview")
@@ -197,9 +205,11 @@ def _show(
     before: Path | None,
     picture: Path | None,
     as_json: bool,
+    *,
+    keep_order: bool = False,
 ) -> None:
     look = look_at_replicas(spec, secrets=environment_secrets())
-    plan = make_plan(goal, look.placement, topics=topics)
+    plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order)
     preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
     require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
     if out is not None:

@@ -31,10 +31,14 @@ from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
 
 
-def make_plan(goal: Goal, placement: Placement, *, topics: Topics | None = None) -> ReassignmentPlan:
+def make_plan(
+    goal: Goal, placement: Placement, *, topics: Topics | None = None, keep_order: bool = False
+) -> ReassignmentPlan:
     """The plan that reaches the goal with the least movement, over the topics that are chosen (all by default).
 
-    Counts are even over the chosen topics, as those of kafka-reassign-partitions ``--generate`` are. Raises Refused
+    Counts are even over the chosen topics, as those of kafka-reassign-partitions ``--generate`` are. ``keep_order``:
+    a partition whose leader stays keeps it, so that no order changes where no replica moves; leaders may be uneven
+    then. Raises Refused
     where the goal names what does not exist or can't be reached; what must not be carried out of a plan is
     ``refusals``' to say.
     """
@@ -57,10 +61,9 @@ def make_plan(goal: Goal, placement: Placement, *, topics: Topics | None = None)
         drained = _drained_by_bytes if goal.measure is Measure.BYTES else _drained
         return drained(goal, placement, scope, brokers)
     if goal.measure is Measure.BYTES:
-        return _even_in_bytes(
-            goal, placement, scope, brokers, within=goal.within if isinstance(goal, EvenOut) else 0.05
-        )
-    return _even_in_count(goal, placement, scope, brokers)
+        within = goal.within if isinstance(goal, EvenOut) else 0.05
+        return _even_in_bytes(goal, placement, scope, brokers, within=within, keep_order=keep_order)
+    return _even_in_count(goal, placement, scope, brokers, keep_order=keep_order)
 
 
 def _to_target(
@@ -103,7 +106,9 @@ def _ground(placement: Placement, brokers: Collection[int], factors: Collection[
     return Ground(racks, rack_sizes(racks))
 
 
-def _even_in_count(goal: Goal, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:
+def _even_in_count(
+    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, keep_order: bool
+) -> ReassignmentPlan:
     ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
     groups = group_by_replicas(scope, by_first=False)
     total = sum(map(len, scope.values()))
@@ -113,7 +118,7 @@ def _even_in_count(goal: Goal, placement: Placement, scope: Assignment, brokers:
     departing = sum(count for broker, count in held.items() if broker not in bounds)
     departing += sum(max(0, held.get(broker, 0) - high) for broker, (_, high) in bounds.items())
     arriving = sum(max(0, low - held.get(broker, 0)) for broker, (low, _) in bounds.items())
-    target = _ordered(scope, sets, ground, leaders_of=scope)
+    target = _ordered(scope, sets, ground, leaders_of=scope, fixed_leaders=keep_order)
     return _plan(str(goal), placement, target, bound=max(departing, arriving))
 
 
@@ -191,13 +196,13 @@ def _frugal(
 
 
 def _even_in_bytes(
-    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, within: float
+    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, within: float, keep_order: bool
 ) -> ReassignmentPlan:
     ground = _ground_with_sizes(placement, scope, brokers)
     found = even_bytes(scope, placement.sizes, ground, within=within)
     if isinstance(goal, DrainBrokers):
         _require_drained(goal, {**scope, **found.sets})
-    target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope)
+    target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order)
     notes = []
     if found.outside:
         listed = ", ".join(f"{broker}: {load:,} bytes" for broker, load in sorted(found.outside.items()))
@@ -243,7 +248,8 @@ def _ordered(
     if fixed_leaders:
         staying = {p: order for p, order in kept.items() if p not in leaderless}
         led = {p: kept[p] for p in kept if p in leaderless}
-        return staying | even_leaders(led, {**leaders_of, **staying}, moved=leaderless, leaderless=leaderless)
+        others = {p: replicas for p, replicas in leaders_of.items() if p not in leaderless}
+        return staying | even_leaders(led, {**others, **staying}, moved=leaderless, leaderless=leaderless)
     return even_leaders({**leaders_of, **kept}, {}, moved=frozenset(moved), leaderless=leaderless)
 
 

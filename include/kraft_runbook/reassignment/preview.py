@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Assignment
@@ -40,13 +40,15 @@ class BrokerChange:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``seconds``: the least and the most that the throttle lets expect; None without a throttle, or where no size is
-    known. ``racks_broken_before``, ``racks_broken_after``: partitions that are not spread over the racks.
+    """``reordered``: partitions of which only the order changes. ``seconds``: the least and the most that the throttle
+    lets expect; None without a throttle, or where no size is known. ``racks_broken_before``, ``racks_broken_after``:
+    partitions that are not spread over the racks.
     """
 
     goal: str
     digest: str
     partitions: int
+    reordered: int
     copies: int
     bound: int
     unit: str
@@ -65,6 +67,11 @@ class Preview:
             yield "nothing is to move"
             return
         yield f"{self.partitions:,} partitions change, {self.bytes_copied / 1e6:,.1f} MB are copied"
+        if self.reordered:
+            yield (
+                f"of {self.reordered:,} of them only the order of the replicas changes, so that leaders become even:"
+                " no data moves"
+            )
         yield f"{self.copies:,} {self.unit} move; no plan reaches the goal with fewer than {self.bound:,}"
         yield f"not spread over the racks: {self.racks_broken_before:,} before, {self.racks_broken_after:,} after"
         if self.throttle is None:
@@ -158,6 +165,7 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         plan.goal,
         plan.digest,
         len(plan.target),
+        sum(not move.adding and not move.removing for move in plan.moves),
         plan.copies,
         plan.bound,
         plan.unit,
@@ -167,8 +175,19 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         throttle,
         seconds,
         tuple(brokers),
-        plan.notes,
+        (*plan.notes, *_racks_of_one(brokers)),
     )
+
+
+def _racks_of_one(brokers: Sequence[BrokerChange]) -> Iterator[str]:
+    """A new rack with one broker: the rack rule gives it a replica of each partition, whatever its share would be."""
+    of_rack = Counter(each.rack for each in brokers)
+    for each in brokers:
+        if each.rack and of_rack[each.rack] == 1 < len(of_rack) and not each.replicas_before and each.replicas_in:
+            yield (
+                f"rack {each.rack} begins with one broker: {each.broker} gets {each.replicas_in:,} replicas, since each"
+                " partition is spread over all racks; with more brokers in the rack each gets fewer"
+            )
 
 
 def _counts(assignment: Assignment, placement: Placement) -> Counter[tuple[str, int]]:

@@ -4,6 +4,7 @@ silently, a full disk stops a broker.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +20,7 @@ SAMPLE = 5
 
 
 class Reason(StrEnum):
-    """Why a plan is refused. REPLICATION_FACTOR and RACKS may be allowed by name."""
+    """Why a plan is refused. REPLICATION_FACTOR, RACKS and NO_RACK may be allowed by name."""
 
     UNKNOWN_PARTITION = "unknown partition"
     UNKNOWN_BROKER = "unknown broker"
@@ -31,10 +32,11 @@ class Reason(StrEnum):
     REPLICATION_FACTOR = "replication factor changes"
     BELOW_MIN_ISR = "fewer replicas than min.insync.replicas"
     RACKS = "racks not kept"
+    NO_RACK = "broker without a rack among brokers with racks"
     DISK = "too little disk"
 
 
-MAY_BE_ALLOWED = frozenset({Reason.REPLICATION_FACTOR, Reason.RACKS})
+MAY_BE_ALLOWED = frozenset({Reason.REPLICATION_FACTOR, Reason.RACKS, Reason.NO_RACK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,11 @@ def refusals(
 ) -> tuple[Refusal, ...]:
     """Every reason against this plan. ``declared``: the brokers of the cluster file, known also where they are dead."""
     found: dict[Reason, list[str]] = {}
-    for reason, name in (*_of_partitions(plan, placement, declared), *_of_disks(plan, placement)):
+    for reason, name in (
+        *_of_partitions(plan, placement, declared),
+        *_of_racks(plan, placement),
+        *_of_disks(plan, placement),
+    ):
         if reason not in MAY_BE_ALLOWED.intersection(allowed):
             found.setdefault(reason, []).append(name)
     return tuple(Refusal(reason, tuple(found[reason]), WAYS_OUT[reason]) for reason in Reason if reason in found)
@@ -113,6 +119,14 @@ def _of_partitions(
             yield Reason.RACKS, f"{name} {list(target)}"
 
 
+def _of_racks(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[Reason, str]]:
+    if not any(placement.racks.values()):
+        return
+    coming = Counter(broker for move in plan.moves for broker in move.adding)
+    for broker in sorted(each for each in coming if each in placement.racks and not placement.racks[each]):
+        yield Reason.NO_RACK, f"{broker} for {coming[broker]:,} replicas"
+
+
 def _of_disks(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[Reason, str]]:
     incoming: dict[int, int] = {}
     for move in plan.moves:
@@ -135,5 +149,9 @@ WAYS_OUT = {
     Reason.REPLICATION_FACTOR: "ask for the change of the replication factor by name",
     Reason.BELOW_MIN_ISR: "give the partitions more replicas, or lower min.insync.replicas first",
     Reason.RACKS: "spread the replicas over the racks, or allow the loss of racks by name",
+    Reason.NO_RACK: (
+        "set broker.rack in their files and restart them, since each counts as a rack of its own, which gets a replica"
+        " of every partition; or allow that by name"
+    ),
     Reason.DISK: "let other brokers take part, free disk, or move less",
 }

@@ -37,7 +37,7 @@ class MakePlan(ClusterOperator):
                 f"what is to be restored was saved of cluster {wanted.cluster_id}, and this is {look.cluster_id}",
                 way_out="trigger the run anew with the name of a run of this cluster",
             )
-        plan = make_plan(wanted.goal, look.placement, topics=wanted.topics)
+        plan = make_plan(wanted.goal, look.placement, topics=wanted.topics, keep_order=wanted.keep_order)
         require_no_refusal(plan, look.placement, declared=run.spec.broker_ids, allowed=wanted.allowed)
         if plan.is_empty:
             if moving := sorted(p for p in look.placement.ongoing if wanted.topics.matches(p.topic)):

@@ -15,7 +15,8 @@ from kraft_runbook.reassignment.refusals import Reason
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows.
-    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none.
+    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none. ``keep_order``:
+    change no order where no replica moves.
     """
 
     goal: Goal
@@ -26,6 +27,7 @@ class Wanted:
     moves: int
     bytes: int | None
     cluster_id: str | None = None
+    keep_order: bool = False
 
     def limits(self, seen: ClusterObservation) -> Limits:
         """A controller in ZooKeeper mode takes less in one request."""

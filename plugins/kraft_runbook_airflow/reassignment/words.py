@@ -67,6 +67,9 @@ PACE: Mapping[str, Param] = {
     "mb_a_broker": Param(None, type=["null", "number"], exclusiveMinimum=0, title="MB of them at once"),
     "allow_replication_factor": Param(False, type="boolean", title="The replication factor may change"),
     "allow_racks": Param(False, type="boolean", title="Racks may be lost"),
+    "allow_no_rack": Param(
+        False, type="boolean", title="A broker without a rack counts as a rack of its own where others have racks"
+    ),
 }
 MOVING: Mapping[str, Param] = {
     "goal": Param("even out", type="string", enum=list(GOALS), title="What is wanted"),
@@ -78,6 +81,12 @@ MOVING: Mapping[str, Param] = {
         description="Ids, such as 4 or 4, 5",
     ),
     "even": Param(False, type="boolean", title="Draining: also even out the brokers that stay"),
+    "keep_order": Param(
+        False,
+        type="boolean",
+        title="Change no order where no replica moves",
+        description="Leaders may be uneven then",
+    ),
     "by": Param("replicas", type="string", enum=["replicas", "bytes"], title="What is to be even"),
     "factor": Param(None, type=["null", "integer"], minimum=1, title="Replication factor"),
     "plan": Param(
@@ -106,7 +115,8 @@ RESTORING: Mapping[str, Param] = {
 
 def asks_for_goal(context: Any) -> Wanted:
     """What the form of reassign_partitions asks for. Raises Refused for what makes no sense together."""
-    return _wanted(context["params"], _goal(context["params"]))
+    params = context["params"]
+    return replace(_wanted(params, _goal(params)), keep_order=params["keep_order"])
 
 
 def asks_to_restore(context: Any) -> Wanted:
@@ -120,6 +130,7 @@ def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
     allowed = [
         *([Reason.REPLICATION_FACTOR] if params["allow_replication_factor"] else []),
         *([Reason.RACKS] if params["allow_racks"] else []),
+        *([Reason.NO_RACK] if params["allow_no_rack"] else []),
     ]
     if isinstance(goal, SetReplicationFactor):
         allowed.append(Reason.REPLICATION_FACTOR)  # it is what the run asks for by name
