@@ -67,7 +67,7 @@ def test_nothing_is_moved_while_the_cluster_leaves_zookeeper(phase: Phase) -> No
 
 def test_each_obstacle_is_named_by_its_own_check() -> None:
     leaderless = replace(LOOK, seen={**LOOK.seen, tp("a"): PartitionSeen((1, 2), None, (1,))})
-    assert blocked(leaderless) == ["1", "6w"]
+    assert blocked(leaderless) == ["1w", "6w"]
     assert blocked(replace(LOOK, placement=replace(LOOK.placement, ongoing=MOVING))) == ["3"]
     assert blocked(replace(LOOK, legacy="{}")) == ["4"]
     assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
@@ -89,7 +89,7 @@ def test_what_a_cancel_ends_does_not_hinder_it() -> None:
     bad = replace(LOOK, seen=leaderless, placement=replace(LOOK.placement, ongoing=MOVING), legacy="{}")
     faulty = ("a-0: its list of replicas is empty",)
     assert blocked(bad, faulty=faulty, gate=CANCEL) == ["6w"]
-    assert blocked(bad, faulty=faulty, gate=MOVE) == ["1", "3", "4", "5", "6w"]
+    assert blocked(bad, faulty=faulty, gate=MOVE) == ["1w", "3", "4", "5", "6w"]
     assert blocked(phase=Phase.DUAL_WRITE, gate=CANCEL) == ["2"]
 
 

@@ -36,6 +36,12 @@ DECLARED = (1, 2, 3, 4, 5)
         (of(a=[()]), {}, Reason.EMPTY_LIST, "empty list: a-0"),
         (of(a=[(2, 2)]), {}, Reason.DUPLICATE, "broker named twice: a-0 [2, 2]"),
         (of(x=[(1, 2)]), {}, Reason.UNKNOWN_PARTITION, "unknown partition: x-0"),
+        (
+            of(a=[(1, 4)]),
+            {"leaderless": frozenset([tp("a", 0)]), "usable": {}},
+            Reason.LEADERLESS,
+            "partition without a leader: a-0",
+        ),
         (of(a=[(2, 1)]), {"being_deleted": frozenset("a")}, Reason.BEING_DELETED, "topic being deleted: a-0"),
         (
             of(a=[(2, 1)]),
@@ -78,6 +84,12 @@ def test_a_broker_without_a_rack_takes_nothing_where_others_have_racks_unless_th
     require_no_refusal(plan, placement, declared=racks, allowed=[Reason.NO_RACK])
     without = Placement(dict.fromkeys(racks), placement.present)
     require_no_refusal(make_plan(AddBrokers((3,)), without), without, declared=racks)
+
+
+def test_a_partition_without_a_leader_hinders_no_other_and_no_new_order() -> None:
+    lost = replace(PLACEMENT, leaderless=frozenset([tp("a", 0)]))
+    assert not refusals(make_plan(Explicit(of(a=[(1, 2), (3, 2)])), lost), lost, declared=DECLARED)
+    assert not refusals(make_plan(Explicit(of(a=[(2, 1)])), lost), lost, declared=DECLARED)
 
 
 def test_only_the_factor_and_the_racks_may_be_allowed_by_name() -> None:

@@ -75,6 +75,7 @@ def look_at_replicas(
         usable={broker: each.usable for broker, each in logs.items()},
         min_isr=min_isr,
         being_deleted=znodes.being_deleted,
+        leaderless=frozenset(p for p, found in seen.partitions.items() if found.leader is None),
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
     return Look(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy)

@@ -24,14 +24,15 @@ check = CHECKS.check
 
 @check(
     "KRB-MOV-001",
-    severity=BLOCKING,
+    severity=WARNING,
     not_at=[CANCEL],
-    fix="start the brokers that were in sync last; what has no leader can't be copied",
+    fix="start the brokers that were in sync last. What has no leader can't be copied: a plan that names it is refused",
 )
 def every_partition_has_a_leader(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """Every partition has a leader.
 
-    Copies are read from the leader. A move of a partition without one waits until it has one.
+    Copies are read from the leader. A move of a partition without one would wait until it has one, so a plan that
+    names it is refused; others may move.
     """
     offline = sorted(p for p, found in seen.look.seen.items() if found.leader is None)
     return failed(f"without a leader: {sample(offline)}") if offline else passed(f"{len(seen.look.seen)} partitions")

@@ -15,6 +15,7 @@ class Placement:
     ``racks``: of each live broker. ``present``: each partition's replicas in order; of one that is being reassigned,
     those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``usable``: bytes
     free on each broker; None where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion waits.
+    ``leaderless``: partitions that nobody leads.
     """
 
     racks: Mapping[int, str | None]
@@ -24,6 +25,7 @@ class Placement:
     usable: Mapping[int, int | None] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
     being_deleted: frozenset[str] = frozenset()
+    leaderless: frozenset[TopicPartition] = frozenset()
 
     @property
     def live(self) -> frozenset[int]:

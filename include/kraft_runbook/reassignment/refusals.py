@@ -28,6 +28,7 @@ class Reason(StrEnum):
     EMPTY_LIST = "empty list"
     DUPLICATE = "broker named twice"
     BEING_DELETED = "topic being deleted"
+    LEADERLESS = "partition without a leader"
     BEING_REASSIGNED = "partition being reassigned"
     REPLICATION_FACTOR = "replication factor changes"
     BELOW_MIN_ISR = "fewer replicas than min.insync.replicas"
@@ -96,6 +97,8 @@ def _of_partitions(
         if partition in placement.ongoing:
             present = placement.ongoing[partition].original  # what it gains may be what is wrong with it
             yield Reason.BEING_REASSIGNED, name
+        if partition in placement.leaderless and set(target) - set(present):
+            yield Reason.LEADERLESS, name  # nobody has anything to copy from
         if not target:
             yield Reason.EMPTY_LIST, name
             continue
@@ -149,6 +152,10 @@ WAYS_OUT = {
     Reason.REPLICATION_FACTOR: "ask for the change of the replication factor by name",
     Reason.BELOW_MIN_ISR: "give the partitions more replicas, or lower min.insync.replicas first",
     Reason.RACKS: "spread the replicas over the racks, or allow the loss of racks by name",
+    Reason.LEADERLESS: (
+        "start the brokers that were in sync last, since a copy is read from the leader; or leave out these topics"
+        " (exclude)"
+    ),
     Reason.NO_RACK: (
         "set broker.rack in their files and restart them, since each counts as a rack of its own, which gets a replica"
         " of every partition; or allow that by name"
