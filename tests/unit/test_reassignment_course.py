@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.batches import Limits, next_batch
+from kraft_runbook.reassignment import batches as batching
+from kraft_runbook.reassignment.batches import Limits, batches, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import EvenOut, Explicit
 from kraft_runbook.reassignment.picture import NARROW, draw
@@ -111,6 +112,27 @@ def test_batch_after_batch_the_whole_plan_is_sent_once_and_no_limit_is_passed(
         final = {**now.present, done: ongoing.pop(done).target}
         now = replace(now, present=final, ongoing=ongoing)
     assert sorted(sent) == sorted(plan.target)
+
+
+@given(placements(most_partitions=30), st.integers(1, 6), st.integers(1, 4))
+@settings(max_examples=80, deadline=None)
+def test_a_rehearsal_has_the_batches_that_follow_if_each_ends_before_the_next(
+    placement: Placement, partitions: int, moves: int
+) -> None:
+    plan, limits = make_plan(EvenOut(), placement), Limits(partitions, moves=moves)
+    now, sent = placement, []
+    while batch := next_batch(plan, now, limits):
+        sent.append(batch)
+        now = replace(now, present=after(now, {move.partition: move.target for move in batch}))
+    assert list(batches(plan, placement, limits)) == sent
+
+
+def test_a_rehearsal_reads_the_plan_once_however_many_batches_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else 100,000 moves take it minutes."""
+    read: list[object] = []
+    monkeypatch.setattr(batching, "read_plan", lambda *given: read.append(given) or read_plan(*given))
+    assert [len(batch) for batch in batches(PLAN, BEFORE, Limits(1))] == [1, 1, 1]
+    assert len(read) == 1
 
 
 def test_bytes_bound_what_moves_at_once_and_a_copy_too_large_goes_alone() -> None:

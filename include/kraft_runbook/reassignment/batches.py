@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Move
@@ -29,23 +30,43 @@ KRAFT_LIMITS = Limits(partitions=500)
 """
 
 
+Ends = Counter[tuple[str, int]]
+"""How many copies each broker takes ("in") and gives ("out") of one move."""
+
+
 def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[Move, ...]:
     """The moves to send now; empty while nothing fits, or nothing is left, or somebody else's work is seen.
 
     What moves no data goes beside anything. The order is that of the plan.
     """
+    return next(batches(plan, now, limits), ())
+
+
+def batches(plan: ReassignmentPlan, now: Placement, limits: Limits) -> Iterator[tuple[Move, ...]]:
+    """The same, batch after batch, as if each had ended before the next. The plan is read once: 100,000 moves are a
+    thousand batches.
+    """
     reading = read_plan(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
-        return ()
+        return
+    left = {move: _ends(move) for move in sorted(reading.left, key=lambda each: each.partition)}
+    while chosen := _chosen(left, now, limits):
+        yield chosen
+        for move in chosen:
+            del left[move]
+
+
+def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[Move, ...]:
+    """What fits beside what moves, in the order given."""
     load = _Load(limits)
     for partition, ongoing in now.ongoing.items():
-        load.take(Move(partition, ongoing.original, ongoing.target), now.size(partition))
+        load.take(_ends(Move(partition, ongoing.original, ongoing.target)), now.size(partition))
     chosen: list[Move] = []
-    for move in sorted(reading.left, key=lambda each: each.partition):
+    for move, ends in left.items():
         if len(chosen) == limits.partitions:
             break
-        if load.fits(move, now.size(move.partition)):
-            load.take(move, now.size(move.partition))
+        if load.fits(ends, now.size(move.partition)):
+            load.take(ends, now.size(move.partition))
             chosen.append(move)
     return tuple(chosen)
 
@@ -58,23 +79,23 @@ class _Load:
         self._copies: Counter[tuple[str, int]] = Counter()
         self._bytes: Counter[tuple[str, int]] = Counter()
 
-    def fits(self, move: Move, size: int) -> bool:
+    def fits(self, ends: Ends, size: int) -> bool:
         return all(
             self._copies[end] == 0
             or (
                 self._copies[end] + count <= self._limits.moves
                 and (self._limits.bytes is None or self._bytes[end] + count * size <= self._limits.bytes)
             )
-            for end, count in _ends(move).items()
+            for end, count in ends.items()
         )
 
-    def take(self, move: Move, size: int) -> None:
-        for end, count in _ends(move).items():
+    def take(self, ends: Ends, size: int) -> None:
+        for end, count in ends.items():
             self._copies[end] += count
             self._bytes[end] += count * size
 
 
-def _ends(move: Move) -> Counter[tuple[str, int]]:
+def _ends(move: Move) -> Ends:
     """Who takes, and who gives: the leader, by and large the first replica."""
     found = Counter({("in", broker): 1 for broker in move.adding})
     if move.adding and move.present:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
@@ -12,7 +11,7 @@ from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.batches import next_batch
+from kraft_runbook.reassignment.batches import batches, next_batch
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
@@ -90,8 +89,5 @@ class MoveReplicas(ClusterOperator):
         """Batch after batch, as if each had ended before the next."""
         plan, limits = files_of(context).plan(), self.asks(context).limits(run.cluster.observe())
         look, _ = run.cluster.ask(look_at_plan, plan)
-        placement = look.placement
-        while batch := next_batch(plan, placement, limits):
+        for batch in batches(plan, look.placement, limits):
             run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(batch))
-            there = {move.partition: move.target for move in batch}
-            placement = replace(placement, present={**placement.present, **there})
