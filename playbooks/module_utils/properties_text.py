@@ -88,8 +88,18 @@ def read(text: str) -> dict[str, str]:
 
 
 def shown(text: str) -> str:
-    """The text for a diff. References to a config provider (``${secrets:/path:key}``) hold no secret and stay."""
-    return "".join(f"{_shown_line(line)}\n" for line in logical_lines(text))
+    """The text for a diff. References to a config provider (``${secrets:/path:key}``) hold no secret and stay.
+
+    Java joins no comments. But where somebody commented a property out, its further lines hold the rest of its value.
+    """
+    told: list[str] = []
+    goes_on = False
+    for line in logical_lines(text):
+        comment = line.lstrip(_BLANK)[:1] in ("#", "!")
+        there = f"# {HIDDEN}" if comment and goes_on else shown_log(_shown_line(line)) if comment else _shown_line(line)
+        goes_on = comment and there != line and line.rstrip().endswith("\\")
+        told.append(f"{there}\n")
+    return "".join(told)
 
 
 def _shown_line(line: str) -> str:
