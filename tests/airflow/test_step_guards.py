@@ -98,7 +98,7 @@ def test_a_session_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: pyt
     killed = broker(2, running=False, mode=WHY)(observation(Phase.ZOOKEEPER))
     slept: list[float] = []
     monkeypatch.setattr(forward.time, "sleep", slept.append)
-    forward.await_session_end(look(2, killed))
+    forward.require_safe_start(look(2, killed))
     assert sum(slept) == SPEC.deadlines.registration
 
 

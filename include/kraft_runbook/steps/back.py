@@ -77,7 +77,7 @@ def _require_known_controller(look: Look) -> None:
 def _require_safe_return(look: Look, *, others_in_sync: bool = True) -> None:
     require_safe_restart(look, others_in_sync=others_in_sync)
     _require_known_controller(look)
-    await_session_end(look)
+    await_session_end(look, partial(_require_safe_return, others_in_sync=others_in_sync))
 
 
 def _to_zookeeper(guard: partial[None]) -> NodeStep:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase
@@ -128,18 +130,24 @@ def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
 def require_safe_start(look: Look) -> None:
     """The same, and wait for the end of a killed broker's session."""
     require_safe_restart(look)
-    await_session_end(look)
+    await_session_end(look, require_safe_restart)
 
 
-def await_session_end(look: Look) -> None:
+def await_session_end(look: Look, guard: Callable[[Look], None]) -> None:
     """Wait until ZooKeeper has dropped the znode of a broker that was killed: one that is started in ZooKeeper or
     migration mode before that ends again at once, since its id is taken (``KafkaZkClient.registerBroker``).
+
+    ``guard``: of the restart; asked anew where the host's service manager brings the broker up meanwhile.
     """
     seen, deadlines = look.seen, look.spec.deadlines
     if seen.brokers[look.node].running is not False:
         return
     for _ in range(int(deadlines.registration / deadlines.poll)):
-        if seen.brokers[look.node].running is True or _has_no_znode(seen, look.node):
+        if seen.brokers[look.node].running is True:
+            look.tell(f"broker {look.node} came up by itself, so what is asked before a broker is stopped is asked now")
+            guard(replace(look, seen=seen))
+            return
+        if _has_no_znode(seen, look.node):
             return
         if seen is look.seen:
             look.tell(f"broker {look.node} has ended: waiting until its ZooKeeper session ends, which has its id")
