@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 T = TypeVar("T")
+NOTHING = "nothing to change there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ class RehearsedCluster(Cluster):
         self.tell(f"Dry run: {result.playbook} on node {result.node_id} would change: {changes}")
         for diff in result.diffs:
             self.tell(diff.render())
-        self.acts.append(Act(in_words(what), tuple(each.render() for each in result.diffs)))
+        lines = tuple(each.render() for each in result.diffs) or (() if result.changed else (NOTHING,))
+        self.acts.append(Act(in_words(what), lines))
         return result
 
     def forget_zookeeper_secrets(self) -> tuple[str, ...]:

@@ -31,14 +31,16 @@ def active_one_last(
     after: Condition | None = None,
 ) -> list[Taken]:
     """Take the step on the controllers that a first pass left: the active one, and any that led in between, the active
-    one last. Returns them in that order, each with the step's answer; in a rehearsal, the one that leads now.
+    one last. Returns them in that order, each with the step's answer; in a rehearsal, the one that leads now, where a
+    first pass leaves it for last.
 
     ``left``: those that still need it, by a look. ``once``: none has a second turn. ``before``, ``after``: what is
     waited for around each, at most ``deadlines.quorum`` seconds. Raises as ``take_step`` and ``wait_for``.
     """
     if run.cluster.rehearses:
         seen = run.cluster.observe()
-        active = [each for each in left(seen) if seen.is_active(each)]
+        still = left(seen)
+        active = [each for each in still if len(still) > 1 and seen.is_active(each)]
         return [(node, rehearse_step(run, replace(step, passed_over=passes_over_none), node)) for node in active]
     done: list[Taken] = []
     within = run.spec.deadlines.quorum
