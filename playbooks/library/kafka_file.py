@@ -90,7 +90,7 @@ def apply(wanted: dict, *, check: bool) -> dict:
     same = before == content
     if same and right:
         return {"changed": False, "said": f"{path} is as it should be"}
-    diff = {"before_header": path, "after_header": path, "before": shown(before or ""), "after": shown(content)}
+    diff = {"before_header": path, "after_header": path, "before": _told(before or ""), "after": _told(content)}
     if check:
         return {"changed": True, "diff": diff, "said": f"would write {path}"}
     if same:
@@ -101,6 +101,11 @@ def apply(wanted: dict, *, check: bool) -> dict:
         _keep_the_first(path, found[0], (found[1].st_uid, found[1].st_gid))
     write_whole(path, content.encode("utf-8", "surrogateescape"), mode, owner)
     return {"changed": True, "diff": diff, "said": f"wrote {path}"}
+
+
+def _told(text: str) -> str:
+    """As shown. A byte that is not UTF-8, which Ansible would refuse, is the character that Kafka reads: Latin-1."""
+    return "".join(chr(ord(c) - 0xDC00) if "\udc80" <= c <= "\udcff" else c for c in shown(text))
 
 
 def _is_owner(found: os.stat_result, owner: tuple) -> bool:

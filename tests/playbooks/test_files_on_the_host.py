@@ -119,6 +119,18 @@ def test_a_secrets_file_that_root_alone_can_read_is_given_to_kafka_without_a_res
     assert not write(file, "a=1\n", private=True)["changed"]
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
+def test_what_somebody_wrote_in_another_encoding_is_shown_as_text_that_ansible_takes(
+    write: Any, tmp_path: Path, encoding: str
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes("# für uns\nbroker.id=1\n".encode(encoding))
+    for check in (True, False):
+        found = write(file, "broker.id=2\n", check=check)
+        assert found["diff"]["before"].encode().decode().startswith("# für uns\nbroker.id=1\n")
+    assert Path(f"{file}.before-kraft-runbook").read_bytes() == "# für uns\nbroker.id=1\n".encode(encoding)
+
+
 @needs_root
 def test_a_directory_that_kafka_may_not_enter_is_named(on_the_host: SimpleNamespace, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
