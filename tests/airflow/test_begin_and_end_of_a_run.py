@@ -173,6 +173,27 @@ def test_a_rehearsal_gives_back_nothing(begun: Acted) -> None:
     assert begun.did == []
 
 
+def test_a_rehearsal_s_last_task_lists_each_task_once_though_it_was_cleared(
+    begun: Acted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun.seen = observation(Phase.ZOOKEEPER)
+    for controller in (101, 102, 101):
+        begun.run(f"provision_controllers.controller_{controller}.provision", dry_run=True)
+    begun.run("closing_report", dry_run=True)
+    said = capsys.readouterr().out
+    assert (
+        "1. play provision_controller on node 101\n2. play provision_controller on node 102" in said
+        and "3. play" not in said
+    )
+
+
+def test_what_a_host_that_does_not_share_the_state_lists_of_a_rehearsal_is_not_nothing(
+    acted: Acted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acted.run("closing_report", dry_run=True)
+    assert "not known: this host holds nothing of the run" in capsys.readouterr().out
+
+
 def test_a_task_on_a_host_that_does_not_share_the_state_refuses_before_it_looks(acted: Acted) -> None:
     acted.seen = lambda: pytest.fail("it looked")
     for task in (CHECKS, "gate_start.prove", "provision_controllers.controller_101.provision", "parity_in_hybrid"):

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Closed, Proven, Rehearsed, of_kind
+from kraft_runbook.evidence.kinds import Began, Closed, Proven, Rehearsed, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -106,8 +106,15 @@ class ClosingReport(ClusterOperator):
 
 
 def would_be_done(run: Run) -> str:
-    """The acts of a dry run, numbered."""
-    acts = [act for _, told in of_kind(run.journal.records(), Rehearsed) for act in told.acts]
+    """The acts of a dry run, numbered; of a task that was cleared, those of its last try."""
+    records = run.journal.records()
+    if next(of_kind(records, Began), None) is None:
+        return (
+            "not known: this host holds nothing of the run. Let KRAFT_RUNBOOK_STATE name one directory that every"
+            " worker shares (docs/hosts.md)"
+        )
+    of_task = {record.body["task"]: told.acts for record, told in of_kind(records, Rehearsed)}
+    acts = [act for acts in of_task.values() for act in acts]
     return "\n".join(f"{number}. {act}" for number, act in enumerate(acts, 1)) or "nothing"
 
 
