@@ -20,11 +20,13 @@ def require_no_live_groups(look: Look) -> None:
     found = groups_that_need_zookeeper(look.cluster.ask(look_for_live_groups), look.spec)
     look.tell(f"KRB-PRE-033 before the last broker leaves migration mode: {found.verdict}, {found.evidence}")
     if found.verdict is not Verdict.PASS:
+        first = (
+            "move these groups to Kafka's coordination (docs/consumer-groups.md)"
+            if found.verdict is Verdict.FAIL
+            else "make readable what could not be read"
+        )
         raise Refused(
             f"broker {look.node} is the last one in migration mode, and {found.evidence}. Without it /brokers/ids is"
-            " empty: these consumers stop reading, without an error",
-            way_out=(
-                "move these groups to Kafka's coordination (docs/consumer-groups.md), then clear this task; broker"
-                f" {look.node} was not restarted"
-            ),
+            " empty: consumers that are registered in ZooKeeper stop reading, without an error",
+            way_out=f"{first}, then clear this task; broker {look.node} was not restarted",
         )
