@@ -209,6 +209,14 @@ def test_more_replicas_are_added_to_those_there_and_fewer_are_taken_from_them() 
     assert all(kept)  # the leader stays
 
 
+def test_where_the_rack_rule_takes_one_of_two_replicas_both_brokers_end_even() -> None:
+    # One of 3 and 5 goes: no level may count on what both have.
+    placement = Placement(two_racks(*range(6)), of(t=[(1, 3, 5)] * 6))
+    plan = make_plan(MendRacks(), placement)
+    held = replicas_by_broker(after(placement, plan.target))
+    assert plan.copies == 6 and (held[1], held[3], held[5]) == (6, 3, 3)
+
+
 def test_only_what_breaks_the_rack_rule_is_mended() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     placement = Placement(racks, of(bad=[(1, 2), (3, 4)], good=[(1, 3), (2, 4)]))

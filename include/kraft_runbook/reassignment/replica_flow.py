@@ -8,6 +8,7 @@ in turn, in the order of racks, so that no partition has a broker twice or too m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -106,14 +107,24 @@ def _levels(groups: Sequence[Group], ground: Ground, fixed: Mapping[int, int]) -
     # What the groups keep in any case counts too: else the others would be filled as if it could come from there.
     stands = dict(fixed)
     for group in groups:
-        if len(kept := group.held & ground.racks.keys()) <= group.factor:
-            for broker in kept:
-                stands[broker] = stands.get(broker, 0) + len(group.partitions)
+        for broker in _surely_kept(group, ground):
+            stands[broker] = stands.get(broker, 0) + len(group.partitions)
     return {
         broker: fill_level([stands.get(b, 0) for b in in_rack[rack]], ceil(shares[rack]))
         for rack in in_rack
         for broker in in_rack[rack]
     }
+
+
+def _surely_kept(group: Group, ground: Ground) -> list[int]:
+    """The brokers whose replica every least plan keeps. Where a rack has too many of them, or another rack needs the
+    room, some of them go, and which is open.
+    """
+    bounds = rack_bounds(group.factor, ground.sizes)
+    kept = [broker for broker in group.held if broker in ground.racks]
+    in_rack = Counter(ground.racks[broker] for broker in kept)
+    fits = sum(max(least, min(in_rack[rack], most)) for rack, (least, most) in bounds.items()) <= group.factor
+    return [broker for broker in kept if in_rack[rack := ground.racks[broker]] <= bounds[rack][1 if fits else 0]]
 
 
 def _segments(level: Fraction, held: int, total: int) -> list[tuple[int, int]]:
