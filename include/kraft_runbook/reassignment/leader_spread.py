@@ -68,13 +68,13 @@ class _Swaps:
         far = OTHER_LEADER if self._shares.above(one.topic, broker) > 1 else 0
         for other in self._wanted[one]:
             lost = self._shares.grows(one.topic, broker, -1) + self._shares.grows(one.topic, other, 1)
+            dearer = self._price(one, other) - self._price(one, broker) - far
             for two in may_take.get((other, broker), ())[:MOST_TRIES]:
-                most = self._price(one, broker) + self._price(two, other) + far
                 if (
                     self._leaders[two] == other
                     and self._shares.above(two.topic, broker) < 0
+                    and dearer + self._price(two, broker) - self._price(two, other) <= 0
                     and lost + self._shares.grows(two.topic, other, -1) < 0
-                    and self._price(one, other) + self._price(two, broker) <= most
                 ):
                     self._leaders[one], self._leaders[two] = other, broker
                     self._shares.move(one.topic, broker, other)
