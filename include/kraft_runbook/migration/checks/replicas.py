@@ -97,11 +97,12 @@ def _in_ranges(numbers: list[int]) -> str:
 def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every replica's directory has its partition.metadata, with an id in it.
 
-    One without it, whose topic may be long gone, makes the broker's whole first LeaderAndIsr from KRaft fail ("does not
-    have a topic ID", KAFKA-21022): it follows no leader, and nearly every partition loses it from the ISR. A broker
-    that starts in KRaft mode renames such a replica '-stray' (both measured on 3.9.2). That holds for '-future'
-    directories too, not for '-delete' and '-stray' ones. A file that is empty or torn ends a broker at its next start
-    in any mode (measured on 3.9.2), or takes the whole log directory offline where it has several.
+    One without it, whose topic may be long gone, makes each full LeaderAndIsr from KRaft fail as a whole ("does not
+    have a topic ID", KAFKA-21022), at the copy and whenever a controller becomes active. A broker that had none since
+    its start follows no leader then, and nearly every partition loses it from the ISR. A broker that starts in KRaft
+    mode renames such a replica '-stray' (both measured on 3.9.2). That holds for '-future' directories too, not for
+    '-delete' and '-stray' ones. A file that is empty or torn ends a broker at its next start in any mode (measured on
+    3.9.2), or takes the whole log directory offline where it has several.
     """
     found = needed(seen.replicas)
     wrong = []

@@ -68,9 +68,14 @@ def every_partition_has_replicas_each_once(seen: ClusterObservation, spec: Clust
     "KRB-PRE-059",
     severity=BLOCKING,
     fix=(
-        "save what the topic holds, then delete it (kafka-topics --delete --topic, the name in quotes). If that is"
-        " refused, delete /brokers/topics/TOPIC and /config/topics/TOPIC with zookeeper-shell (deleteall), and its"
-        " directories in the log directories of each broker while that broker is stopped"
+        "save what the topic holds, then delete it while every broker runs. kafka-topics takes a regular expression and"
+        " leaves out its blanks, so that 'bad topic' means the topic 'badtopic': write '[^\\w.-]' for each refused"
+        " character and '[.]' for each dot. See with kafka-topics --list --topic 'PATTERN' that it matches this topic"
+        " alone, then --delete it so. Restart no broker before its directories of the topic are gone (a minute). If it"
+        " can't be deleted so, before the metadata copy only: delete /brokers/topics/TOPIC and /config/topics/TOPIC"
+        " with zookeeper-shell (deleteall, the path in quotes). Then one broker at a time, first one that no longer"
+        " starts: stop it, remove the topic's directories from its log directories and the topic's lines from the"
+        " *-offset-checkpoint files there (the second line of each is the number of those that follow), and start it"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -80,7 +85,8 @@ def every_topic_has_a_name_that_kafka_accepts(seen: ClusterObservation, spec: Cl
 
     A name has 1 to 249 letters, digits, '.', '_' and '-' of ASCII, and is neither '.' nor '..' (``Topic.validate``).
     Tools that wrote to ZooKeeper themselves made others, with a blank for example. A broker that restarts on such a
-    topic ends at its start.
+    topic ends at its start: the lines of its checkpoints are split at blanks (``OffsetCheckpointFile``). With a single
+    log directory, or in migration mode, it also ends when it is given a further partition.
     """
     tree = seen.tree
     if not was_read(tree):
