@@ -66,7 +66,10 @@ def test_fault(name: str, case: Case, world: World, tmp_path: Path) -> None:
         ) as error:  # an injector's client, say: the cluster must be repaired and the invariants judged all the same
             wrong = f"{type(error).__name__}: {error}"
         finally:
-            scene.repair()
+            try:
+                scene.repair()
+            except Unexpected as error:
+                wrong = wrong or str(error)
             scene.finish()
         work.settle(max((fault.ended for fault in scene.faults), default=time.time()))
     after = gather(scene, started_before=before, watch=watch, work=work, outcome=wrong)
