@@ -922,7 +922,12 @@ UNKNOWNS: dict[str, Case] = {
         part(consumer_groups=ConsumerGroups({}, unread=SomeGroups(30, ("b (NoAuth)",)))),
         "not read: 30: b (NoAuth), …",
     ),
-    "KRB-PRE-099": (Z, None, part(consumer_groups=WHY), ""),
+    "KRB-PRE-099": (
+        Z,
+        None,
+        part(consumer_groups=ConsumerGroups({}, unknown=SomeGroups(7, ("s (how old its offsets are: NoAuth)",)))),
+        "of these groups it can't be told: 7: s (how old its offsets are: NoAuth), …",
+    ),
     "KRB-PRE-095": (Z, None, tree(stores_of_brokers=WHY), ""),
     "KRB-PRE-082": (Z, None, tree(controller_epochs=WHY), "a test did not read it"),
     "KRB-PRE-062": (

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from kraft_runbook.cli import app as cli
 from kraft_runbook.cli import groups_command
+from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.groups.look import GroupLook, Kind
@@ -68,6 +69,14 @@ def test_explain_says_why_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(see_groups, "scan_groups", gone)
     assert see_groups.told_of_groups(None, secrets=str) == ("not read: ZooKeeper at zk:2181 could not be read",)  # type: ignore[arg-type]
+
+
+def test_an_observation_writes_nothing_to_read_the_time_where_there_is_no_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(see_groups, "read_groups", lambda *_: iter(()))
+    monkeypatch.setattr(see_groups, "read_clock", lambda _: pytest.fail("a znode was created"))
+    assert see_groups.sum_up_groups(None, None, secrets=str) == ConsumerGroups({})  # type: ignore[arg-type]
 
 
 def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,8 +90,9 @@ def _looks(
     logs: bool,
 ) -> Iterator[GroupLook]:
     known: dict[str, TopicLogs | Unread | None] = {}
+    silent: dict[int, str] = {}
     for some in read_groups(reader, sorted(names) if names is not None else None):
-        kafka = read_kafka_groups(spec, [name for name, _ in some], secrets=secrets)
+        kafka = read_kafka_groups(spec, [name for name, _ in some], secrets=secrets, silent=silent)
         looks = [GroupLook(name, side, kafka[name], clock.where_it_counts(side)) for name, side in some]
         if logs:
             known |= read_log_bounds(

@@ -448,6 +448,8 @@ def nobody_commits_to_zookeeper_unregistered(seen: ClusterObservation, spec: Clu
     found = groups.offsets_only
     if found.count:
         return failed(f"groups {sample(found.names, found.count)} (OFFSETS_ONLY); {SCAN} {spec.name} shows them")
+    if groups.unknown.count:
+        return unknown(f"of these groups it can't be told: {sample(groups.unknown.names, groups.unknown.count)}")
     return passed(f"none of {groups.total}")
 
 
