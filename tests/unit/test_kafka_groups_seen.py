@@ -14,7 +14,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.look import KafkaSide, LogBounds
 from kraft_runbook.io.kafka import groups_seen, log_ends
 from kraft_runbook.io.kafka.groups_seen import GroupSide, assigned, read_kafka_groups
@@ -34,7 +34,8 @@ def encoded(**topics: list[int]) -> bytes:
 
 class Brokers:
     """``coordinators``: by group, a broker's id, or an error code below 0. ``states``: by group; ``errors``: codes of
-    DescribeGroups; ``offset_errors``: of OffsetFetch. ``down``: brokers that do not answer.
+    DescribeGroups; ``offset_errors``: of OffsetFetch. ``down``: brokers that do not answer; ``hung``: those that are
+    waited for until the time is over, each time in ``waited_for``.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,12 +45,14 @@ class Brokers:
         self.errors: dict[str, int] = {}
         self.offset_errors: dict[str, int] = {}
         self.down: set[str] = set()
+        self.hung: set[str] = set()
+        self.waited_for: list[str] = []
         self.asked: list[tuple[str, str, int]] = []
         monkeypatch.setattr(groups_seen, "KafkaConnection", self._connect)
         monkeypatch.setattr(groups_seen, "GROUPS_A_REQUEST", 2)
 
-    def read(self, *names: str) -> dict[str, GroupSide]:
-        return dict(read_kafka_groups(SPEC, names, secrets=lambda _: ""))
+    def read(self, *names: str, silent: dict[int, str] | None = None) -> dict[str, GroupSide]:
+        return dict(read_kafka_groups(SPEC, names, secrets=lambda _: "", silent=silent))
 
     def _connect(self, address: str, who: str, *_: Any, **__: Any) -> Any:
         brokers = self
@@ -62,6 +65,9 @@ class Brokers:
                 pass
 
             def send(self, request: Any) -> Any:
+                if who in brokers.hung:
+                    brokers.waited_for.append(who)
+                    raise TimedOut(f"{who} did not answer in 10 s", way_out="start it")
                 if who in brokers.down:
                     raise Unreachable(f"{who} did not answer", way_out="start it")
                 return brokers._answer(who, request)
@@ -169,6 +175,14 @@ def test_the_next_broker_is_asked_and_with_none_all_are_unread(brokers: Brokers)
     assert "did not answer" in reason(brokers.read("a")["a"])
 
 
+def test_a_broker_that_hangs_is_waited_for_once_by_who_asks_many_times(brokers: Brokers) -> None:
+    brokers.coordinators, brokers.hung = {"a": 2, "b": 3, "c": 3}, {"broker 1", "broker 3"}
+    silent: dict[int, str] = {}
+    assert isinstance(brokers.read("a", "b", silent=silent)["a"], KafkaSide)
+    assert reason(brokers.read("c", silent=silent)["c"]) == "broker 3 did not answer in 10 s"
+    assert brokers.waited_for == ["broker 1", "broker 3"]
+
+
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -218,7 +232,7 @@ def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest
             return SimpleNamespace(topics=[SimpleNamespace(name=topic.name, partitions=answer)])
 
     def _topic(name: str) -> Any:
-        error = {"gone": 3, "denied": 29}.get(name, 0)
+        error = {"gone": 3, "denied": 29, "no name!": 17}.get(name, 0)
         leaders = [1, 2, -1]
         return SimpleNamespace(
             name=name,
@@ -228,8 +242,8 @@ def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest
         )
 
     monkeypatch.setattr(log_ends, "KafkaConnection", Connection)
-    found = read_log_bounds(SPEC, {"t", "gone", "denied"}, secrets=lambda _: "")
-    assert found["gone"] is None and isinstance(found["denied"], Unread)
+    found = read_log_bounds(SPEC, {"t", "gone", "denied", "no name!"}, secrets=lambda _: "")
+    assert found["gone"] is None and found["no name!"] is None and isinstance(found["denied"], Unread)
     assert found["t"] == {0: LogBounds(4, 9), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}
     assert asked == [("t", -2), ("t", -1)]
     assert read_log_bounds(SPEC, set(), secrets=lambda _: "") == {}

@@ -19,7 +19,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.classify import DEAD
 from kraft_runbook.groups.look import KafkaMember, KafkaSide, Partition
 from kraft_runbook.io.kafka.connection import KafkaConnection
@@ -41,24 +41,33 @@ GroupSide = KafkaSide | Unread | None
 
 
 def read_kafka_groups(
-    spec: ClusterSpec, names: Sequence[str], *, secrets: Secrets, timeout: float = 10.0
+    spec: ClusterSpec,
+    names: Sequence[str],
+    *,
+    secrets: Secrets,
+    silent: dict[int, str] | None = None,
+    timeout: float = 10.0,
 ) -> Mapping[str, GroupSide]:
     """Each group by its name: None where Kafka has none, Unread with the reason. Raises nothing for what can't be
     reached.
+
+    ``silent``: brokers that took all their time before and did not answer, with the reason. They are not asked again,
+    and those of this call are added: who asks some hundred groups at a time waits for a broker that hangs once.
 
     FindCoordinator has Kafka create __consumer_offsets where it is missing, so that is asked first; without it there is
     no group.
     """
     if not names:
         return {}
-    by_coordinator, found = _coordinators(spec, names, secrets, timeout)
+    silent = {} if silent is None else silent
+    by_coordinator, found = _coordinators(spec, names, secrets, silent, timeout)
     declared = {broker.id: broker for broker in spec.brokers}
 
     def of(node: int) -> dict[str, GroupSide]:
         groups = by_coordinator[node]
         if node not in declared:
             return dict.fromkeys(groups, Unread(f"its coordinator {node} is not in the cluster file"))
-        return _asked(spec, declared[node], groups, secrets, timeout)
+        return _asked(spec, declared[node], groups, secrets, silent, timeout)
 
     with ThreadPoolExecutor(max(1, min(len(by_coordinator), 16))) as pool:
         for some in pool.map(of, by_coordinator):
@@ -67,18 +76,22 @@ def read_kafka_groups(
 
 
 def _coordinators(
-    spec: ClusterSpec, names: Sequence[str], secrets: Secrets, timeout: float
+    spec: ClusterSpec, names: Sequence[str], secrets: Secrets, silent: dict[int, str], timeout: float
 ) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
     """The groups by their coordinator, and those of which none is known, with the reason. The first broker that
     answers is asked.
     """
     why = "the cluster file names no broker"
     for broker in spec.brokers:
+        if broker.id in silent:
+            why = silent[broker.id]
+            continue
         try:
             with _connection(spec, broker, secrets, timeout) as connection:
                 return _found(connection, names)
         except Unreachable as error:
             why = error.problem
+            _keep_if_late(error, broker, silent)
     return {}, dict.fromkeys(names, Unread(why))
 
 
@@ -103,17 +116,25 @@ def _found(connection: KafkaConnection, names: Sequence[str]) -> tuple[dict[int,
 
 
 def _asked(
-    spec: ClusterSpec, broker: Broker, names: Sequence[str], secrets: Secrets, timeout: float
+    spec: ClusterSpec, broker: Broker, names: Sequence[str], secrets: Secrets, silent: dict[int, str], timeout: float
 ) -> dict[str, GroupSide]:
     """The groups of one coordinator."""
+    if broker.id in silent:
+        return dict.fromkeys(names, Unread(silent[broker.id]))
     found: dict[str, GroupSide] = {}
     try:
         with _connection(spec, broker, secrets, timeout) as connection:
             for some in _slices(names, GROUPS_A_REQUEST):
                 found |= _described(connection, some)
     except Unreachable as error:
+        _keep_if_late(error, broker, silent)
         found |= {name: Unread(error.problem) for name in names if name not in found}
     return found
+
+
+def _keep_if_late(error: Unreachable, broker: Broker, silent: dict[int, str]) -> None:
+    if isinstance(error, TimedOut):
+        silent[broker.id] = error.problem
 
 
 def _described(connection: KafkaConnection, names: Sequence[str]) -> dict[str, GroupSide]:

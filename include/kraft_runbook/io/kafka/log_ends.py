@@ -32,7 +32,8 @@ METADATA_VERSION, OFFSETS_VERSION = 12, 7
 AT_ONCE = 10_000
 """Partitions a request: half a megabyte, and no long wait for the broker's other clients."""
 LATEST, EARLIEST = -1, -2
-UNKNOWN_TOPIC, NOT_AUTHORIZED = 3, 29
+UNKNOWN_TOPIC, INVALID_TOPIC, NOT_AUTHORIZED = 3, 17, 29
+"""INVALID_TOPIC: a name that no topic may have, so there is none."""
 PATIENCE_SECONDS, APART_SECONDS = 20.0, 1.0
 """For elections, and for new leaders that do not tell their end yet (OFFSET_NOT_AVAILABLE, KIP-207)."""
 DENIED = "this tool's identity may not describe it"
@@ -129,7 +130,7 @@ def _told(connection: KafkaConnection, also: Collection[str], *, every: bool = T
     for topic in topics:
         if topic.error_code == NOT_AUTHORIZED:
             asked.denied[topic.name] = DENIED
-        elif topic.error_code == UNKNOWN_TOPIC:
+        elif topic.error_code in (UNKNOWN_TOPIC, INVALID_TOPIC):
             continue
         elif topic.error_code:
             asked.denied[topic.name] = f"Metadata answers error {topic.error_code}"
