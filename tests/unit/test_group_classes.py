@@ -159,7 +159,16 @@ def test_who_registered(name: str, data: bytes, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{}", b"[]", registered(subscription=["t"]), registered(subscription={"t": "2"}), b"\xff"]
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        registered(subscription=["t"]),
+        registered(subscription={"t": "2"}),
+        registered(subscription={"t\ud800": 2}),  # half a pair: no request can carry that name
+        b"\xff",
+    ],
 )
 def test_a_scala_id_whose_data_is_not_readable_is_unreadable(data: bytes) -> None:
     assert registration("g", OLD_ID, data, frozenset()).unreadable

@@ -72,4 +72,9 @@ def _subscription(parsed: Mapping[str, Any] | None) -> dict[str, int] | None:
     found = parsed.get("subscription") if parsed is not None else None
     if not isinstance(found, dict) or not all(type(n) is int and n > 0 for n in found.values()):
         return None
-    return found
+    return found if all(map(_is_text, found)) else None
+
+
+def _is_text(name: str) -> bool:
+    """JSON can spell half of a surrogate pair, which no topic's name holds and nothing can send or print."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)

@@ -10,6 +10,9 @@ from functools import lru_cache
 
 from kraft_runbook.groups.look import Partition, Registration
 
+MOST_THREADS = 10_000
+"""More than any member runs for a topic; the number is whatever somebody wrote into a znode."""
+
 
 @lru_cache(maxsize=1 << 17)  # many groups read the same topics
 def java_hash(text: str) -> int:
@@ -38,9 +41,10 @@ def by_range(
     members: Sequence[Registration], partitions: Mapping[str, Collection[int]]
 ) -> Mapping[Partition, str] | None:
     """The owners, as their znodes name them, where the assignor is range: topic by topic, the threads in the order of
-    their names, the first ones one partition more. None where a member subscribes by a pattern.
+    their names, the first ones one partition more. None where a member subscribes by a pattern, or says that it has
+    more threads than MOST_THREADS.
     """
-    if any(each.pattern != "static" for each in members):
+    if any(each.pattern != "static" or max(each.subscription.values(), default=0) > MOST_THREADS for each in members):
         return None
     owners: dict[Partition, str] = {}
     for topic, numbers in partitions.items():
