@@ -56,7 +56,7 @@ def observation() -> ClusterObservation:
     )
 
 
-def examine(spec: object, gate: object, tell: object, gone: object = ()) -> Examined:
+def examine(cluster: object, gate: object) -> Examined:
     """In place of the deep look at a real cluster."""
     scene = json.loads(Path(os.environ["KRB_TEST_SCENE"]).read_text())
     objection = scene.get("objection")
