@@ -1,14 +1,21 @@
-"""Cures that the checks of what brokers keep on disk print, tried on a real cluster as they are printed."""
+"""Cures that the checks of what brokers keep on disk and of topics' znodes print, tried on a real cluster as they are
+printed.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import shutil
 from pathlib import Path
 
 import by_hand
 import kept_states
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
+from left_on_disk import zookeeper_of
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
@@ -20,6 +27,7 @@ from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from lab import supervision
 from lab.layout import layout
+from lab.tools import run_class
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -37,6 +45,18 @@ def in_sync(lab: Lab) -> bool:
         and not topics.offline_count
         and topics.live_broker_ids == set(lab.spec.broker_ids)
     )
+
+
+def out_of_sync(lab: Lab) -> int | None:
+    """How many partitions lack a replica; None: not every broker lives."""
+    topics = observe(lab.spec, secrets=lab.secrets).topics
+    lives = was_read(topics) and topics.live_broker_ids == set(lab.spec.broker_ids)
+    return topics.under_replicated_count if was_read(topics) and lives else None
+
+
+def admin(lab: Lab) -> AdminClient:
+    """To be kept until its answers are there: what is asked ends with it."""
+    return AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
 
 
 def stop(lab: Lab, broker: Broker) -> None:
@@ -93,3 +113,102 @@ def test_a_new_disk_of_a_broker_in_migration_mode_is_formatted_by_its_restart_be
         assert not failures(lab, Phase.HYBRID).keys() & {"KRB-PRE-087", "KRB-PRE-096"}
         by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets, only=(2,))
         by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+
+
+def made(lab: Lab, topic: str) -> bool:
+    """Whether a topic can be made, and written to."""
+    client = admin(lab)
+    try:
+        with contextlib.suppress(KafkaException):  # no controller, or it is there already
+            by_hand.answered(client.create_topics([NewTopic(topic, 1, 3)], operation_timeout=5, request_timeout=10))
+        return topic in client.list_topics(timeout=10).topics and not by_hand.produced(lab.spec, topic, 0)
+    except KafkaException:
+        return False
+
+
+def test_a_bad_list_of_replicas_is_written_right_and_a_controller_is_elected_again() -> None:
+    """With an empty list every election fails."""
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, zookeeper_of(lab) as client:
+        path = "/brokers/topics/orders"
+        right = client.get(path)[0]
+
+        def nobody_is_elected() -> bool:
+            tails = [supervision.log_tail(layout(lab.spec), each.service, lines=200) for each in lab.spec.brokers]
+            return any("head of empty list" in each for each in tails)
+
+        for bad in ([], [1, 1, 2]):
+            znode = json.loads(right)
+            znode["partitions"]["0"] = bad
+            client.set(path, json.dumps(znode).encode())
+            client.delete("/controller")
+            if not bad:
+                by_hand.wait_until("an election fails", nobody_is_elected, within=60)
+            assert "orders-0 [" in failures(lab)["KRB-PRE-058"].evidence
+
+            client.set(path, right)
+            with contextlib.suppress(Exception):  # the election that failed may have deleted it
+                client.delete("/controller")
+            by_hand.wait_until("a topic can be made", lambda bad=bad: made(lab, f"made-{len(bad)}"))
+            by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+            assert not by_hand.produced(lab.spec, "orders", 0)
+            assert "KRB-PRE-058" not in failures(lab)
+
+
+BAD, PATTERN, DECOY = "bad topic", r"bad[^\w.-]topic", "badtopic"
+
+
+def test_a_topic_with_a_name_that_kafka_refuses_is_deleted_and_no_other() -> None:
+    """Its plain name means another topic there. It is deleted by a pattern, or by hand where its broker is down."""
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, zookeeper_of(lab) as client:
+        last = lab.spec.brokers[-1]
+
+        def plant(*brokers: Broker) -> None:
+            ids = [each.id for each in brokers]
+            client.create(f"/brokers/topics/{BAD}", json.dumps({"version": 1, "partitions": {"0": ids}}).encode())
+            client.create(f"/config/topics/{BAD}", b'{"version":1,"config":{}}')
+            by_hand.wait_until("it is on disk", lambda: all(replica(each, f"{BAD}-0").exists() for each in brokers))
+
+        def topics(*arguments: str) -> list[str]:
+            servers = ("--bootstrap-server", ",".join(lab.spec.bootstrap_servers))
+            told = run_class(lab.spec, "org.apache.kafka.tools.TopicCommand", [*servers, *arguments])
+            return [line for line in told.splitlines() if line]
+
+        def left_of_it() -> list[Path]:
+            return [found for each in lab.spec.brokers for found in Path(each.log_dirs[0]).glob(f"{BAD}-*")]
+
+        by_hand.wait_until("the other topic is made", lambda: made(lab, DECOY))  # with the bad one this ends brokers
+        plant(*lab.spec.brokers)
+        assert failures(lab)["KRB-PRE-059"].evidence == f"1: '{BAD}'"
+        assert topics("--list", "--topic", BAD) == [DECOY]
+        assert topics("--list", "--topic", PATTERN) == [BAD]
+        topics("--delete", "--topic", PATTERN)
+        by_hand.wait_until("nothing is left of it", lambda: not client.exists(f"/brokers/topics/{BAD}"))
+        by_hand.wait_until("its directories are gone", lambda: not left_of_it(), within=180)
+        assert "KRB-PRE-059" not in failures(lab)
+        assert topics("--list", "--topic", DECOY) == [DECOY]
+
+        plant(last)
+        stop(lab, last)
+        with contextlib.suppress(StepFailed):  # it may have run for a second, which counts as a start
+            start(lab, last)
+        here = layout(lab.spec)
+        by_hand.wait_until("it ends", lambda: not supervision.processes(here)[last.service].runs, within=60)
+        client.delete(f"/brokers/topics/{BAD}", recursive=True)
+        client.delete(f"/config/topics/{BAD}", recursive=True)
+        for broker in (last, *lab.spec.brokers[:-1]):
+            stop(lab, broker)
+            forget(broker)
+            start(lab, broker)
+            by_hand.wait_until("all replicas are in sync", lambda: out_of_sync(lab) == 0)
+        by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+        assert "KRB-PRE-059" not in failures(lab)
+        assert topics("--list", "--topic", PATTERN) == []
+
+
+def forget(broker: Broker) -> None:
+    """Remove the topic from what a broker that is stopped keeps."""
+    shutil.rmtree(replica(broker, f"{BAD}-0"), ignore_errors=True)
+    for each in Path(broker.log_dirs[0]).glob("*-offset-checkpoint"):
+        version, _, *lines = each.read_text().splitlines() or ["0", "0"]
+        kept = [line for line in lines if not line.startswith(f"{BAD} ")]
+        each.write_text("\n".join([version, str(len(kept)), *kept]) + "\n")
