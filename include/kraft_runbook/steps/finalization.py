@@ -7,7 +7,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import AlreadyDone, SecretsRemoved
+from kraft_runbook.evidence.kinds import SecretsRemoved
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.steps.forward import FINALIZE, remaining
@@ -23,10 +23,9 @@ def finalize_active_controller(run: Run) -> dict[str, Any]:
         run, FINALIZE, remaining, before=conditions.QUORUM_WHOLE, after=conditions.CONTROLLER_CAUGHT_UP
     )
     if not done and not run.cluster.rehearses:  # another controller was elected in between, so none was left
-        why = "every controller runs without the migration flag"
-        run.cluster.tell(f"already done: {why}")
         phase = detect_phase(run.cluster.observe()).phase
-        run.journal.record(AlreadyDone(phase=phase.value, step=Step.FINALIZE_CONTROLLERS.value, why=why))
+        why = "every controller runs without the migration flag"
+        run.already_done(phase.value, Step.FINALIZE_CONTROLLERS.value, why)
     return {"restarted": [answer for _, answer in done]}
 
 

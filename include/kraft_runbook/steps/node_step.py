@@ -12,7 +12,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.evidence.kinds import AlreadyDone, Played
+from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.plays import Play
@@ -126,8 +126,7 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     look = look_at(run, step, node)
     done = step.why_done(look)
     if done:
-        look.tell(f"already done: {done}")
-        run.journal.record(AlreadyDone(phase=look.phase.value, step=step.step, node_id=node, why=done))
+        run.already_done(look.phase.value, step.step, done, node=node)
         return {"changed": [], "already_done": done}
     step.require_stage(look)
     asks = is_signed_for(run, step)

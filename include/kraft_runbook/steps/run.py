@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
@@ -73,3 +74,8 @@ class Run:
     def spec(self) -> ClusterSpec:
         """The cluster file as it was when the task began."""
         return self.cluster.spec
+
+    def already_done(self, phase: str, step: str, why: str, *, node: int | None = None) -> None:
+        """Tell, and put on record, that nothing is left to do on the node; on any, without one."""
+        self.cluster.tell(f"already done: {why}")
+        self.journal.record(AlreadyDone(phase=phase, step=step, node_id=node, why=why))

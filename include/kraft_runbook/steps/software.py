@@ -8,7 +8,6 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.steps.guards import (
     require_other_brokers_in_sync,
@@ -135,8 +134,6 @@ def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
     after = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
     done = active_one_last(run, step, lambda seen: remaining(seen, version), after=after)
     if not done and not run.cluster.rehearses:  # another one was elected in the meantime: none was left for last
-        why = f"every controller runs Kafka {version}"
-        run.cluster.tell(f"already done: {why}")
         stage = UPGRADE.read(run.cluster.observe(), run.spec).stage
-        run.journal.record(AlreadyDone(phase=stage, step=step.step, why=why))
+        run.already_done(stage, step.step, f"every controller runs Kafka {version}")
     return {"restarted": [answer for _, answer in done]}

@@ -63,9 +63,10 @@ def claim_cluster(context: Any, cluster: Cluster) -> None:
     now = datetime.now(UTC)
     mine = _claim_of(context, lease_end(cluster.spec, now))
     ti = context["ti"]
-    cluster.ask(
-        hold_cluster,
+    hold_cluster(
+        cluster.spec,
         mine,
+        secrets=cluster.secrets,
         directory=state_directory(),
         ask=lambda holder: run_state(ti, holder),
         now=now,
@@ -78,7 +79,7 @@ def give_back(context: Any, cluster: Cluster) -> None:
     """
     try:
         mine = _claim_of(context, datetime.now(UTC))
-        cluster.ask(release_cluster, mine, directory=state_directory())
+        release_cluster(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
     except RunbookError as error:
         log.warning(
             "The claim on %s was not given back (a run of another Airflow waits until it ends): %s",

@@ -11,7 +11,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import AlreadyDone, Planned, Played, Reached, of_kind
+from kraft_runbook.evidence.kinds import Planned, Played, Reached, of_kind
 from kraft_runbook.features.change import Direction, LevelChange
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.preview import Preview
@@ -140,9 +140,7 @@ class ChangeLevel(ClusterOperator):
         reading = FEATURES.read(seen, run.spec)
         preview = _preview(run, seen, plan.feature, str(plan.target))
         if preview.change.direction is Direction.NONE:
-            why = f"{plan.feature} is at {plan.target}"
-            self.log.info("already done: %s", why)
-            run.journal.record(AlreadyDone(phase=reading.stage, step=Step.CHANGE, why=why))
+            run.already_done(reading.stage, Step.CHANGE, f"{plan.feature} is at {plan.target}")
             return {"changed": False}
         FEATURES.table.require(Step.CHANGE, reading)
         run.signatures.require(FEATURES, Gate.LEVEL, seen, exhibit=plan.digest)

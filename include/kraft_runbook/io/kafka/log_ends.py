@@ -86,16 +86,10 @@ def read_log_bounds(
     """
     if not topics:
         return {}
-    last = "the cluster file names no broker"
-    for broker in spec.brokers:
-        try:
-            with _connection(spec, broker, secrets, timeout) as connection:
-                asked = _told(connection, topics, every=False)
-                break
-        except Unreachable as error:
-            last = error.problem
-    else:
-        return dict.fromkeys(topics, Unread(last))
+    try:
+        asked = _metadata(spec, secrets, topics, timeout, every=False)
+    except Unreachable as error:
+        return dict.fromkeys(topics, Unread(error.problem))
     first = replace(asked, ends={}, why={})
     _ends(spec, secrets, first, timeout, EARLIEST)  # first, since a log's start only grows
     _ends(spec, secrets, asked, timeout)
@@ -108,19 +102,21 @@ def read_log_bounds(
     return found | logs
 
 
-def _metadata(spec: ClusterSpec, secrets: Secrets, also: Collection[str], timeout: float) -> _Asked:
-    """Of the first broker that answers."""
+def _metadata(
+    spec: ClusterSpec, secrets: Secrets, also: Collection[str], timeout: float, *, every: bool = True
+) -> _Asked:
+    """Of the first broker that answers. ``every``: of all topics; else of ``also`` alone."""
     last: Unreachable | None = None
     for broker in spec.brokers:
         try:
             with _connection(spec, broker, secrets, timeout) as connection:
-                return _told(connection, also)
+                return _told(connection, also, every=every)
         except Unreachable as error:
             last = error
     raise last or Unreachable("the cluster file names no broker", way_out="declare the brokers")
 
 
-def _told(connection: KafkaConnection, also: Collection[str], *, every: bool = True) -> _Asked:
+def _told(connection: KafkaConnection, also: Collection[str], *, every: bool) -> _Asked:
     answer = connection.send(metadata_request(None if every else []))
     asked = _Asked(str(answer.cluster_id))
     topics = list(answer.topics)

@@ -114,17 +114,18 @@ class ZookeeperWriter:
         security = self._session.zookeeper.security
         protected = security.certificate_file or security.protocol.is_sasl
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
-        return self._write(path, NodeExistsError, lambda: self._client.create_async(self._at(path), data, acl=acl))
+        change = partial(self._client.create_async, self._at(path), data, acl=acl)
+        return self._write(path, NodeExistsError, change) is not None
 
     def replace(self, znode: Znode, data: bytes) -> bool:
         """Give a znode other data; False where it is no longer the one that was read."""
         change = partial(self._client.set_async, self._at(znode.path), data, version=znode.version)
-        return self._write(znode.path, (BadVersionError, NoNodeError), change)
+        return self._write(znode.path, (BadVersionError, NoNodeError), change) is not None
 
     def delete(self, znode: Znode) -> bool:
         """Delete a znode; False where it is no longer the one that was read."""
         change = partial(self._client.delete_async, self._at(znode.path), version=znode.version)
-        return self._write(znode.path, (BadVersionError, NoNodeError), change)
+        return self._write(znode.path, (BadVersionError, NoNodeError), change) is not None
 
     def clock_ms(self) -> int:
         """What time it is by the clock that the znodes' times are of, the leader's: milliseconds since the epoch.
@@ -133,23 +134,17 @@ class ZookeeperWriter:
         this process to end in between, it would go with the session. Raises WriteRefused, Unreachable.
         """
         path = f"{CLOCK}-{uuid4().hex}"
-        answers: list[Any] = []
-
-        def create() -> Any:
-            options = {"acl": OPEN_ACL_UNSAFE, "ephemeral": True, "include_data": True}
-            answers.append(self._client.create_async(self._at(path), b"", **options))
-            return answers[0]
-
-        self._write(path, (), create)
-        _, stat = answers[0].get()
+        options = {"acl": OPEN_ACL_UNSAFE, "ephemeral": True, "include_data": True}
+        _, stat = self._write(path, (), lambda: self._client.create_async(self._at(path), b"", **options))
         self._write(path, NoNodeError, lambda: self._client.delete_async(self._at(path)))
         return int(stat.mtime)
 
-    def _write(self, path: str, outdated: _Errors, change: Callable[[], Any]) -> bool:
+    def _write(self, path: str, outdated: _Errors, change: Callable[[], Any]) -> Any:
+        """ZooKeeper's answer; None where one of ``outdated`` is the answer."""
         try:
-            change().get(timeout=self._session.timeout)
+            return change().get(timeout=self._session.timeout)
         except outdated:
-            return False
+            return None
         except NoAuthError:
             raise WriteRefused(
                 f"ZooKeeper does not let this tool write {path}: NoAuth",
@@ -160,7 +155,6 @@ class ZookeeperWriter:
             ) from None
         except (KazooException, KazooTimeoutError, OSError) as error:
             raise self._session.unreachable(f"{type(error).__name__} while writing {path}") from None
-        return True
 
     def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> bool:
         """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of
