@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import Patience
 from stage import PATIENT_SCHEDULER
 
 from kraft_runbook.evidence.store import read_records
@@ -57,8 +58,8 @@ class Scene:
         self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 120, every: float = EVERY
     ) -> str:
         """Wait until a task is in one of these states; returns which. ``every``: for a state that soon passes."""
-        client, ends = self.as_user("operator"), time.monotonic() + deadline
-        while time.monotonic() < ends:
+        client, patience = self.as_user("operator"), Patience(deadline)
+        while patience.left():
             state = next(t["state"] for t in client.tasks(dag_id, run_id) if t["task_id"] == task_id)
             if state in states:
                 return str(state)
@@ -67,9 +68,9 @@ class Scene:
 
     def until_ended(self, dag_id: str, run_id: str, deadline: float = 120) -> None:
         """Wait until a run is no longer queued or running."""
-        client, ends = self.as_user("operator"), time.monotonic() + deadline
+        client, patience = self.as_user("operator"), Patience(deadline)
         while client.run_state(dag_id, run_id) not in {"success", "failed"}:
-            assert time.monotonic() < ends, f"run {run_id} still goes on after {deadline} s"
+            assert patience.left(), f"run {run_id} still goes on after {deadline} s"
             time.sleep(EVERY)
 
     def record(self, dag_id: str, run_id: str, outcome: str) -> dict[str, Any]:
@@ -79,22 +80,22 @@ class Scene:
 
     def await_record(self, dag_id: str, run_id: str, outcome: str, deadline: float = 60) -> dict[str, Any]:
         """The same, once it is there."""
-        ends = time.monotonic() + deadline
+        patience = Patience(deadline)
         while True:
             try:
                 return self.record(dag_id, run_id, outcome)
             except StopIteration:
-                assert time.monotonic() < ends, f"no record {outcome} after {deadline} s"
+                assert patience.left(), f"no record {outcome} after {deadline} s"
                 time.sleep(EVERY)
 
     def await_open_gate(self, dag_id: str, run_id: str, task_id: str, deadline: float = 60) -> dict[str, Any]:
         """What a gate shows, once it waits and has no answer."""
-        client, ends = self.as_user("operator"), time.monotonic() + deadline
+        client, patience = self.as_user("operator"), Patience(deadline)
         while True:
             shown = client.gate(dag_id, run_id, task_id)
             if not shown["response_received"] and self.wait(dag_id, run_id, task_id, {"awaiting_input"}):
                 return shown
-            assert time.monotonic() < ends, f"{task_id} does not ask after {deadline} s"
+            assert patience.left(), f"{task_id} does not ask after {deadline} s"
             time.sleep(EVERY)
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:

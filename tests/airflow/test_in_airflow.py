@@ -206,7 +206,7 @@ def test_an_approval_of_another_proof_does_not_count(scene):
     scene.wait("gate_anyone", run_id, "step", ENDED)
     scene.until_ended("gate_anyone", run_id)  # a run that is just ending would leave what is cleared now lying
     client.clear("gate_anyone", run_id, ["gate_start.prove"], downstream=False)
-    scene.wait("gate_anyone", run_id, "gate_start.prove", {"success"})
+    scene.until_ended("gate_anyone", run_id)
     client.clear("gate_anyone", run_id, [CONFIRM], downstream=False)
     assert scene.wait("gate_anyone", run_id, CONFIRM, {"failed"}) == "failed"
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labs import Lab
+from patience import Patience
 
 from lab import ROOT
 from lab.airflow_standalone import USER, Airflow, AirflowClient
@@ -55,8 +56,8 @@ class Stage:
         """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not
         wanted.
         """
-        ends = time.monotonic() + deadline
-        while time.monotonic() < ends:
+        patience = Patience(deadline)
+        while patience.left():
             seen = {t["task_id"]: t["state"] for t in self.client.tasks(dag_id, run_id)}
             state = seen[task_id]
             if state in states:
@@ -71,8 +72,8 @@ class Stage:
 
     def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 1200) -> str:
         """Answer every gate by approving it until the run has ended; returns its state."""
-        ends = time.monotonic() + deadline
-        while time.monotonic() < ends:
+        patience = Patience(deadline)
+        while patience.left():
             self._approve(dag_id, run_id)
             state = self.client.run_state(dag_id, run_id)
             if state in {"success", "failed"}:
@@ -82,10 +83,10 @@ class Stage:
 
     def run_until(self, dag_id: str, run_id: str, task_id: str, states: set[str], *, deadline: float = 600) -> None:
         """Answer every gate by approving it until a task is in one of these states."""
-        ends = time.monotonic() + deadline
+        patience = Patience(deadline)
         while self._approve(dag_id, run_id)[task_id] not in states:
             assert self.client.run_state(dag_id, run_id) not in ENDED, self.failures(dag_id, run_id)
-            assert time.monotonic() < ends, f"{task_id} was not {states} within {deadline:.0f} s"
+            assert patience.left(), f"{task_id} was not {states} within {deadline:.0f} s"
             time.sleep(EVERY)
 
     def _approve(self, dag_id: str, run_id: str) -> dict[str, str | None]:

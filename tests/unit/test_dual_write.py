@@ -53,7 +53,7 @@ def no_secret(ref: SecretRef) -> str:
 
 @pytest.fixture(autouse=True)
 def a_quorum_at_900(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dual_write, "describe_quorum", lambda *_, **__: QuorumDescription(101, 1, 900, ()))
+    monkeypatch.setattr(dual_write, "describe_committed", lambda *_, **__: QuorumDescription(101, 1, 900, ()))
     monkeypatch.setattr(dual_write, "STANDSTILL", 0.3)
 
 

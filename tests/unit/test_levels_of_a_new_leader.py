@@ -21,8 +21,11 @@ from kraft_runbook.io.hosts.feature_state import on_disk_of
 from kraft_runbook.io.kafka import feature_calls, metadata_quorum
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
+from kraft_runbook.metadata.canonical_rows import Fingerprints
+from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.parity.assignment_stores import topics_in_log
+from kraft_runbook.parity.log_follower import LogFollower
 from kraft_runbook.procedures import change_level as changing
 from kraft_runbook.procedures import preview_levels
 from kraft_runbook.procedures.topic_margins import topic_margins
@@ -75,6 +78,16 @@ def test_nor_how_many_replicas_may_be_down(knows: list[int]) -> None:
         topic_margins(SPEC, secrets=nobody)
     knows[:] = [3]
     assert topic_margins(SPEC, secrets=nobody).moving.count == 0
+
+
+def test_nor_the_records_of_the_cluster_nor_a_state_to_compare(knows: list[int]) -> None:
+    """An empty quorum would lag nowhere, hold no broker, and have written all to ZooKeeper."""
+    with pytest.raises(Unreachable, match="does not know yet"):
+        metadata_quorum.read_cluster_records(SPEC, secrets=nobody)
+    with pytest.raises(Unreachable, match="does not know yet"):
+        LogFollower(SPEC, LogReplay(0, Fingerprints(b"1"), SPEC.kafka.ibp), secrets=nobody).read_on()
+    knows[:] = [3]
+    assert metadata_quorum.read_cluster_records(SPEC, secrets=nobody).metadata_version == 26
 
 
 def test_nor_what_a_lower_level_would_delete_nor_an_assignment_to_compare(knows: list[int]) -> None:

@@ -30,6 +30,7 @@ class Looks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: ClusterObservation) -> None:
         self.shown, self.deep, self.now, self.told = list(shown), [], 0.0, list[str]()
+        self.takes: list[float] = []
         monkeypatch.setattr(settled, "observe", self.observe)
         monkeypatch.setattr(settled, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
 
@@ -37,6 +38,7 @@ class Looks:
         self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: object = ()
     ) -> ClusterObservation:
         self.deep.append(scope is Scope.FULL)
+        self.now += self.takes.pop(0) if self.takes else 0
         return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
 
     def sleep(self, seconds: float) -> None:
@@ -72,6 +74,13 @@ def test_a_contradiction_that_is_no_start_is_refused_after_a_few_looks(monkeypat
     looks = Looks(monkeypatch, LASTING)
     assert looks.settle() is Phase.UNKNOWN
     assert len(looks.deep) == N
+
+
+def test_time_in_which_nobody_looked_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deep look of minutes, and a machine that stood still between two looks."""
+    looks = Looks(monkeypatch, STARTING, STARTING, STARTING, CLEAR)
+    looks.takes = [1000.0, 1000.0]
+    assert looks.settle(scope=Scope.FULL) is Phase.PRE_MIGRATION
 
 
 def test_only_what_lasts_in_a_row_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import time
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.kafka.metadata_quorum import describe_committed
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
@@ -77,7 +77,7 @@ def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, 
     deadline = time.monotonic() + STANDSTILL
     while read_migration(reader).kraft_metadata_offset == since:
         if time.monotonic() > deadline:
-            written = describe_quorum(spec, secrets=secrets).high_watermark - 1
+            written = describe_committed(spec, secrets=secrets).high_watermark - 1
             raise NoProof(
                 f"dual write has stopped: /migration stays at offset {since} while the metadata log has reached"
                 f" {written}",

@@ -11,7 +11,7 @@ from types import TracebackType
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
-from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_quorum
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_committed
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
@@ -47,7 +47,7 @@ class LogFollower:
         """The offset behind the replay's start, and the leader epoch there: from where a later reader goes on."""
 
     def __enter__(self) -> LogFollower:
-        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        self.quorum = describe_committed(self._spec, secrets=self._secrets)
         self._reader = MetadataLogReader(
             self._spec, self.quorum.leader_id, self.quorum.leader_epoch, secrets=self._secrets, timeout=self._timeout
         )
@@ -66,7 +66,7 @@ class LogFollower:
 
     def read_on(self) -> int:
         """Read what is committed by now; the last offset. Raises as ``read_to``."""
-        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        self.quorum = describe_committed(self._spec, secrets=self._secrets)
         end = self.quorum.high_watermark - 1
         if self.position.offset <= self.replay.start < end:
             self.read_to(self.replay.start)  # to stop there once, and see in which leader's epoch that is
@@ -76,7 +76,7 @@ class LogFollower:
         """What the log says by now. Of the records behind those that were replayed all others are skipped undecoded.
         Raises as ``read_to``.
         """
-        self.quorum = describe_quorum(self._spec, secrets=self._secrets)
+        self.quorum = describe_committed(self._spec, secrets=self._secrets)
         seen = BrokersAndFeatures(migration_state=self.replay.migration_state)
         for chunk in self._reader.chunks(end=self.quorum.high_watermark - 1, start=self._position):
             seen.apply(chunk)

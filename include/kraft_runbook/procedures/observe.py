@@ -46,7 +46,7 @@ from kraft_runbook.io.kafka.metadata_quorum import (
     ClusterRecords,
     broker_mode,
     controller_mode,
-    describe_quorum,
+    describe_committed,
     read_cluster_records,
 )
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
@@ -389,7 +389,7 @@ def _apart(
 
 
 def _read_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, frozenset[str]]:
-    description = describe_quorum(spec, secrets=secrets, timeout=SOURCE_SECONDS)
+    description = describe_committed(spec, secrets=secrets, timeout=SOURCE_SECONDS)
     key = (spec.name, spec.quorum_voters)
     at, records = _kept.get(key, (0.0, None))
     since = records if time.monotonic() - at < RECORDS_KEPT_SECONDS else None

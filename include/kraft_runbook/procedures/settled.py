@@ -13,7 +13,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.observe import LIVE_SECONDS, Scope, observe
 
 
 def observe_settled(
@@ -28,27 +28,32 @@ def observe_settled(
 ) -> ClusterObservation:
     """Observe, and again every ``deadlines.poll`` seconds while the phase is UNKNOWN. Returns the last observation.
 
-    While a node may be starting (``PhaseReading.transient``), it looks until ``within`` seconds have passed (default:
+    While a node may be starting (``PhaseReading.transient``), it goes on for ``within`` seconds (default:
     ``deadlines.quorum``); at any other contradiction ``deadlines.healthy_in_a_row`` times. The looks in between are
     quick; a deep one comes last. ``tell`` gets the reasons of UNKNOWN when they change. ``gone``: as in ``observe``.
     Raises SecretMissing if a secret can't be resolved.
+
+    The first look does not count, since a deep one may take minutes; each further one counts as no longer than a quick
+    look can take. So a machine that was paused in between, which often costs the quorum an election, is given its time.
     """
-    ends = time.monotonic() + (spec.deadlines.quorum if within is None else within)
+    left = spec.deadlines.quorum if within is None else within
     quick = scope is Scope.LIVE and not with_hosts
     told, lasting = "", 0
     while True:
         seen, is_quick = observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone), quick
         while (reading := detect_phase(seen)).phase is Phase.UNKNOWN:
             lasting = 0 if reading.transient else lasting + 1
-            if time.monotonic() >= ends or lasting >= spec.deadlines.healthy_in_a_row:
+            if left <= 0 or lasting >= spec.deadlines.healthy_in_a_row:
                 return (
                     seen
                     if is_quick is quick
                     else observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone)
                 )
             told = _say(reading, told, tell)
+            began = time.monotonic()
             time.sleep(spec.deadlines.poll)
             seen, is_quick = observe(spec, secrets=secrets, gone=gone), True
+            left -= min(time.monotonic() - began, spec.deadlines.poll + LIVE_SECONDS)
         if is_quick is quick:
             return seen
 

@@ -205,9 +205,10 @@ def read_cluster_records(
     """Broker registrations, ``metadata.version``, the topics' names and the migration state, from the committed log;
     other records are skipped undecoded.
 
-    ``since``: an earlier answer of the same cluster; only what was written after it is read. Raises Unreachable.
+    ``since``: an earlier answer of the same cluster; only what was written after it is read. Raises Unreachable, also
+    while the leader does not know yet what is committed (``describe_committed``).
     """
-    quorum = describe_quorum(spec, secrets=secrets, timeout=timeout)
+    quorum = describe_committed(spec, secrets=secrets, timeout=timeout)
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
         if since is not None:
             try:
