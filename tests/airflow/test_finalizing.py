@@ -50,12 +50,12 @@ def test_the_last_task_restarts_what_is_left_the_active_one_last_and_awaits_each
     acted.after_playing = lambda what: finalized.append(int(what.rpartition("-")[2]))
     acted.run(LAST)
     assert [each for each in acted.did if each != "claimed"] == [
-        "awaited every controller to run and to have caught up",
+        "awaited every controller to run, to have caught up and to be warm",
         "played finalize_controller on controller-103",
-        "awaited controller 103 to have caught up",
-        "awaited every controller to run and to have caught up",
+        "awaited controller 103 to have caught up and to be warm",
+        "awaited every controller to run, to have caught up and to be warm",
         "played finalize_controller on controller-101",
-        "awaited controller 101 to have caught up",
+        "awaited controller 101 to have caught up and to be warm",
     ]
 
 

@@ -156,7 +156,7 @@ def test_the_last_task_cleared_after_its_restart_still_awaits_the_quorum(acted: 
     acted.run(LAST, dag=RESTARTS)
     acted.did.clear()
     assert acted.run(LAST, dag=RESTARTS) == {"restarted": []}
-    assert acted.did == ["awaited every controller to run and to have caught up"]
+    assert acted.did == ["awaited every controller to run, to have caught up and to be warm"]
 
 
 def test_a_run_that_restarts_brokers_only_says_of_no_controller_that_it_was_restarted(acted: Acted) -> None:

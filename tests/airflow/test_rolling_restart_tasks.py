@@ -89,7 +89,7 @@ def test_the_active_controller_comes_last_and_each_is_awaited_before_the_next(ac
     acted.did.clear()
     told = acted.run("restart_controllers.active_controller_last.restart", dag=RESTARTS, nodes="both")
     assert told == {"restarted": [103, 102]}
-    whole = "awaited every controller to run and to have caught up"
+    whole = "awaited every controller to run, to have caught up and to be warm"
     assert [each for each in acted.did if each != "claimed"] == [
         whole,
         "played restart_node on controller-103",

@@ -221,7 +221,8 @@ def controller(node_id: int, state: ZkMigrationState | None, mode: BrokerMode, *
     if state is None:
         return ControllerState(node_id, False, WHY, WHY)
     migrating = 3 if mode is BrokerMode.HYBRID else 0
-    metrics = ControllerMetrics(state, active, migrating, 0, 0)
+    lag = 0 if active else 431
+    metrics = ControllerMetrics(state, active, migrating, 0, 0, last_applied_offset=999, last_applied_lag_ms=lag)
     return ControllerState(
         node_id,
         True,
@@ -255,7 +256,17 @@ def topics(**changes: Any) -> Spoil:
 
 
 def with_quorum(**changes: Any) -> Spoil:
-    return lambda seen: replace(seen, quorum=replace(seen.quorum, **changes))
+    """``high_watermark``: every controller has applied all that is committed."""
+
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        on = replace(seen, quorum=replace(seen.quorum, **changes))
+        end = changes.get("high_watermark")
+        for each in seen.controllers.values() if end is not None else ():
+            if not isinstance(each.metrics, Unread):
+                on = gauges(each.id, last_applied_offset=end - 1)(on)
+        return on
+
+    return spoil
 
 
 def part(**changes: Any) -> Spoil:

@@ -731,6 +731,14 @@ FAILS: dict[str, list[Case]] = {
             "controller 103 is no voter; controller 102 is at offset 900 of 1000",
         )
     ],
+    "KRB-QRM-003": [
+        (
+            D,
+            "finalize",
+            gauges(103, last_applied_offset=100, last_applied_lag_ms=70661),
+            "controller 103 is cold: it has applied up to offset 100 of 999, its last record is 70661 ms old",
+        )
+    ],
     "KRB-GATE-010": [(H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1")],
     "KRB-PRE-067": [
         (
@@ -978,6 +986,12 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-007": (H, None, a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-009": (H, "dual_write", NO_QUORUM, ""),
+    "KRB-QRM-003": (
+        D,
+        "finalize",
+        gauges(102, last_applied_offset=None, last_applied_lag_ms=None),
+        "controller 102: its metrics hold no gauge KafkaController.LastAppliedRecordOffset",
+    ),
     "KRB-GATE-010": (
         H,
         "dual_write",

@@ -294,6 +294,12 @@ class ControllerMetrics:
     migrating_zk_broker_count: int | None
     zk_write_behind_lag: int | None
     metadata_error_count: int | None = None
+    last_applied_offset: int | None = None
+    """LastAppliedRecordOffset: the last record of the metadata log that is in the controller's memory."""
+    last_applied_lag_ms: int | None = None
+    """LastAppliedRecordLagMs: the age of that record, by this controller's clock against the clock of the one that
+    wrote it; always 0 on a controller that is active (``QuorumControllerMetrics`` of Kafka 3.9).
+    """
 
 
 @dataclass(frozen=True, slots=True)

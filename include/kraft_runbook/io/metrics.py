@@ -281,6 +281,8 @@ def controller_metrics(found: NodeMetrics) -> ControllerMetrics:
         migrating_zk_broker_count=gauge("MigratingZkBrokerCount"),
         zk_write_behind_lag=gauge("ZkWriteBehindLag"),
         metadata_error_count=gauge("MetadataErrorCount"),
+        last_applied_offset=gauge("LastAppliedRecordOffset"),
+        last_applied_lag_ms=gauge("LastAppliedRecordLagMs"),
     )
 
 

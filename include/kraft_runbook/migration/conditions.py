@@ -36,6 +36,7 @@ from kraft_runbook.runbook.health import (
     unfinished_quorum,
 )
 from kraft_runbook.runbook.lag import topics_apart, unwritten
+from kraft_runbook.runbook.warm import unjudged
 
 # -- the quorum --------------------------------------------------------------------------------------------------------
 
@@ -69,7 +70,7 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
 def controller_caught_up(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, *, earlier: ClusterObservation | None = None
 ) -> Progress:
-    """This controller runs, the leader counts it as caught up, and its metrics show a published state."""
+    """This controller runs, the leader counts it as caught up, it is warm, and its metrics show a published state."""
     return exited_controllers(seen, earlier, only=node_id) or first_missing(
         unfinished_quorum(seen, spec, earlier, only=node_id), _published(seen, node_id)
     )
@@ -309,19 +310,22 @@ QUORUM_READY = Condition(
     "quorum_ready",
     "the controller quorum to be ready for the migration",
     lambda seen, spec, _, earlier: quorum_ready(seen, spec, earlier=earlier),
+    keeps=unjudged,
 )
 QUORUM_LED = Condition(
     "quorum_led", "a majority of the controllers to run and elect a leader", lambda seen, *_: quorum_led(seen)
 )
 QUORUM_WHOLE = Condition(
     "quorum_whole",
-    "every controller to run and to have caught up",
+    "every controller to run, to have caught up and to be warm",
     lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+    keeps=unjudged,
 )
 CONTROLLER_CAUGHT_UP = Condition(
     "controller_caught_up",
-    "controller {id} to have caught up",
+    "controller {id} to have caught up and to be warm",
     lambda seen, spec, node, earlier: controller_caught_up(seen, spec, node, earlier=earlier),
+    keeps=unjudged,
 )
 BROKER_REGISTERED_AS_MIGRATING = Condition(
     "broker_registered_as_migrating",

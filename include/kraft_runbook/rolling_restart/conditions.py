@@ -15,6 +15,7 @@ from kraft_runbook.runbook.health import (
     quorum_whole,
     unfinished_quorum,
 )
+from kraft_runbook.runbook.warm import unjudged
 
 
 def _controller_back(
@@ -45,10 +46,13 @@ def _in_sync(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: Cl
 QUORUM_LED = Condition("quorum_led", "a controller to lead the quorum", lambda seen, *_: quorum_led(seen))
 QUORUM_WHOLE = Condition(
     "quorum_whole",
-    "every controller to run and to have caught up",
+    "every controller to run, to have caught up and to be warm",
     lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+    keeps=unjudged,
 )
-CONTROLLER_BACK = Condition("controller_back", "controller {id} to have caught up", _controller_back)
+CONTROLLER_BACK = Condition(
+    "controller_back", "controller {id} to have caught up and to be warm", _controller_back, keeps=unjudged
+)
 BROKER_BACK = Condition("broker_back", "broker {id} to register again", _broker_back)
 BROKER_IN_SYNC = Condition("broker_in_sync", "broker {id} to be in every ISR", _in_sync)
 

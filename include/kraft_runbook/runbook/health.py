@@ -10,6 +10,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import DONE, Progress, first_missing
 from kraft_runbook.runbook.lag import unaware_brokers, voters_behind
+from kraft_runbook.runbook.warm import not_warm
 
 
 def quorum_led(seen: ClusterObservation) -> Progress:
@@ -22,13 +23,16 @@ def quorum_led(seen: ClusterObservation) -> Progress:
 
 
 def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
-    """There is a leader, and every declared controller runs and has caught up."""
+    """There is a leader, and every declared controller runs, has caught up and is warm."""
     return exited_controllers(seen, earlier) or first_missing(unfinished_quorum(seen, spec, earlier))
 
 
 def unfinished_quorum(
     seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None
 ) -> Iterator[str]:
+    """What keeps the quorum, or this controller of it, from being whole: running, a voter, caught up in fetching the
+    log, and warm (``runbook.warm``).
+    """
     ids = spec.controller_ids if only is None else (only,)
     running = [i for i in ids if seen.controllers[i].running is True]
     for i in ids:
@@ -52,6 +56,7 @@ def unfinished_quorum(
             f"waiting for voter {name_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done}"
             f" of {len(ids)} have"
         )
+    yield from not_warm(seen, ids, earlier)
 
 
 def broker_registered(

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration import plays
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
+from kraft_runbook.migration.conditions import QUORUM_WHOLE
 from kraft_runbook.migration.lost_disk import why_not_anew
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
@@ -237,6 +238,8 @@ def _require_brokers_in_kraft(look: Look) -> None:
             way_out="restart it in KRaft mode first; finalization would cut it off",
         )
     require_other_controllers_up(look)
+    if not QUORUM_WHOLE.progress(look.seen, look.spec).done:  # a standby may be cold: elected, it could not lead yet
+        look.cluster.wait_for(QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
 
 
 FINALIZE = NodeStep(

@@ -11,6 +11,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.runbook.conditions import Condition, Progress
+from kraft_runbook.runbook.warm import NOT_KNOWN, RULE
 
 HOPELESS_AFTER = 10.0
 """Seconds that a wait must look hopeless without a break. A process that a person has just started needs some time to
@@ -68,6 +69,8 @@ class Wait:
         elapsed = time.time() - self.began
         if self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
+            for node, why in condition.keeps(self.seen).get(NOT_KNOWN, {}).items():
+                self.cluster.tell(f"whether controller {node} is warm is not known: {why}; {RULE}")
             return True
         self._hopeless_since = (self._hopeless_since or time.time()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and time.time() - self._hopeless_since >= HOPELESS_AFTER

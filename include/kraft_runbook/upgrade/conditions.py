@@ -15,12 +15,13 @@ from kraft_runbook.runbook.health import (
     quorum_whole,
     unfinished_quorum,
 )
+from kraft_runbook.runbook.warm import unjudged
 
 
 def controller_runs(
     seen: ClusterObservation, spec: ClusterSpec, node_id: int, version: str, earlier: ClusterObservation | None
 ) -> Progress:
-    """The controller shows the version, a leader answers, and it is caught up."""
+    """The controller shows the version, a leader answers, and it is caught up and warm."""
     lost = exited_controllers(seen, earlier, node_id)
     if lost:
         return lost
@@ -54,13 +55,15 @@ def target_version(spec: ClusterSpec) -> str:
 
 CONTROLLER_ON_TARGET = Condition(
     "controller_on_target",
-    "controller {id} to run the target and be caught up",
+    "controller {id} to run the target, be caught up and warm",
     lambda seen, spec, node, earlier: controller_runs(seen, spec, node, target_version(spec), earlier),
+    keeps=unjudged,
 )
 CONTROLLER_ON_FORMER = Condition(
     "controller_on_former",
-    "controller {id} to run the version before and be caught up",
+    "controller {id} to run the version before, be caught up and warm",
     lambda seen, spec, node, earlier: controller_runs(seen, spec, node, spec.kafka.version, earlier),
+    keeps=unjudged,
 )
 BROKER_ON_TARGET = Condition(
     "broker_on_target",
@@ -74,15 +77,17 @@ BROKER_ON_FORMER = Condition(
 )
 CONTROLLER_CAUGHT_UP = Condition(
     "controller_caught_up",
-    "controller {id} to be caught up",
+    "controller {id} to be caught up and warm",
     lambda seen, spec, node, earlier: (
         exited_controllers(seen, earlier, node) or first_missing(unfinished_quorum(seen, spec, earlier, node))
     ),
+    keeps=unjudged,
 )
 QUORUM_WHOLE = Condition(
     "quorum_whole",
-    "every controller to run and be caught up",
+    "every controller to run, be caught up and warm",
     lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+    keeps=unjudged,
 )
 BROKER_IN_SYNC = Condition(
     "broker_in_sync",

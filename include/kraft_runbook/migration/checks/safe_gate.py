@@ -20,6 +20,7 @@ from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.lag import topics_apart, unwritten, voters_behind
 from kraft_runbook.runbook.read_parts import broker_modes, split_read
+from kraft_runbook.runbook.warm import WARM_FIX, controllers_are_warm
 
 BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}
@@ -221,6 +222,19 @@ def the_quorum_is_whole(seen: ClusterObservation, spec: ClusterSpec, earlier: Cl
         for i, at in voters_behind(seen, earlier, spec.controller_ids).items()
     ]
     return settle(wrong, [], f"leader {seen.quorum.leader_id}, {len(offsets)} voters caught up")
+
+
+@check("KRB-QRM-003", severity=BLOCKING, fix=WARM_FIX, gates={"finalize"}, twice=True)
+def every_controller_is_warm(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None
+) -> Finding:
+    """Every controller is warm: it has applied the metadata log, not only fetched it.
+
+    DescribeQuorum's lag 0 is no proof. A restarted controller was elected 300,374 records behind in applying, and
+    nobody led for up to 64 s (measured on 3.9.2 with 200,000 partitions). Warm: LastAppliedRecordOffset within 20
+    records of the high watermark or past that of the look before, or LastAppliedRecordLagMs below 2,000.
+    """
+    return controllers_are_warm(seen, spec, earlier)
 
 
 @check(
