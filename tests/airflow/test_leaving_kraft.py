@@ -24,11 +24,13 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures import leave_kraft
+from kraft_runbook.procedures.leave_kraft import Departed
 from kraft_runbook_airflow.base.journal import record_for
 from tests.unit.observations import (
     SPEC,
@@ -65,17 +67,27 @@ class Left:
 
     def __init__(self, acted: Acted) -> None:
         self.acted, self.given, self.deleted = acted, dict[str, Any](), tuple[str, ...]()
+        self.fails: StepFailed | None = None
 
     def leave(self, spec: Any, plan: FencePlan, *, still_mine: Callable[[], None] | None, **given: Any) -> Departure:
         assert still_mine is not None
         still_mine()
         self.acted.did.append(f"left, {plan.active} led")
         self.given = given
-        return Departure(began_at=datetime.now(UTC), controller=2)
+        return self._departed(given["departed"], ("/controller", "/migration"))
 
-    def settle(self, *_: Any, **__: Any) -> Departure:
+    def settle(self, *_: Any, departed: Departed, **__: Any) -> Departure:
         self.acted.did.append("settled")
-        return Departure(began_at=datetime.now(UTC), controller=2, deleted=self.deleted)
+        return self._departed(departed, self.deleted)
+
+    def _departed(self, departed: Departed, deleted: tuple[str, ...]) -> Departure:
+        now = datetime.now(UTC)
+        moments = Departure(began_at=now, deleted=deleted, deleted_at=now)
+        if deleted:
+            departed(moments)
+        if self.fails:
+            raise self.fails
+        return replace(moments, controller=2)
 
 
 @pytest.fixture
@@ -120,7 +132,19 @@ def test_it_claims_waits_and_leaves_on_the_offset_that_parity_proved(acted: Acte
         "left, 101 led",
     ], "the claim is renewed right before, since what came between may have taken long"
     assert left.given["proven_since"] == 640
-    assert acted.outcomes(LEAVE) == ["begins", "left_kraft"]
+    assert acted.outcomes(LEAVE) == ["begins", "left_kraft", "left_kraft"]
+
+
+def test_when_it_left_is_on_record_though_no_election_was_seen(acted: Acted, left: Left) -> None:
+    left.fails = StepFailed("the ZooKeeper controller elected none of 3 leaders", way_out="look in its log")
+    stand(acted, observation(Phase.HYBRID))
+    with pytest.raises(AirflowFailException, match="elected none"):
+        acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    assert acted.outcomes(LEAVE) == ["begins", "left_kraft", "failed"]
+    acted.seen, left.deleted = part(quorum=WHY)(observation(Phase.ZOOKEEPER)), ("/controller",)
+    with pytest.raises(AirflowFailException, match="elected none"):
+        acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    assert acted.outcomes(LEAVE)[3:] == ["left_kraft", "failed"]
 
 
 @pytest.mark.parametrize("without", ["approve", "confirm", "prove"])
@@ -201,7 +225,7 @@ def test_a_broker_that_was_elected_anew_is_on_record(acted: Acted, left: Left) -
     left.deleted = ("/controller",)
     stand(acted, part(quorum=WHY)(observation(Phase.ZOOKEEPER)))
     acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
-    assert acted.outcomes(LEAVE) == ["left_kraft"]
+    assert acted.outcomes(LEAVE) == ["left_kraft", "left_kraft"]
 
 
 def test_what_was_not_measured_is_left_out_of_the_words(acted: Acted, left: Left) -> None:
@@ -273,7 +297,7 @@ def test_controllers_that_died_in_their_copy_stay_down_where_their_logs_prove_it
     if task == LEAVE:
         assert acted.did[-2:] == ["claimed", "left, None led"]
         assert left.given["proven_since"] is None
-        assert acted.outcomes(LEAVE) == ["logs_read", "begins", "left_kraft"]
+        assert acted.outcomes(LEAVE) == ["logs_read", "begins", "left_kraft", "left_kraft"]
 
 
 def test_where_a_log_holds_the_end_of_the_copy_they_are_started_instead(acted: Acted, left: Left) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -162,6 +163,25 @@ def test_leaving_kraft_shows_its_moments_before_and_after_the_fence() -> None:
     ]
     assert window.moments[-1].name == "known"
     assert window.raised == ("orders-1 (version 7, epoch 11)",)
+
+
+def test_several_records_of_one_departure_are_one_window_and_an_open_one_says_so() -> None:
+    """It is recorded at the deletion, once every broker knows its controller, and once an election was seen."""
+    begun = Departure(began_at=START, fenced_at=START, deleted_at=START, deleted=("/controller",))
+    run = Run("zk_to_kraft_rollback__lab")
+    run.write("leave_kraft", "left_kraft", {"phase": "HYBRID", **begun.to_dict()})
+    (still_open,) = read(run).windows
+    assert still_open.window_seconds is None
+    assert "no controller for a time that was not measured" in render_text(read(run))
+    known = replace(begun, controller=2, known_at=START + timedelta(seconds=2))
+    for each in (known, replace(known, election="orders-1 was given broker 1")):
+        run.write("leave_kraft", "left_kraft", {"phase": "HYBRID", **each.to_dict()})
+    report = read(run)
+    assert [(each.window_seconds, each.election) for each in report.windows] == [(2.0, "orders-1 was given broker 1")]
+    assert [each.summary for each in report.entries] == [
+        "the controller role was given back; no broker was known as controller yet",
+        *["no controller for 2.0 s"] * 2,
+    ]
 
 
 def test_leaving_kraft_says_what_rests_on_a_persons_word_and_on_the_logs_alone() -> None:

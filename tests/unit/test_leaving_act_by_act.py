@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,9 +22,10 @@ from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import LogAccount
 from kraft_runbook.procedures import leave_kraft as departure
-from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
+from kraft_runbook.procedures.leave_kraft import Departed, leave_kraft, see_brokers_follow, settle_in_zookeeper
 
 HIGH = 1000
+NOW = datetime.now(UTC)
 NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in (101, 102, 103))
 
 
@@ -185,7 +187,12 @@ class Scene:
         return self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
 
     def leave(
-        self, active: int | None = 101, *, since: int | None = 640, tell: Callable[[str], None] = lambda _: None
+        self,
+        active: int | None = 101,
+        *,
+        since: int | None = 640,
+        tell: Callable[[str], None] = lambda _: None,
+        departed: Departed | None = None,
     ) -> Departure:
         others = tuple(i for i in (101, 102, 103) if i != active)
         plan = FencePlan(active, others)
@@ -193,7 +200,15 @@ class Scene:
         def mine() -> None:
             self.did.append("still mine")
 
-        return leave_kraft(SPEC, plan, proven_since=since, secrets=environment_secrets({}), tell=tell, still_mine=mine)
+        return leave_kraft(
+            SPEC,
+            plan,
+            proven_since=since,
+            secrets=environment_secrets({}),
+            tell=tell,
+            still_mine=mine,
+            departed=departed,
+        )
 
 
 @pytest.fixture
@@ -334,11 +349,60 @@ def test_where_a_broker_holds_the_office_only_what_was_left_is_deleted_and_a_kra
     assert scene.did == ["followed"]
 
 
+# -- what is kept of it where a later wait fails ---------------------------------------------------------------------
+
+
+def test_its_moments_are_told_at_the_deletion_before_anything_is_waited_for(scene: Scene) -> None:
+    told: list[Departure] = []
+
+    def departed(moments: Departure) -> None:
+        scene.did.append("told")
+        told.append(moments)
+
+    scene.leave(departed=departed)
+    assert scene.did[-4:] == ["deleted", "finished", "told", "followed"]
+    assert told[0].fenced_at and told[0].drained_at and told[0].stopped_at and told[0].deleted_at
+    assert (told[0].touched_keys, told[0].deleted) == (7, ("/controller", "/migration"))
+    scene.did, scene.kraft = [], False
+    settle(departed)
+    assert scene.did == ["deleted", "told", "followed"]
+    scene.did, scene.kraft = [], True
+    settle(departed)
+    assert scene.did == ["followed"], "nothing was deleted"
+
+
+@pytest.mark.parametrize("fails", ["await_known", "see_election"])
+def test_how_long_there_was_no_controller_is_told_before_an_election_is_tried(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise StepFailed("it elects none", way_out="look in its log")
+
+    answers: dict[str, Any] = {"await_election": 2, "await_known": (), "see_election": "orders-1 was given broker 1"}
+    for name, answer in answers.items():
+        monkeypatch.setattr(departure, name, fail if name == fails else lambda *_, answer=answer, **__: answer)
+    told: list[Departure] = []
+    with pytest.raises(StepFailed, match="it elects none"):
+        see_brokers_follow(
+            SPEC,
+            None,
+            Departure(began_at=NOW, fenced_at=NOW),
+            secrets=environment_secrets({}),
+            tell=lambda _: None,
+            known_within=1,
+            departed=told.append,
+        )
+    assert [each.controller for each in told] == ([2] if fails == "see_election" else [])
+    assert all(each.window_seconds is not None for each in told)
+
+
 # -- the two counters of controller epochs -----------------------------------------------------------------------------
 
 
-def settle() -> Departure:
-    return settle_in_zookeeper(SPEC, secrets=environment_secrets({}), tell=lambda _: None, known_within=1)
+def settle(departed: Departed | None = None) -> Departure:
+    return settle_in_zookeeper(
+        SPEC, secrets=environment_secrets({}), tell=lambda _: None, known_within=1, departed=departed
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.runbook.check_results import Verdict as CheckVerdict
 
+AWAITED = "the controller role was given back; no broker was known as controller yet"
 HIDDEN = frozenset({"cluster", "dag", "run", "task", "outcome", "phase"})
 """What the journal puts into every body: shown elsewhere."""
 
@@ -126,12 +127,13 @@ def _summary(body: Body) -> str:
             return reason_of(body) or f"open: {why}"
         case kinds.LeftKraft(settled=True, values=left):
             return _settled(left)
-        case kinds.LeftKraft(values=left):
+        case kinds.LeftKraft(values=left) as told:
             gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
             on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
             window = text(left, "window_seconds")
+            unknown = AWAITED if told.awaited else "how long there was no controller is not in the record"
             return (
-                (f"no controller for {window} s" if window else "how long there was no controller is not in the record")
+                (f"no controller for {window} s" if window else unknown)
                 + on_trust
                 + (f"; the copy was never committed: {logs}" if logs else "")
             )

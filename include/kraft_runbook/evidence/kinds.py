@@ -252,7 +252,9 @@ class LogsRead(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftKraft(Kind):
-    """``values``: a Departure."""
+    """``values``: a Departure, as far as it was measured. Recorded when the znodes are deleted, when every broker knows
+    the elected controller, and when that one was seen to elect leaders, each time with the same ``began_at``.
+    """
 
     outcome = Outcome.LEFT_KRAFT
     values: Values
@@ -263,6 +265,11 @@ class LeftKraft(Kind):
         """Whether the cluster had left KRaft before: nothing was fenced, a broker was only elected controller anew."""
         deleted = self.values.get("deleted")
         return self.values.get("fenced_at") is None and isinstance(deleted, list) and "/controller" in deleted
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the znodes were deleted and, by then, not every broker knew an elected controller."""
+        return bool(self.values.get("deleted_at")) and not self.values.get("known_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,7 +204,7 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
         gates=gate_proofs(sound),
         parity=parity_runs(sound),
         nodes=_nodes(sound),
-        windows=tuple(_window(record, left) for record, left in of_kind(sound, kinds.LeftKraft)),
+        windows=_windows(sound),
         workloads=tuple(_workload(record, told) for record, told in of_kind(sound, kinds.Workload)),
         moves=tuple(
             Moved(
@@ -265,6 +265,15 @@ def _problems(records: Sequence[EvidenceRecord], entries: Sequence[Entry]) -> tu
             later = next((e.at for e in entries[place + 1 :] if e.task == entry.task and not e.bad), None)
             found.append(Problem(entry.sequence, entry.at, entry.task, entry.outcome, reason, later))
     return tuple(found)
+
+
+def _windows(records: Sequence[EvidenceRecord]) -> tuple[ControllerlessWindow, ...]:
+    """One for each departure: of several records of the same one, the last knows most."""
+    latest: dict[tuple[str, str], ControllerlessWindow] = {}
+    for record, left in of_kind(records, kinds.LeftKraft):
+        began = text(left.values, "began_at")
+        latest[text(record.body, "task"), began or record.digest] = _window(record, left)
+    return tuple(latest.values())
 
 
 def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWindow:

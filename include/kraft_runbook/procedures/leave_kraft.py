@@ -75,6 +75,10 @@ LIFTED = (
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
+Departed = Callable[[Departure], None]
+"""Called as soon as znodes are deleted, and again once every broker knows the elected controller, with what is measured
+by then. What comes after may fail, and nobody can measure these moments again.
+"""
 
 
 class _NotFenced(Exception):
@@ -93,14 +97,16 @@ def leave_kraft(
     tell: Tell,
     known_within: float = 120.0,
     still_mine: Callable[[], None] | None = None,
+    departed: Departed | None = None,
 ) -> Departure:
     """Take the controller role from the quorum and wait until every broker follows the ZooKeeper controller.
 
     ``proven_since``: the metadata offset of the last full parity; None if the copy was never made, so that ZooKeeper
     alone holds the metadata. ``still_mine``: called right before the fence is raised, after everything that may take
-    long; if it raises, nothing was stopped. If another controller is elected before the fence, leaving begins again
-    around that one. Raises Refused, with nothing stopped, if this tool may not delete the znodes. Raises StepFailed,
-    with the fence lifted and nothing deleted, if the rest was not written in time or differs from the log.
+    long; if it raises, nothing was stopped. ``departed``: as ``Departed`` says. If another controller is elected before
+    the fence, leaving begins again around that one. Raises Refused, with nothing stopped, if this tool may not delete
+    the znodes. Raises StepFailed, with the fence lifted and nothing deleted, if the rest was not written in time or
+    differs from the log.
     """
     raised: list[Behind] = []
     for _ in range(ELECTIONS):
@@ -113,6 +119,7 @@ def leave_kraft(
                 tell=tell,
                 known_within=known_within,
                 still_mine=still_mine or _nothing,
+                departed=departed or _unheard,
                 raised=raised,
             )
         except _NotFenced as early:
@@ -136,6 +143,7 @@ def _leave(
     tell: Tell,
     known_within: float,
     still_mine: Callable[[], None],
+    departed: Departed,
     raised: list[Behind],
 ) -> Departure:
     moments = Departure(began_at=_now(), gone=plan.gone)
@@ -192,19 +200,24 @@ def _leave(
             fence.nobody_may_return(settled=False)
             raise
         fence.finish()
-        return see_brokers_follow(spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within)
+        departed(moments)
+        return see_brokers_follow(
+            spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within, departed=departed
+        )
 
 
-def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float) -> Departure:
+def settle_in_zookeeper(
+    spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float, departed: Departed | None = None
+) -> Departure:
     """If a ZooKeeper controller already has the controller role and no KRaft controller runs: delete any /migration,
     and wait until every broker follows.
 
     Where a partition's state has a greater controller epoch than /controller_epoch, as a cluster that left by Kafka's
     documented order may have it: set that, and let a broker be elected with the number after it. A controller that can
-    write nothing, since someone set that number alone, is replaced by an election too. Raises Refused where this tool
-    may not write or delete there.
+    write nothing, since someone set that number alone, is replaced by an election too. ``departed``: as ``Departed``
+    says. Raises Refused where this tool may not write or delete there.
     """
-    moments = Departure(began_at=_now())
+    moments, departed = Departure(began_at=_now()), departed or _unheard
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
         greatest = _greatest_state_epoch(spec, secrets=secrets)
         for last in (*[False] * (ELECTIONS - 1), True):
@@ -223,7 +236,11 @@ def settle_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets, tell: Tell, know
             except NothingDeleted:  # a broker was elected meanwhile
                 if last:
                     raise
-        return see_brokers_follow(spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within)
+        if moments.deleted:
+            departed(moments)
+        return see_brokers_follow(
+            spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within, departed=departed
+        )
 
 
 def _greatest_state_epoch(spec: ClusterSpec, *, secrets: Secrets) -> int:
@@ -278,6 +295,7 @@ def see_brokers_follow(
     secrets: Secrets,
     tell: Tell,
     known_within: float,
+    departed: Departed,
 ) -> Departure:
     """Wait for ZooKeeper's election and for every broker that runs to know who won. Then see that the elected
     controller can elect leaders, since the brokers are restarted after this.
@@ -293,6 +311,7 @@ def see_brokers_follow(
             " before another broker is stopped"
         )
     moments = replace(moments, known_at=_now())
+    departed(moments)
     return replace(moments, election=see_election(spec, zookeeper, secrets=secrets, tell=tell, ended=ended))
 
 
@@ -433,6 +452,9 @@ def _nothing() -> None: ...
 
 
 def _silent(_: str) -> None: ...
+
+
+def _unheard(_: Departure) -> None: ...
 
 
 def _offset(zookeeper: ZookeeperReader) -> int | None:

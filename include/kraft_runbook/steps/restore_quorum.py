@@ -72,6 +72,6 @@ def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
     down = [c.id for c in run.cluster.observe().controllers.values() if c.running is not True and c.id not in gone]
     would = [Act(f"start controller {each}") for each in down]
     started = list(run.cluster.do(start_controllers, down, would=would, tell=run.cluster.tell, gone=gone) or ())
-    run.cluster.wait_for(conditions.QUORUM_LED, deadline=run.spec.deadlines.quorum)
     run.journal.record(Restored(phase=detect_phase(seen).phase.value, why=lost, started=tuple(started)))
+    run.cluster.wait_for(conditions.QUORUM_LED, deadline=run.spec.deadlines.quorum)
     return started

@@ -75,17 +75,22 @@ class LeaveKraft(ClusterOperator):
         low is set, and every broker is seen to follow.
         """
         run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
+
+        def departed(moments: Departure) -> None:
+            if "/controller" in moments.deleted:
+                _record(run, moments, Phase.ZOOKEEPER)
+
         departure = run.cluster.do(
             settle_in_zookeeper,
             would=[Act("let the brokers follow a ZooKeeper controller")],
             tell=self.log.info,
             known_within=KNOWN_WITHIN,
+            departed=departed,
         )
         assert departure is not None, "a rehearsal ends before"
         self.log.info("already done: broker %s is the controller, and every broker knows it", departure.controller)
         self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
-        if "/controller" in departure.deleted:
-            run.journal.record(LeftKraft(values=departure.to_dict(), phase=Phase.ZOOKEEPER.value))
+        departed(departure)
         return {"already_done": "a ZooKeeper broker is the controller"}
 
     def _leave(self, context: Any, run: Run, seen: ClusterObservation) -> dict[str, Any]:
@@ -100,7 +105,7 @@ class LeaveKraft(ClusterOperator):
         if step is Step.LEAVE_KRAFT:
             seen = run.cluster.wait_for(conditions.READY_TO_LEAVE, deadline=run.spec.deadlines.metadata_copy)
         proven_since = self._proven_since(context) if step is Step.LEAVE_KRAFT else None
-        departure = self._depart(run, fence_plan(seen, gone=gone), proven_since)
+        departure = self._depart(run, fence_plan(seen, gone=gone), proven_since, reading.phase)
         return self._report(run, reading.phase, departure)
 
     def _leave_what_was_never_copied(self, run: Run) -> dict[str, Any]:
@@ -112,9 +117,10 @@ class LeaveKraft(ClusterOperator):
         self._guard(run, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
         plan = FencePlan(None, tuple(i for i in run.spec.controller_ids if i not in gone), tuple(sorted(gone)))
         run.signatures.begins(Gate.ROLLBACK)
-        return self._report(run, detect_phase(seen).phase, self._depart(run, plan, None))
+        phase = detect_phase(seen).phase
+        return self._report(run, phase, self._depart(run, plan, None, phase))
 
-    def _depart(self, run: Run, plan: FencePlan, proven_since: int | None) -> Departure:
+    def _depart(self, run: Run, plan: FencePlan, proven_since: int | None, phase: Phase) -> Departure:
         departure = run.cluster.do(
             leave_kraft,
             plan,
@@ -123,6 +129,7 @@ class LeaveKraft(ClusterOperator):
             tell=self.log.info,
             known_within=KNOWN_WITHIN,
             still_mine=run.claim.renew,
+            departed=lambda moments: _record(run, moments, phase),
         )
         assert departure is not None, "a rehearsal ends before"
         return departure
@@ -176,5 +183,10 @@ class LeaveKraft(ClusterOperator):
             )
         self.log.info("%s", "; ".join(departure.figures()))
         self.log.info("Elections by the ZooKeeper controller: %s", departure.election)
-        run.journal.record(LeftKraft(values=told, phase=phase.value))
+        _record(run, departure, phase)
         return told
+
+
+def _record(run: Run, moments: Departure, phase: Phase) -> None:
+    """What is known of the departure by now. A later record of the same one takes its place on the page."""
+    run.journal.record(LeftKraft(values=moments.to_dict(), phase=phase.value))
