@@ -57,7 +57,7 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
 )
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.replica_directories import IdsApart, WithoutId
+from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic, IdsApart, WithoutId
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
@@ -1542,10 +1542,15 @@ def test_what_needs_controller_deleted_is_not_advised_where_the_copy_may_be_done
     assert {"KRB-PRE-085", "KRB-PRE-086"} <= asked
 
 
-def test_strays_that_a_move_left_behind_are_counted_and_pass() -> None:
-    found = answer("KRB-PRE-086", replicas(strays_left_over=2)(observation(H)), H, "dual_write")
+def test_strays_of_gone_topics_are_named_and_those_that_a_move_left_are_counted() -> None:
+    gone = GoneTopic("G", "gone", (GoneStray(2, "/d/gone-0.ab-stray", 0),), 7)
+    seen = replicas(strays_left_over=2, strays_of_gone=7, gone=(gone,))(observation(H))
+    found = answer("KRB-PRE-086", seen, H, "dual_write")
     assert found.passed
-    assert found.evidence == "none of 132 replicas; 2 of partitions that the broker does not have"
+    assert found.evidence == (
+        "none of 132 replicas; of topics that are gone 7: broker 2: /d/gone-0.ab-stray, …;"
+        " 2 of partitions that the broker does not have"
+    )
 
 
 @pytest.mark.parametrize(("phase", "out", "told"), [(Z, 3, False), (H, 3, True), (H, 2, False)])

@@ -12,6 +12,7 @@ from observations import SPEC
 
 from kraft_runbook.cluster.log_ends import LogEnds, NotKept, TopicEnds
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.migration.kept_ends import CODE, compared, judged
 from kraft_runbook.procedures import kept_log_ends
@@ -89,6 +90,37 @@ def test_what_is_lost_deleted_begun_anew_or_unread_is_told_apart(
     if verdict is Verdict.FAIL and severity is Severity.BLOCKING:
         assert "remove /state/log_ends/lab and clear this task" in result.fix
     assert not judged(KEPT, now, "f", "abc", blocking=False).blocks
+
+
+def left_of(topic_id: str, name: str, *partitions: int | None, count: int = 0) -> GoneTopic:
+    strays = tuple(GoneStray(2, f"/d/{name}-{number}.ab-stray", number) for number in partitions)
+    return GoneTopic(topic_id, name, strays, count or len(strays))
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_what_was_set_aside_of_a_topic_that_is_gone_is_named_beside_its_end(blocking: bool) -> None:
+    """A person decides: a topic that was deleted while a broker was down leaves the same. One that was gone before the
+    copy, or has another id, is not new.
+    """
+    now = ends({"t": ("T", {0: 10, 1: 0, 2: 5})})
+    old = (left_of("OLD", "u", 0), left_of("T", "t", 0), left_of("", "other", 0))
+    assert judged(KEPT, now, "file", "sum", blocking=blocking, gone=old).verdict is Verdict.PASS
+    found = judged(KEPT, now, "file", "sum", blocking=blocking, gone=(*old, left_of("U", "u", 0, 4, count=9)))
+    assert (found.severity, found.verdict) == (Severity.WARNING, Verdict.FAIL)
+    assert found.evidence.startswith(
+        "-stray directories of topics that were there before the copy and are gone: 9: broker 2: /d/u-0.ab-stray"
+        " (u-0 ended at 7), broker 2: /d/u-4.ab-stray, …; 3 partitions end where they ended or later"
+    )
+    assert found.fix.startswith("delete no -stray directory yet")
+    nameless = judged(KEPT, now, "file", "sum", gone=(left_of("", "u", None),))
+    assert "1: broker 2: /d/u-None.ab-stray; 3 partitions" in nameless.evidence
+
+
+def test_a_topic_that_began_anew_and_one_that_was_set_aside_are_both_told() -> None:
+    now = ends({"t": ("T2", {0: 0})})
+    found = judged(KEPT, now, "file", "sum", gone=(left_of("U", "u", 0),))
+    assert "deleted and made again, under another id: 1: t (id T, now T2); -stray directories of" in found.evidence
+    assert found.fix.startswith("ask the owners of these topics") and "delete no -stray directory" in found.fix
 
 
 def test_they_are_read_back_as_they_were_kept_and_damage_is_seen() -> None:

@@ -12,7 +12,14 @@ import pytest
 from observations import SPEC, host
 
 from kraft_runbook.cluster.observation import BrokerMode, HostState, Unread
-from kraft_runbook.cluster.replica_directories import IdsApart, ReplicaDirectories, ReplicasCompared, WithoutId
+from kraft_runbook.cluster.replica_directories import (
+    GoneStray,
+    GoneTopic,
+    IdsApart,
+    ReplicaDirectories,
+    ReplicasCompared,
+    WithoutId,
+)
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.procedures import compare_replicas as module
@@ -197,6 +204,24 @@ def test_strays_of_topics_that_exist_are_told_from_those_of_topics_that_are_gone
         f"broker 2: /d/{name}" for name in (f"orders-0.{unique}-stray", f"renamed-0.{unique}-stray", cut)
     )
     assert (found.strays_count, found.strays_of_gone) == (3, 2)
+    assert found.gone == (
+        GoneTopic(OLD, "gone", (GoneStray(2, f"/d/gone-0.{unique}-stray", 0),), 1),
+        GoneTopic("", "orders-x", (GoneStray(2, f"/d/orders-x-0.{unique}-stray", 0),), 1),
+    )
+
+
+def test_the_strays_of_a_gone_topic_are_named_a_few_for_each_topic_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a topic with many leftovers hides no other."""
+    unique = "0123456789abcdef0123456789abcdef"
+    many = {f"/d/many-{number}.{unique}-stray": OLD for number in range(9)}
+    seen = disks(
+        b1=ReplicaDirectories(0, strays={**many, f"/d/one-7.{unique}-stray": NEW}, stray_count=10),
+        b2=ReplicaDirectories(0, strays=many, stray_count=9),
+    )
+    found = compare(monkeypatch, seen, {"orders": orders(NEW + "x", 2)})
+    assert [(each.name, each.count, len(each.strays)) for each in found.gone] == [("many", 18, 5), ("one", 1, 1)]
+    assert str(found.gone[1].strays[0]) == f"broker 1: /d/one-7.{unique}-stray"
+    assert found.strays_of_gone == 19
 
 
 def test_a_stray_that_a_move_left_behind_blocks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +239,21 @@ def test_a_stray_that_a_move_left_behind_blocks_nothing(monkeypatch: pytest.Monk
 
 def test_a_stray_of_a_topic_that_is_deleted_meanwhile_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = disks(b3=ReplicaDirectories(1, strays={"/d/orders-0.ab-stray": NEW}, stray_count=1))
-    assert compare(monkeypatch, seen, {}, known={"orders": NEW}) == ReplicasCompared(1, strays_of_gone=1)
+    assert compare(monkeypatch, seen, {}, known={"orders": NEW}) == ReplicasCompared(
+        1, strays_of_gone=1, gone=(GoneTopic(NEW, "orders", (GoneStray(3, "/d/orders-0.ab-stray", 0),), 1),)
+    )
+
+
+def test_a_future_replica_with_another_id_does_not_hide_the_replica_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are of one partition: the replica that is read and written, and the copy on its way to another disk."""
+    held = ReplicaDirectories(
+        2, several_ids={"orders": {"orders-0": OLD, f"orders-0.{FUTURE}": NEW, "orders-1": NEW, "orders-2": NEW}}
+    )
+    topic = {"version": 3, "topic_id": NEW, "partitions": {"0": [1], "1": [1], "2": [1]}}
+    found = compare(monkeypatch, disks(b1=held), {"orders": topic})
+    assert found.apart == (
+        IdsApart("orders", NEW, {NEW: (1,), OLD: (1,)}, {0: {NEW: (1,), OLD: (1,)}, 1: {NEW: (1,)}, 2: {NEW: (1,)}}),
+    )
 
 
 def test_a_move_between_the_two_reads_hides_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:

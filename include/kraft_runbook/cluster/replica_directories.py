@@ -64,6 +64,33 @@ class WithoutId:
 
 
 @dataclass(frozen=True, slots=True)
+class GoneStray:
+    """A ``-stray`` directory of a topic that is not in ZooKeeper. ``partition``: as its name says; None where that says
+    none.
+    """
+
+    broker_id: int
+    path: str
+    partition: int | None
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id}: {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class GoneTopic:
+    """The ``-stray`` directories of one topic that is not in ZooKeeper. ``topic_id``: in their ``partition.metadata``,
+    empty where that names none. ``name``: as theirs say it, and cut where it is too long for them. ``strays``: the
+    first 5 of ``count``.
+    """
+
+    topic_id: str
+    name: str
+    strays: tuple[GoneStray, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicasCompared:
     """The brokers' replicas against ZooKeeper's topics. What changed between two looks is left out: a topic that is
     being created or deleted.
@@ -71,9 +98,9 @@ class ReplicasCompared:
     ``apart``: the first 20 topics whose ids differ. ``without_id``: the first 20 directories without
     ``partition.metadata``. ``torn``: the first 20 with one that names no id, as ``broker 2: <path>``. ``strays``: the
     first 20 ``-stray`` directories of a topic that is in ZooKeeper, as
-    ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not. ``strays_left_over``: how many
-    have the topic's present id while ZooKeeper does not assign the partition to that broker: no replica is missing,
-    and they are not among ``strays``. ``unread``: what is missing from
+    ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not; ``gone``: of the first 2,000 of
+    these topics. ``strays_left_over``: how many have the topic's present id while ZooKeeper does not assign the
+    partition to that broker: no replica is missing, and they are not among ``strays``. ``unread``: what is missing from
     this comparison, by broker.
     """
 
@@ -87,5 +114,6 @@ class ReplicasCompared:
     strays: tuple[str, ...] = ()
     strays_count: int = 0
     strays_of_gone: int = 0
+    gone: tuple[GoneTopic, ...] = ()
     strays_left_over: int = 0
     unread: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kraft_runbook.cluster.log_ends import LogEnds
+from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
+from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict, sample
 
 CODE = "KRB-GATE-013"
@@ -19,8 +20,9 @@ TITLE = "No partition's log ends before the end that was kept before the metadat
 @dataclass(frozen=True, slots=True)
 class Compared:
     """``lower``: partitions that end before what was kept, with both numbers; ``begun_anew``: topics that have another
-    id now; ``unread``: what nobody tells now, with the reason. ``deleted``: how many topics are gone. ``partitions``:
-    how many were compared.
+    id now; ``unread``: what nobody tells now, with the reason. ``deleted``: how many topics are gone; ``set_aside``:
+    the directories that brokers have set aside of these, with what was kept, ``set_aside_count`` in all.
+    ``partitions``: how many were compared.
     """
 
     lower: tuple[str, ...]
@@ -28,19 +30,27 @@ class Compared:
     unread: tuple[str, ...]
     deleted: int
     partitions: int
+    set_aside: tuple[str, ...] = ()
+    set_aside_count: int = 0
 
 
-def compared(kept: LogEnds, now: LogEnds) -> Compared:
+def compared(kept: LogEnds, now: LogEnds, gone: Iterable[GoneTopic] = ()) -> Compared:
     """Each partition that was kept with the same one now. A topic that is gone was deleted since; with another id it
-    was deleted and made again, so that its old records are gone by somebody's will, or by an accident.
+    was deleted and made again, so that its old records are gone by somebody's will, or by an accident. Whoever deletes
+    a topic has each broker that runs delete its replicas. ``gone``: topics of which brokers have ``-stray`` directories
+    instead.
     """
-    lower, begun_anew = [], []
+    lower, begun_anew, set_aside = [], [], []
     unread = [f"{name}: {why}" for name, why in now.unread.items()]
-    deleted = partitions = 0
+    deleted = partitions = set_aside_count = 0
+    by_id = {each.topic_id or each.name: each for each in gone}
     for name, before in kept.topics.items():
         after = now.topics.get(name)
         if after is None:
             deleted += name not in now.unread
+            if name not in now.unread and (left := by_id.get(before.id) or by_id.get(name)):
+                set_aside += [_beside_its_end(each, name, before) for each in left.strays]
+                set_aside_count += left.count
         elif after.id != before.id:
             begun_anew.append(f"{name} (id {before.id}, now {after.id})")
         else:
@@ -54,7 +64,14 @@ def compared(kept: LogEnds, now: LogEnds) -> Compared:
                 partitions += 1
                 if here < end:
                     lower.append(f"{partition} (ended at {end}, now at {here})")
-    return Compared(tuple(lower), tuple(begun_anew), tuple(unread), deleted, partitions)
+    return Compared(
+        tuple(lower), tuple(begun_anew), tuple(unread), deleted, partitions, tuple(set_aside), set_aside_count
+    )
+
+
+def _beside_its_end(stray: GoneStray, topic: str, kept: TopicEnds) -> str:
+    end = None if stray.partition is None else kept.ends.get(stray.partition)
+    return f"{stray}" + ("" if end is None else f" ({topic}-{stray.partition} ended at {end})")
 
 
 def just_kept(ends: LogEnds, where: str, digest: str) -> CheckResult:
@@ -88,9 +105,11 @@ def none_kept(why: str, fix: str, *, blocking: bool) -> CheckResult:
     return _result(Severity.BLOCKING if blocking else Severity.WARNING, Verdict.UNKNOWN, why, fix)
 
 
-def judged(kept: LogEnds, now: LogEnds, where: str, digest: str, *, blocking: bool = True) -> CheckResult:
+def judged(
+    kept: LogEnds, now: LogEnds, where: str, digest: str, *, blocking: bool = True, gone: Iterable[GoneTopic] = ()
+) -> CheckResult:
     """The answer of a gate that compares. ``where``: the file they are kept in. ``blocking``: False where an obstacle
-    must not prevent the gate's step (a rollback).
+    must not prevent the gate's step (a rollback). ``gone``: as in ``compared``.
     """
     severity = Severity.BLOCKING if blocking else Severity.WARNING
     since = f"kept on {kept.read_at:%Y-%m-%d at %H:%M:%S} UTC in {where}, SHA-256 {digest}"
@@ -101,7 +120,7 @@ def judged(kept: LogEnds, now: LogEnds, where: str, digest: str, *, blocking: bo
             f"what is {since} is of the cluster {kept.cluster_id}, not of {now.cluster_id}",
             _remove(where),
         )
-    found = compared(kept, now)
+    found = compared(kept, now, gone)
     if found.lower:
         told = f"{_listed(found.lower)} ({since})" + (f"; not read: {_listed(found.unread)}" if found.unread else "")
         return _result(severity, Verdict.FAIL, told, f"{_LOST}. {_remove(where)}")
@@ -110,17 +129,31 @@ def judged(kept: LogEnds, now: LogEnds, where: str, digest: str, *, blocking: bo
     fine = (
         f"{found.partitions:,} partitions end where they ended or later ({since}); {found.deleted} topics deleted since"
     )
+    odd, fixes = [], []
     if found.begun_anew:
-        return _result(
-            Severity.WARNING,
-            Verdict.FAIL,
-            f"deleted and made again, under another id: {_listed(found.begun_anew)}; {fine}",
-            "ask the owners of these topics whether they deleted them. If they did not, the old records are gone: do"
-            " not sign before you know why",
+        odd.append(f"deleted and made again, under another id: {_listed(found.begun_anew)}")
+        fixes.append(_ASK)
+    if found.set_aside_count:
+        odd.append(
+            "-stray directories of topics that were there before the copy and are gone:"
+            f" {sample(found.set_aside, found.set_aside_count)}"
         )
+        fixes.append(_SET_ASIDE)
+    if odd:
+        return _result(Severity.WARNING, Verdict.FAIL, "; ".join([*odd, fine]), ". ".join(fixes))
     return _result(severity, Verdict.PASS, fine)
 
 
+_ASK = (
+    "ask the owners of these topics whether they deleted them. If they did not, the old records are gone: do not sign"
+    " before you know why"
+)
+_SET_ASIDE = (
+    "delete no -stray directory yet: it may hold the only copy of acknowledged records. A topic that was deleted while"
+    " a broker was down leaves one there: ask the topic's owner; where it was deleted, move the directory out of the"
+    " log directory. If nobody deleted the topic, do not sign: save these directories of all brokers, and find out why"
+    " the metadata lost it"
+)
 _LOST = (
     "records are lost, or about to be: restart nothing more. Look on the brokers' hosts for directories of these"
     " partitions whose names end in -stray, save them, and find out why the partition began anew (another topic id in"

@@ -8,11 +8,19 @@ topic had the same id in the last two reads of its znode.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from kraft_runbook.cluster.observation import HostState, Unread, was_read
-from kraft_runbook.cluster.replica_directories import IdsApart, ReplicaDirectories, ReplicasCompared, WithoutId
+from kraft_runbook.cluster.replica_directories import (
+    GoneStray,
+    GoneTopic,
+    IdsApart,
+    ReplicaDirectories,
+    ReplicasCompared,
+    WithoutId,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -20,6 +28,8 @@ from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
 from kraft_runbook.runbook.check_results import sample
 
 SAMPLES = 20
+GONE_TOPICS, OF_ONE_TOPIC = 2000, 5
+"""Of so many topics that are gone so many ``-stray`` directories each are named; all are counted."""
 UNREAD_NAMED = 5
 """So many paths of one broker are named that could not be read; the others are counted."""
 TOPICS_AT_ONCE = 2000
@@ -72,7 +82,8 @@ def compare_replicas(
         sum(each.directories for each in first.values()),
         torn=tuple(torn[:SAMPLES]),
         torn_count=sum(each.torn_count for each in first.values()),
-        strays_of_gone=of_gone,
+        strays_of_gone=len(of_gone),
+        gone=by_topic(of_gone),
         unread=unread,
     )
     if places:
@@ -80,11 +91,13 @@ def compare_replicas(
             named = _topics(reader, sorted({topic for each in places for topic in each.topics}))
         there = [each for each in places if any(named[topic] for topic in each.topics)]
         strays = [f"broker {each.broker_id}: {each.path}" for each in there if not each.left_over(named)]
+        of_gone += [each for each in places if not any(named[topic] for topic in each.topics)]
         found = replace(
             found,
             strays=tuple(strays[:SAMPLES]),
             strays_count=len(strays),
-            strays_of_gone=of_gone + len(places) - len(there),
+            strays_of_gone=len(of_gone),
+            gone=by_topic(of_gone),
             strays_left_over=len(there) - len(strays),
         )
     if not seems_wrong:
@@ -201,12 +214,12 @@ def _add_ids(
     """
     held = each.several_ids.get(name)
     if held is not None:
-        ids = {_place(path)[1]: topic_id for path, topic_id in held.items()}
+        ids = [(_place(path)[1], topic_id) for path, topic_id in held.items()]  # a partition may have a '-future' too
     elif name in each.topic_ids:
-        ids = dict.fromkeys(topic.replicas, each.topic_ids[name])
+        ids = [(partition, each.topic_ids[name]) for partition in topic.replicas]
     else:
         return
-    for partition, topic_id in ids.items():
+    for partition, topic_id in ids:
         if topic.assigned(broker_id, partition):
             on_disk.setdefault(partition, {}).setdefault(topic_id, set()).add(broker_id)
 
@@ -263,27 +276,34 @@ class Stray:
         """Whether no replica is missing: its topic has the same id still, and the partition is not assigned to the
         broker. A move that was cancelled, or ended while the broker was down, leaves such a directory (KAFKA-13972).
         """
-        found = _STRAY.fullmatch(self.path.rpartition("/")[2])
+        number = self.partition
         of = [each for each in map(topics.get, self.topics) if each is not None]
         return bool(
-            found
+            number is not None
             and of
             and all(
-                self.topic_id and each.topic_id == self.topic_id and not each.assigned(self.broker_id, int(found[1]))
+                self.topic_id and each.topic_id == self.topic_id and not each.assigned(self.broker_id, number)
                 for each in of
             )
         )
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def partition(self) -> int | None:
+        found = _STRAY.fullmatch(self.name)
+        return int(found[1]) if found else None
 
 
 _STRAY = re.compile(r".*-(\d+)\.[^.-]+-stray", re.DOTALL)
 
 
-def strays_of(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> tuple[tuple[Stray, ...], int]:
-    """The ``-stray`` directories of topics that are in ZooKeeper, by their id or by their name, and the number of the
-    others.
-    """
+def strays_of(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> tuple[list[Stray], list[Stray]]:
+    """The ``-stray`` directories of topics that are in ZooKeeper, by their id or by their name, and the others."""
     by_id = {topic_id: topic for topic, topic_id in topic_ids.items()}
-    of_topics, of_gone = [], 0
+    of_topics, of_gone = [], []
     for broker_id, each in sorted(read.items()):
         for path, topic_id in sorted(each.strays.items()):
             if topic_id in by_id:
@@ -291,13 +311,35 @@ def strays_of(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, st
             elif topics := _topics_named(path.rpartition("/")[2], topic_ids):
                 of_topics.append(Stray(broker_id, path, topic_id, topics))
             else:
-                of_gone += 1
-    return tuple(of_topics), of_gone
+                of_gone.append(Stray(broker_id, path, topic_id, ()))
+    return of_topics, of_gone
+
+
+def by_topic(strays: Iterable[Stray]) -> tuple[GoneTopic, ...]:
+    """These directories by topic, in their order: by the topic id, where they have one, else by the name."""
+    found: dict[tuple[str, str], list[Stray]] = {}
+    for each in strays:
+        key = (each.topic_id, "" if each.topic_id else _name_in(each.name))
+        found.setdefault(key, []).append(each)
+    return tuple(
+        GoneTopic(
+            topic_id,
+            _name_in(some[0].name),
+            tuple(GoneStray(each.broker_id, each.path, each.partition) for each in some[:OF_ONE_TOPIC]),
+            len(some),
+        )
+        for (topic_id, _), some in islice(found.items(), GONE_TOPICS)
+    )
+
+
+def _name_in(name: str) -> str:
+    """The topic in a ``-stray`` directory's name."""
+    return name.removesuffix("-stray").rpartition(".")[0].rpartition("-")[0]
 
 
 def _topics_named(name: str, topics: Collection[str]) -> tuple[str, ...]:
     """The topics that a ``-stray`` directory's name may be of."""
-    topic = name.removesuffix("-stray").rpartition(".")[0].rpartition("-")[0]
+    topic = _name_in(name)
     if topic in topics:
         return (topic,)
     return tuple(sorted(each for each in topics if each.startswith(topic))) if len(name) >= LONGEST_NAME else ()

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from kraft_runbook.cluster.log_ends import LogEnds, NotKept
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.replica_directories import ReplicasCompared
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.log_ends import read_log_ends
 from kraft_runbook.io.private_file import private_file
@@ -18,6 +20,7 @@ from kraft_runbook.migration import kept_ends
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD
 from kraft_runbook.runbook.check_results import CheckResult
 
+NOT_COMPARED = Unread("replicas on disk were not compared")
 APART_SECONDS = 2.0
 """Before a loss is told it is looked at again."""
 
@@ -30,13 +33,15 @@ def check_log_ends(
     secrets: Secrets,
     keeps: bool,
     blocking: bool = True,
+    replicas: ReplicasCompared | Unread = NOT_COMPARED,
     tell: Callable[[str], object],
 ) -> CheckResult:
     """KRB-GATE-013: compare the log ends with those kept in ``file``; keep them where none are kept, and in ZooKeeper
     mode, where a migration begins, always anew.
 
     ``keeps``: whether this look may write the file; without it there is nothing to compare with in ZooKeeper mode
-    before a gate was proven. ``blocking``: as in ``kept_ends.judged``.
+    before a gate was proven. ``blocking``: as in ``kept_ends.judged``. ``replicas``: what the brokers have on disk, for
+    the directories of topics that are gone; KRB-PRE-086 says where it was not read.
     """
     try:
         kept = _kept(file)
@@ -64,7 +69,8 @@ def check_log_ends(
     if kept_ends.compared(ends, now).lower:
         time.sleep(APART_SECONDS)
         now = read_log_ends(spec, secrets=secrets, also=ends.topics)
-    return kept_ends.judged(ends, now, str(file), digest, blocking=blocking)
+    gone = replicas.gone if was_read(replicas) else ()
+    return kept_ends.judged(ends, now, str(file), digest, blocking=blocking, gone=gone)
 
 
 def _keep(file: Path, ends: LogEnds, phase: Phase, tell: Callable[[str], object]) -> CheckResult:

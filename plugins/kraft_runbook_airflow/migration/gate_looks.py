@@ -58,6 +58,7 @@ def examine(cluster: Cluster, gate: str, *, keeps: bool = False) -> Examined:
         detect_phase(seen).phase,
         keeps=keeps and gate != Gate.ROLLBACK,
         blocking=gate != Gate.ROLLBACK,
+        replicas=seen.replicas,
         tell=cluster.tell,
     )
     return Examined(seen, (*checks, ends), _way_back(cluster, gate, seen, checks))

@@ -100,9 +100,10 @@ def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpe
     One without it, whose topic may be long gone, makes each full LeaderAndIsr from KRaft fail as a whole ("does not
     have a topic ID", KAFKA-21022), at the copy and whenever a controller becomes active. A broker that had none since
     its start follows no leader then, and nearly every partition loses it from the ISR. A broker that starts in KRaft
-    mode renames such a replica '-stray' (both measured on 3.9.2). That holds for '-future' directories too, not for
-    '-delete' and '-stray' ones. A file that is empty or torn ends a broker at its next start in any mode (measured on
-    3.9.2), or takes the whole log directory offline where it has several.
+    mode renames such a replica '-stray'. A '-future' directory does the same harm, of a topic that is gone or of one
+    that is there (all measured on 3.9.2); '-delete' and '-stray' ones do none. A file that is empty or torn ends a
+    broker at its next start in any mode (measured on 3.9.2), or takes the whole log directory offline where it has
+    several.
     """
     found = needed(seen.replicas)
     wrong = []
@@ -138,11 +139,13 @@ def no_broker_has_set_a_live_replica_aside(seen: ClusterObservation, spec: Clust
 
     A broker renames a replica '-stray' if KRaft's metadata does not have it with the topic id on disk, and begins anew
     at offset 0. Nothing else tells of it: every replica is in sync again. None may lie there before the copy, so that
-    every later one is new. Counted only: those of topics that are gone, and leftovers with the topic's present id of a
-    partition that is not assigned to the broker, as a cancelled move leaves them.
+    every later one is new. Those of topics that are gone are named and do not fail here: where the topic was there
+    before the copy, KRB-GATE-013 tells. Leftovers with the topic's present id of a partition that is not assigned to
+    the broker, as a cancelled move leaves them, are counted.
     """
     found = needed(seen.replicas)
     wrong = [sample(found.strays, found.strays_count)] if found.strays_count else []
-    gone = f"; {found.strays_of_gone} of topics that are gone" if found.strays_of_gone else ""
+    paths = [stray for topic in found.gone for stray in topic.strays]
+    gone = f"; of topics that are gone {sample(paths, found.strays_of_gone)}" if found.strays_of_gone else ""
     left = f"; {found.strays_left_over} of partitions that the broker does not have" if found.strays_left_over else ""
     return settle(wrong, found.unread, f"none of {found.directories} replicas{gone}{left}")
