@@ -105,7 +105,7 @@ def test_a_connection_secret_that_does_not_resolve_is_an_error() -> None:
             "servers": ["127.0.0.1:1"],
             "security": {
                 "protocol": "SASL_PLAINTEXT",
-                "sasl_mechanism": "PLAIN",
+                "sasl_mechanism": "DIGEST-MD5",
                 "username": "u",
                 "password": {"env": "ZK_PASSWORD"},
             },

@@ -15,7 +15,7 @@ from observations import CLUSTERS, SPEC
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener
+from kraft_runbook.cluster.spec_parts import IDENTIFICATION, Listener, ZooKeeper
 from kraft_runbook.errors import ClusterFileError, Refused, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()
@@ -52,6 +52,29 @@ def test_the_lab_is_a_good_cluster_file() -> None:
     assert spec.quorum_voters == "101@127.10.0.101:9093,102@127.10.0.102:9093,103@127.10.0.103:9093"
     assert spec.bootstrap_servers == ("127.10.0.11:9092", "127.10.0.12:9092", "127.10.0.13:9092")
     assert spec.zookeeper.connect == "127.10.0.1:2181"
+
+
+@pytest.mark.parametrize(
+    ("where", "mechanism", "said"),
+    [
+        ("broker_security", "GSSAPI", "this tool has no login of that kind (Kerberos needs a ticket"),
+        ("controller_security", "oauthbearer", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, or a client certificate"),
+        ("zookeeper", "GSSAPI", "DIGEST-MD5, or a client certificate"),
+        ("zookeeper", "PLAIN", "ZooKeeper's login by password is DIGEST-MD5"),
+    ],
+)
+def test_a_login_that_this_tool_does_not_have_is_refused_with_the_one_to_give(
+    where: str, mechanism: str, said: str
+) -> None:
+    document = yaml.safe_load(TEXT)
+    login = {"protocol": "SASL_SSL", "sasl_mechanism": mechanism, "username": "tool", "password": {"env": "P"}}
+    document.setdefault(where, {}).update({"security": login} if where == "zookeeper" else login)
+    assert any(said in each for each in problems(yaml.safe_dump(document)))
+
+
+def test_the_name_of_a_zookeeper_server_is_checked_unless_the_brokers_do_not_ask() -> None:
+    for stated, checked in ({}, True), ({IDENTIFICATION: "https"}, True), ({IDENTIFICATION: ""}, False):
+        assert ZooKeeper(servers=("a:1",), properties=stated).names_are_checked is checked
 
 
 def without_zookeeper(text: str) -> str:

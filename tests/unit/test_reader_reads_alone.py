@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "include" / "kraft_runbook" / "io" / "zookeeper"
 
 OF_THE_CLIENT = {
-    "reader.py": {"get_async", "get_children_async", "get_acls", "command", "handler", "_call"},
-    "session.py": {"start", "stop", "close", "set_hosts", "sync_async", "connected"},
+    "reader.py": {"get_async", "get_children_async", "get_acls", "handler", "_call"},
+    "session.py": {"start", "stop", "close", "set_hosts", "sync_async", "connected", "_connection"},
 }
 """What these files use of kazoo's client."""
 READING = {

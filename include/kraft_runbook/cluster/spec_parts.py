@@ -8,7 +8,7 @@ from enum import StrEnum
 from ipaddress import IPv6Address
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from kraft_runbook.cluster.addresses import address, split_address
 
@@ -94,6 +94,13 @@ class SecretRef(Model):
         return f"environment variable {self.env}" if self.env else f"Airflow connection {self.airflow_connection}"
 
 
+NO_LOGIN = {
+    "GSSAPI": "Kerberos needs a ticket in every worker that a task may run in",
+    "OAUTHBEARER": "a token of an identity provider would have to be fetched and renewed in every worker",
+}
+"""Mechanisms that Kafka knows and this tool's clients do not, and why."""
+
+
 class ClientSecurity(Model):
     """How this tool's own clients reach a listener (ZooKeeper, brokers or controllers)."""
 
@@ -105,6 +112,22 @@ class ClientSecurity(Model):
     sasl_mechanism: SaslMechanism | None = None
     username: str | None = None
     password: SecretRef | None = None
+
+    @field_validator("sasl_mechanism", mode="before")
+    @classmethod
+    def _mechanism_is_known(cls, value: object) -> object:
+        """By name, with the reason, where this tool has no login of that kind."""
+        if isinstance(value, str) and value.upper() in NO_LOGIN:
+            raise ValueError(
+                f"{value}: this tool has no login of that kind ({NO_LOGIN[value.upper()]}); give it one of its own:"
+                f" {cls.logins()}, or a client certificate (SSL)"
+            )
+        return value
+
+    @classmethod
+    def logins(cls) -> str:
+        """The mechanisms that this block takes, for a person."""
+        return ", ".join(each.value for each in SaslMechanism)
 
     @model_validator(mode="after")
     def _sasl_is_complete(self) -> ClientSecurity:
@@ -207,17 +230,47 @@ def _is_host_and_port(server: str) -> bool:
     return True
 
 
+IDENTIFICATION = "zookeeper.ssl.endpoint.identification.algorithm"
+
+
+class ZookeeperSecurity(ClientSecurity):
+    """The same for ZooKeeper, whose one login by password is DIGEST-MD5 (``DigestLoginModule``)."""
+
+    sasl_mechanism: Literal["DIGEST-MD5"] | None = None  # type: ignore[assignment]
+
+    @field_validator("sasl_mechanism", mode="before")
+    @classmethod
+    def _mechanism_is_zookeepers(cls, value: object) -> object:
+        if value in set(SaslMechanism):
+            raise ValueError(
+                f"{value} is a mechanism of Kafka's listeners; ZooKeeper's login by password is DIGEST-MD5, whatever"
+                " those use"
+            )
+        return value
+
+    @classmethod
+    def logins(cls) -> str:
+        return "DIGEST-MD5"
+
+
 class ZooKeeper(Model):
     """The ensemble: members, chroot, how this tool reaches it, and what the brokers' own configuration says of it."""
 
     servers: tuple[str, ...] = Field(min_length=1)
     chroot: str = Field(default="", pattern=r"^(/[^/\s]+)*$")
-    security: ClientSecurity = ClientSecurity()
+    security: ZookeeperSecurity = ZookeeperSecurity()
     properties: Mapping[str, str] = Field(default_factory=dict)
     read_rate: int | None = Field(default=None, gt=0)
     """The most znodes a second that a comparison reads, over all its connections; without it as many as the servers
     give.
     """
+
+    @property
+    def names_are_checked(self) -> bool:
+        """Whether a server's certificate must name its host, as Kafka's own clients of ZooKeeper ask for unless the
+        brokers' ``zookeeper.ssl.endpoint.identification.algorithm`` is empty (``KafkaConfig``: HTTPS by default).
+        """
+        return self.properties.get(IDENTIFICATION, "HTTPS").strip().upper() == "HTTPS"
 
     @property
     def connect(self) -> str:

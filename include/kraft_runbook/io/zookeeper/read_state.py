@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.java_values import java_int
 from kraft_runbook.cluster.observation import (
     BrokerZnode,
@@ -23,6 +20,7 @@ from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.servers import ask_server, tls_of
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_controller, parse_migration
 
@@ -69,7 +67,7 @@ def read_zookeeper(
             preferred_election_znode=election is not None,
             server_version=reader.server_version(),
             topic_count=len(topics or ()),
-            connections=_connections(zookeeper) if deep else Unread("not asked for"),
+            connections=_connections(zookeeper, secrets) if deep else Unread("not asked for"),
             tree=_tree(reader, deep) if deep else Unread("not asked for: the deep read was not requested"),
         )
         return state, frozenset(topics or ())
@@ -137,22 +135,18 @@ def _broker(znode: Znode) -> BrokerZnode:
     return BrokerZnode(broker_id, tuple(map(str, endpoints)), value.get("rack"))
 
 
-def _connections(zookeeper: ZooKeeper) -> int | Unread:
+def _connections(zookeeper: ZooKeeper, secrets: Secrets) -> int | Unread:
     """Clients connected to all servers of the ensemble, by the four-letter word ``srvr``."""
-    if zookeeper.security.protocol.is_tls:
-        return Unread("four-letter words are not asked over TLS")
+    tls = tls_of(zookeeper, secrets=secrets)
     total = 0
     for server in zookeeper.servers:
         try:
-            with socket.create_connection(split_address(server), timeout=2.0) as connection:
-                connection.sendall(b"srvr")
-                answer = b"".join(iter(lambda c=connection: c.recv(4096), b"")).decode(errors="replace")  # type: ignore[misc]
+            status = ask_server(server, tls=tls, timeout=2.0)
         except OSError as error:
             return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
-        found = re.search(r"^Connections: (\d+)", answer, re.MULTILINE)
-        if "not currently serving" in answer:  # ZooKeeper's words (AbstractFourLetterCommand): it is in no quorum
+        if status.serves_nobody:
             return Unread(f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
-        if not found:
+        if status.connections is None:
             return Unread(f"ZooKeeper server {server} does not allow srvr (4lw.commands.whitelist)")
-        total += int(found.group(1)) - 1  # the connection that asks counts itself
+        total += status.connections
     return total

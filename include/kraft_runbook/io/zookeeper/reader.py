@@ -134,15 +134,8 @@ class ZookeeperReader:
         return any((acl.id.scheme, acl.id.id, acl.perms) != ("world", "anyone", 31) for acl in acls)
 
     def server_version(self) -> str | None:
-        """The version of the server this session is with (``srvr``); None where the server does not allow that word."""
-        try:
-            answer = self._session.client.command(b"srvr")
-        except (KazooException, KazooTimeoutError, OSError) as error:
-            raise self._session.unreachable(f"{type(error).__name__} on srvr") from None
-        for line in answer.splitlines():
-            if line.startswith("Zookeeper version:"):
-                return str(line.split(":", 1)[1].split(",")[0].split("-")[0].strip())
-        return None
+        """The version of the ensemble's first server that says it (``srvr``); None where none allows that word."""
+        return self._session.server_version()
 
     # -- batches -------------------------------------------------------------------------------------------------------
 

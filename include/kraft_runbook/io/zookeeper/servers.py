@@ -1,15 +1,110 @@
-"""The servers of an ensemble: what each says that it is, and which one a reader begins with."""
+"""The servers of an ensemble: what each says of itself (``srvr``), and which one a reader begins with."""
 
 from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Sequence
+import ssl
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.errors import SecretMissing
+from kraft_runbook.io.secrets import Secrets
 
 SRVR_TIMEOUT = 1.0
 """Seconds that a server may take to say what it is."""
+NOT_SERVING = "not currently serving"
+"""ZooKeeper's words (AbstractFourLetterCommand) where it is in no quorum."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """One answer to ``srvr``. None: the answer does not say so, as where the server does not allow the word."""
+
+    text: str
+
+    @property
+    def mode(self) -> str | None:
+        """leader, follower, observer or standalone."""
+        return self._found(r"^Mode: (\w+)")
+
+    @property
+    def version(self) -> str | None:
+        return self._found(r"^Zookeeper version: ([^\s,-]+)")
+
+    @property
+    def connections(self) -> int | None:
+        """Clients connected to it, without the connection that asked."""
+        found = self._found(r"^Connections: (\d+)")
+        return int(found) - 1 if found else None
+
+    @property
+    def serves_nobody(self) -> bool:
+        return NOT_SERVING in self.text
+
+    def _found(self, pattern: str) -> str | None:
+        found = re.search(pattern, self.text, re.MULTILINE)
+        return found[1] if found else None
+
+
+def ask_server(server: str, *, tls: ssl.SSLContext | None = None, timeout: float = SRVR_TIMEOUT) -> ServerStatus:
+    """What a server (host:port) says to ``srvr``; over TLS where a context is given. Raises OSError (``ssl.SSLError``
+    among them).
+    """
+    host, port = split_address(server)
+    with (
+        socket.create_connection((host, port), timeout) as plain,
+        plain if tls is None else tls.wrap_socket(plain, server_hostname=host) as connection,
+    ):
+        connection.settimeout(timeout)
+        connection.sendall(b"srvr")
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    return ServerStatus(answer.decode(errors="replace"))
+
+
+def tls_of(zookeeper: ZooKeeper, *, secrets: Secrets) -> ssl.SSLContext | None:
+    """The TLS that this tool's clients of the ensemble use; None without. Raises SecretMissing; OSError for a file that
+    can't be read.
+    """
+    security = zookeeper.security
+    if not security.protocol.is_tls:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=security.ca_file)
+    context.check_hostname = zookeeper.names_are_checked
+    if security.certificate_file and security.key_file:
+        password = secrets(security.key_password) if security.key_password else None
+        context.load_cert_chain(security.certificate_file, security.key_file, password)
+    return context
+
+
+def why_silent(servers: Iterable[str], zookeeper: ZooKeeper, *, secrets: Secrets) -> str:
+    """Why no server answered, as far as the first handshake that fails tells; empty where none does. ZooKeeper's client
+    itself only runs out of time.
+    """
+    try:
+        tls = tls_of(zookeeper, secrets=secrets)
+    except (OSError, SecretMissing) as error:
+        return f"this tool's own certificate or key can't be used ({_words(error)})"
+    for server in servers:
+        try:
+            ask_server(server, tls=tls)
+        except ssl.SSLError as error:
+            return f"{server}: {_words(error)}"
+        except OSError:
+            continue
+    return ""
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        return f"the TLS handshake failed: {error.reason or error}"
+    if isinstance(error, OSError):
+        return f"{error.filename or ''}: {error.strerror or error}".removeprefix(": ")
+    return str(error)
 
 
 def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[str]:
@@ -21,22 +116,17 @@ def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[
     return [*others[start:], *others[:start], *([leader] if leader else [])]
 
 
-def server_mode(server: str) -> str | None:
-    """What a server says that it is (``srvr``): leader, follower, observer or standalone.
+def server_mode(server: str, *, tls: ssl.SSLContext | None = None) -> str | None:
+    """What a server says that it is: leader, follower, observer or standalone.
 
     None where it does not say so: it does not answer, does not allow the word, or is in no quorum and serves nobody.
     """
     try:
-        with socket.create_connection(split_address(server), SRVR_TIMEOUT) as connection:
-            connection.settimeout(SRVR_TIMEOUT)
-            connection.sendall(b"srvr")
-            answer = b"".join(iter(lambda: connection.recv(4096), b""))
+        return ask_server(server, tls=tls, timeout=SRVR_TIMEOUT).mode
     except OSError:
         return None
-    found = re.search(rb"^Mode: (\w+)", answer, re.MULTILINE)
-    return found[1].decode() if found else None
 
 
-def leads(server: str) -> bool:
+def leads(server: str, *, tls: ssl.SSLContext | None = None) -> bool:
     """Whether this server says that it is the leader. One that does not answer does not say so."""
-    return server_mode(server) == "leader"
+    return server_mode(server, tls=tls) == "leader"

@@ -6,11 +6,13 @@ Its client can do anything, so nobody but ``reader`` and ``writer`` imports this
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
+    AuthFailedError,
     ConnectionLoss,
     KazooException,
     SASLException,
@@ -18,11 +20,12 @@ from kazoo.exceptions import (
     ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionDropped
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.servers import leads, spread_over
+from kraft_runbook.io.zookeeper.servers import ask_server, leads, spread_over, tls_of, why_silent
 
 # kazoo logs whole replies at DEBUG, and znodes hold credentials: it gets a logger that never goes that low.
 _quiet = logging.getLogger("kraft_runbook.io.zookeeper.session.kazoo")
@@ -43,6 +46,7 @@ class ZookeeperSession:
         self.zookeeper = zookeeper
         self.timeout = timeout
         self._spread = spread
+        self._secrets = secrets
         self.client = KazooClient(
             hosts=",".join(zookeeper.servers),
             timeout=timeout,
@@ -51,19 +55,42 @@ class ZookeeperSession:
             command_retry={"max_tries": 0},
             **_security(zookeeper, secrets),
         )
+        self._refused = ""
+        """Why the server refused this tool's login; empty while it did not."""
+        if zookeeper.security.protocol.is_sasl:
+            self._log_in_aloud()
+
+    def _log_in_aloud(self) -> None:
+        """Have kazoo's login end a session that is refused, and say so. Else the server's answer ends kazoo's thread
+        with a traceback, and whoever waits runs out of time.
+        """
+        connection = self.client._connection
+        log_in = connection._authenticate_with_sasl
+
+        def aloud(host: str, timeout: float) -> None:
+            try:
+                log_in(host, timeout)
+            except (ConnectionDropped, KazooTimeoutError):
+                raise
+            except Exception as error:
+                self._refused = type(error).__name__
+                raise AuthFailedError(self._refused) from None
+
+        connection._authenticate_with_sasl = aloud
 
     def connect(self) -> None:
         """Connect, and see that the server has caught up. Raises Unreachable, RunbookError."""
         servers = self.zookeeper.servers
         if self._spread is not None and len(servers) > 1:
-            encrypted = self.zookeeper.security.protocol.is_tls
-            leader = None if encrypted else next(filter(leads, servers), None)  # behind TLS nobody is asked
+            tls = self._tls()
+            leader = next((server for server in servers if leads(server, tls=tls)), None)
             self.client.set_hosts(",".join(spread_over(servers, self._spread, leader)), randomize_hosts=False)
         try:
             self.client.start(self.timeout)
         except KazooTimeoutError:
             self.close()
-            raise self.unreachable(f"no answer in {self.timeout:g} s") from None
+            why = why_silent(servers, self.zookeeper, secrets=self._secrets)
+            raise self.unreachable(f"no answer in {self.timeout:g} s{f' ({why})' if why else ''}") from None
         except (KazooException, SASLException, OSError) as error:
             self.close()
             raise self.unreachable(f"{type(error).__name__}: {error}") from None
@@ -86,8 +113,33 @@ class ZookeeperSession:
                 raise self.unreachable(f"{type(error).__name__} while its server caught up with the leader") from None
             self.await_connection()
             self.catch_up(attempts - 1)
+        except AuthFailedError:
+            raise self.unreachable("its login was refused") from None
         except ZookeeperError as error:
             raise self.refused(error) from None
+
+    def server_version(self) -> str | None:
+        """The version of the first server that says it (``srvr``); None where none allows that word. Raises Unreachable
+        where none answers.
+        """
+        tls, silent = self._tls(), list[str]()
+        for server in self.zookeeper.servers:
+            try:
+                status = ask_server(server, tls=tls)
+            except OSError as error:
+                silent.append(f"{type(error).__name__} on srvr of {server}")
+                continue
+            if status.version:
+                return status.version
+        if len(silent) == len(self.zookeeper.servers):
+            raise self.unreachable("; ".join(silent))
+        return None
+
+    def _tls(self) -> ssl.SSLContext | None:
+        try:
+            return tls_of(self.zookeeper, secrets=self._secrets)
+        except OSError as error:
+            raise self.unreachable(f"this tool's own certificate or key can't be used: {error}") from None
 
     def reconnect(self) -> None:
         """Begin a new session. Raises as ``connect`` does."""
@@ -114,7 +166,9 @@ class ZookeeperSession:
     # -- errors --------------------------------------------------------------------------------------------------------
 
     def unreachable(self, why: str) -> Unreachable:
-        """The error for a server that does not answer, or whose answer was lost."""
+        """The error for a server that does not answer, whose answer was lost, or that refused the login."""
+        if self._refused:
+            why = f"its login as {self.zookeeper.security.username} was refused ({self._refused})"
         return Unreachable(
             f"ZooKeeper at {', '.join(self.zookeeper.servers)} could not be read: {why}",
             way_out=(
@@ -143,6 +197,7 @@ def _security(zookeeper: ZooKeeper, secrets: Secrets) -> dict[str, Any]:
             "ca": security.ca_file,
             "certfile": security.certificate_file,
             "keyfile": security.key_file,
+            "check_hostname": zookeeper.names_are_checked,
         }
         if security.key_password:
             options["keyfile_password"] = secrets(security.key_password)

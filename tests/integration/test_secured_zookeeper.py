@@ -1,0 +1,182 @@
+"""A real ZooKeeper that takes clients over TLS with a certificate and a login alone: what works, and what a person is
+told where it does not.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from kraft_runbook.cluster.observation import ZookeeperTree
+from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.read_state import read_zookeeper
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.servers import server_mode, tls_of
+from lab.installation import fetch_jars, java
+from lab.layout import load
+
+HOST = "127.0.0.1"
+SECRETS = environment_secrets({"RIGHT": "of the brokers", "WRONG": "guessed"})
+JAAS = 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_kafka="of the brokers"; };'
+
+
+class Authority:
+    """Signs certificates; every file lies in one directory."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.directory, self.name = directory, name
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.file = directory / f"{name}.pem"
+        basic = x509.BasicConstraints(ca=True, path_length=None)
+        self._write(self.file, self._signed(self.subject, self.key, basic))
+
+    def certificate(self, name: str, *addresses: str) -> Path:
+        """A file with a key and its certificate, which names these addresses."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        names = [x509.SubjectAlternativeName([x509.IPAddress(ip_address(each)) for each in addresses])]
+        signed = self._signed(subject, key, *(names if addresses else []))
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        file = self.directory / f"{name}.pem"
+        self._write(file, signed, private)
+        return file
+
+    def _signed(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = datetime.now(UTC)
+        made = x509.CertificateBuilder(
+            self.subject, subject, key.public_key(), x509.random_serial_number(), now - timedelta(hours=1),
+            now + timedelta(days=2),
+        )  # fmt: skip
+        for each in extensions:
+            made = made.add_extension(each, critical=isinstance(each, x509.BasicConstraints))
+        return made.sign(self.key, hashes.SHA256())
+
+    @staticmethod
+    def _write(file: Path, certificate: x509.Certificate, private: bytes = b"") -> None:
+        file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"), "authority")
+
+
+@pytest.fixture(scope="module")
+def port(authority: Authority) -> Iterator[int]:
+    """The secure port of one server whose certificate names 127.0.0.1 alone."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port = int(probe.getsockname()[1])
+    here, server = authority.directory, authority.certificate("server", HOST)
+    (here / "jaas.conf").write_text(JAAS)
+    (here / "zookeeper.properties").write_text(
+        f"dataDir={here / 'data'}\nsecureClientPort={port}\nadmin.enableServer=false\n"
+        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+        f"ssl.keyStore.location={server}\nssl.trustStore.location={authority.file}\nssl.clientAuth=need\n"
+        "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\n"
+        "enforce.auth.enabled=true\nenforce.auth.schemes=sasl\n4lw.commands.whitelist=srvr\n"
+    )
+    command = [
+        str(java()),
+        "-Xmx128m",
+        "-XX:TieredStopAtLevel=1",
+        f"-Djava.security.auth.login.config={here}/jaas.conf",
+    ]
+    command += ["-cp", f"{fetch_jars(load().kafka.version)}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain"]
+    with (here / "log").open("wb") as log:
+        process = subprocess.Popen([*command, str(here / "zookeeper.properties")], stdout=log, stderr=log)
+    try:
+        tls, ends = tls_of(ensemble(authority, port), secrets=SECRETS), time.monotonic() + 60
+        while server_mode(f"{HOST}:{port}", tls=tls) is None:
+            assert process.poll() is None and time.monotonic() < ends, (here / "log").read_text()[-3000:]
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def ensemble(
+    authority: Authority, port: int, *, host: str = HOST, trusted: Path | None = None, password: str = "RIGHT"
+) -> ZooKeeper:
+    """The ensemble as a cluster file describes it."""
+    own = authority.directory / "tool.pem"
+    if not own.exists():
+        authority.certificate("tool")
+    security = {
+        "protocol": "SASL_SSL",
+        "ca_file": str(trusted or authority.file),
+        "certificate_file": str(own),
+        "key_file": str(own),
+        "sasl_mechanism": "DIGEST-MD5",
+        "username": "kafka",
+        "password": {"env": password},
+    }
+    return ZooKeeper.model_validate({"servers": [f"{host}:{port}"], "security": security})
+
+
+def told(zookeeper: ZooKeeper) -> str:
+    """What a person reads who can't connect."""
+    with pytest.raises(Unreachable) as raised, ZookeeperReader(zookeeper, secrets=SECRETS, timeout=3):
+        pass
+    assert "'zookeeper.security'" in str(raised.value.way_out)
+    return raised.value.problem
+
+
+def no_tree(_: ZookeeperReader) -> ZookeeperTree:
+    raise RunbookError("no tree is wanted here", way_out="none")
+
+
+def test_all_that_a_look_asks_is_answered(authority: Authority, port: int) -> None:
+    zookeeper = ensemble(authority, port)
+    with ZookeeperReader(zookeeper, secrets=SECRETS, timeout=10) as reader:
+        for path, data in (("/brokers", b""), ("/brokers/ids", b""), ("/controller_epoch", b"4")):
+            reader._session.client.create(path, data)
+    seen, _ = read_zookeeper(zookeeper, secrets=SECRETS, deep=no_tree, timeout=10)
+    assert (seen.server_version, seen.controller_epoch, seen.connections) == ("3.8.4", 4, 1)
+    assert server_mode(f"{HOST}:{port}", tls=tls_of(zookeeper, secrets=SECRETS)) == "standalone"
+
+
+def test_a_certificate_that_names_another_host_is_refused_unless_the_brokers_do_not_ask(
+    authority: Authority, port: int
+) -> None:
+    other = ensemble(authority, port, host="localhost")
+    assert "its certificate is refused: Hostname mismatch" in told(other)
+    lax = other.model_copy(update={"properties": {"zookeeper.ssl.endpoint.identification.algorithm": ""}})
+    with ZookeeperReader(lax, secrets=SECRETS, timeout=10) as reader:
+        assert reader.server_version() == "3.8.4"
+
+
+def test_a_certificate_of_another_authority_is_refused(authority: Authority, port: int) -> None:
+    stranger = Authority(authority.directory, "stranger")
+    assert "its certificate is refused: " in told(ensemble(authority, port, trusted=stranger.file))
+
+
+def test_a_refused_login_is_told_as_one(authority: Authority, port: int) -> None:
+    assert "its login as kafka" in told(ensemble(authority, port, password="WRONG"))
+
+
+def test_a_file_that_is_no_key_is_named(authority: Authority, port: int) -> None:
+    zookeeper = ensemble(authority, port)
+    security = zookeeper.security.model_copy(update={"key_file": str(authority.file)})
+    assert "this tool's own certificate or key can't be used" in told(
+        zookeeper.model_copy(update={"security": security})
+    )
