@@ -12,10 +12,10 @@ from pathlib import Path
 import by_hand
 import kept_states
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from labs import Lab
-from left_on_disk import zookeeper_of
+from left_on_disk import drop_topic_id, leave_over, zookeeper_of
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
@@ -75,6 +75,100 @@ def replica(broker: Broker, name: str) -> Path:
 
 def give_id(directory: Path, topic_id: str | None) -> None:
     (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+
+def records_of(lab: Lab, topic: str) -> dict[tuple[int, int], bytes]:
+    """Each record of the topic by partition and offset, read from the beginning to the end of every partition."""
+    servers = {"bootstrap.servers": ",".join(lab.spec.bootstrap_servers), "group.id": "reads-back"}
+    consumer = Consumer(servers | {"enable.auto.commit": False, "auto.offset.reset": "error"})
+    try:
+        ends = {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1]
+            for number in consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        }
+        consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+        found: dict[tuple[int, int], bytes] = {}
+
+        def all_are_read() -> bool:
+            for record in consumer.consume(1_000, timeout=1):
+                assert not record.error(), record.error()
+                found[record.partition(), record.offset()] = record.value()
+            return all(not end or (number, end - 1) in found for number, end in ends.items())
+
+        by_hand.wait_until(f"{topic} is read to its end", all_are_read)
+        return found
+    finally:
+        consumer.close()
+
+
+def set_aside(lab: Lab) -> list[Path]:
+    return [found for each in lab.spec.brokers for found in Path(each.log_dirs[0]).glob("*-stray")]
+
+
+def test_ids_that_differ_by_partition_are_made_one_and_the_copy_keeps_every_record() -> None:
+    """Partitions were added while ZooKeeper had another id than the replicas."""
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, zookeeper_of(lab) as client:
+        before = records_of(lab, "orders")
+        right, wrong = drop_topic_id(lab, "orders")
+        added = (6, 7, 8)
+        adding = admin(lab)
+        by_hand.answered(adding.create_partitions([NewPartitions("orders", 9)]))
+        files = [replica(each, f"orders-{number}") for each in lab.spec.brokers for number in added]
+        by_hand.wait_until("they are on disk", lambda: all((each / "partition.metadata").exists() for each in files))
+        acknowledged = [number for number in added if not by_hand.produced(lab.spec, "orders", number)]
+        assert failures(lab)["KRB-PRE-084"].evidence == (
+            f"topic orders: id {wrong} in ZooKeeper; partition 0 to 5: {right} on broker 1, 2, 3;"
+            f" partition 6 to 8: {wrong} on broker 1, 2, 3"
+        )
+
+        znode = json.loads(client.get("/brokers/topics/orders")[0])
+        client.set("/brokers/topics/orders", json.dumps(znode | {"topic_id": right}).encode())
+        for each in files:
+            give_id(each, right)
+        client.delete("/controller")
+        for broker in lab.spec.brokers:  # until the last has read its files, they are not in sync
+            stop(lab, broker)
+            start(lab, broker)
+            by_hand.wait_until("every broker lives", lambda: out_of_sync(lab) is not None)
+        by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+        assert "KRB-PRE-084" not in failures(lab)
+        assert not {number: why for number in range(9) if (why := by_hand.produced(lab.spec, "orders", number))}
+        cured = records_of(lab, "orders")
+        assert before.items() <= cured.items()
+        assert {(number, 1) for number in acknowledged} <= cured.keys(), "the first one, and the one after the cure"
+
+        by_hand.to_dual_write(lab.spec, secrets=lab.secrets)
+        by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+        assert records_of(lab, "orders") == cured
+        assert not set_aside(lab)
+
+
+def test_directories_without_an_id_are_cured_after_the_copy_and_hold_in_kraft_mode() -> None:
+    """An assigned replica is given its id by hand, what is left over is moved away, in HYBRID. A broker that starts in
+    KRaft mode renames a replica without an id.
+    """
+    with kept_states.lab_in(Phase.HYBRID) as lab:
+        before, last = records_of(lab, "orders"), lab.spec.brokers[-1]
+        directory, left = replica(last, "orders-0"), leave_over(last)
+        right = (directory / "partition.metadata").read_text()
+        (directory / "partition.metadata").unlink()
+        assert failures(lab, Phase.HYBRID)["KRB-PRE-085"].evidence == (
+            f"no replica of this cluster, and without partition.metadata: 1: broker {last.id}: {left};"
+            f" replicas without partition.metadata: 1: broker {last.id}: {directory}"
+        )
+        stop(lab, last)
+        shutil.move(left, lab.directory / left.name)
+        give_id(directory, right.rpartition(": ")[2].strip())
+        start(lab, last)
+        by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+        assert not failures(lab, Phase.HYBRID).keys() & {"KRB-PRE-085", "KRB-PRE-086"}
+
+        by_hand.roll_brokers(lab.spec, BrokerMode.KRAFT, secrets=lab.secrets)
+        by_hand.wait_until("every partition is in sync", lambda: in_sync(lab))
+        assert (directory / "partition.metadata").read_text().split() == right.split()
+        assert not set_aside(lab)
+        assert records_of(lab, "orders") == before
+        assert not failures(lab, Phase.DUAL_WRITE).keys() & {"KRB-PRE-084", "KRB-PRE-085", "KRB-PRE-086"}
 
 
 def test_a_torn_partition_metadata_ends_its_broker_and_is_written_anew() -> None:
