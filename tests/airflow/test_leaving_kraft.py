@@ -24,13 +24,14 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import StepFailed, TimedOut
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures import leave_kraft
 from kraft_runbook.procedures.leave_kraft import Departed
+from kraft_runbook.steps import waiting
 from kraft_runbook_airflow.base.journal import record_for
 from tests.unit.observations import (
     SPEC,
@@ -273,6 +274,17 @@ def test_controllers_that_should_lead_are_started_and_awaited(acted: Acted, left
     ]
     assert acted.outcomes(task)[:2] == ["begins", "restored"]
     assert ("left, 101 led" in acted.did) == (task == LEAVE)
+
+
+def test_controllers_that_were_started_are_on_record_though_none_leads(acted: Acted, left: Left) -> None:
+    def nobody_leads(*_: Any, **__: Any) -> ClusterObservation:
+        raise TimedOut("no controller leads after 120 s", way_out="look in their logs")
+
+    stand(acted, LEADERLESS)
+    acted.replace(waiting.wait_for, nobody_leads)
+    with pytest.raises(AirflowFailException, match="no controller leads"):
+        acted.run(RESTORE, dag=BACK, goal="ZOOKEEPER")
+    assert acted.outcomes(RESTORE) == ["begins", "restored", "failed"]
 
 
 @pytest.mark.parametrize("task", [RESTORE, LEAVE])

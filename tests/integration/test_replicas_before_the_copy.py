@@ -12,6 +12,7 @@ from pathlib import Path
 import by_hand
 import kept_states
 import pytest
+from confluent_kafka.admin import AdminClient
 from labs import Lab
 from left_on_disk import drop_topic_id, leave_over
 
@@ -20,6 +21,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks.catalogue import CHECKS
+from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
@@ -79,6 +81,38 @@ def test_a_dropped_topic_id_sets_every_replica_aside_at_the_copy_and_the_gate_na
         by_hand.wait_until("the last broker renames its replicas", set_aside, within=90)
         found = failures(lab)["KRB-PRE-086"].evidence
         assert "/orders-" in found and "-stray" in found
+
+
+def test_what_a_broker_sets_aside_of_a_topic_that_was_deleted_meanwhile_is_named_beside_its_end(tmp_path: Path) -> None:
+    """On 3.9.2: a broker in KRaft mode that was down while a topic was deleted keeps its replicas as strays."""
+    with kept_states.lab_in(Phase.DUAL_WRITE) as lab:
+        last, here, file = lab.spec.brokers[-1], layout(lab.spec), tmp_path / "log_ends"
+
+        def ends() -> CheckResult:
+            replicas = look(lab).replicas
+            return check_log_ends(
+                lab.spec, file, Phase.DUAL_WRITE, secrets=lab.secrets, keeps=True, replicas=replicas, tell=print
+            )
+
+        ends()
+        assert ends().passed
+        supervision.begin_stop(here, last.service)
+        by_hand.wait_until("it stops", lambda: not supervision.processes(here)[last.service].runs, within=330)
+        deleting = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
+        by_hand.answered(deleting.delete_topics(["audit.log_v1"]))
+        supervision.start(here, last.service)
+        by_hand.wait_until("it is in every ISR again", lambda: out_of_sync(lab, last.id) == 0)
+
+        def strays() -> list[Path]:
+            return list(Path(last.log_dirs[0]).glob("audit.log_v1-0.*-stray"))
+
+        by_hand.wait_until("it sets its replica aside", lambda: bool(strays()))
+        found = ends()
+        named = f"1: broker {last.id}: {strays()[0]} (audit.log_v1-0 ended at 0); "
+        assert f"that were there before the copy and are gone: {named}" in found.evidence
+        assert not found.blocks and "move the directory out of the log directory" in found.fix
+        shutil.move(strays()[0], tmp_path)
+        assert ends().passed
 
 
 def test_a_new_disk_ends_a_broker_in_kraft_mode_and_is_formatted_while_the_broker_runs() -> None:
