@@ -1,8 +1,9 @@
-"""``kraft-runbook groups scan``: what it prints, its exit codes, and bad input."""
+"""``kraft-runbook groups scan`` and ``groups plan``: what they print, their exit codes, and bad input."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -104,3 +105,39 @@ def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age(mo
     assert asked[-1] == [], "nothing is written to ZooKeeper for these"
     found = seen(registered, left, left)
     assert asked[-1] == [1] and [each.now_ms for each in found][1:] == [7, 7]
+
+
+def planned(
+    monkeypatch: pytest.MonkeyPatch, *looks: GroupLook, arguments: tuple[str, ...] = ()
+) -> tuple[int, str, str]:
+    asked: list[str] = []
+    monkeypatch.setattr(groups_command, "look_at_meant", lambda _, wanted, **__: asked.extend(wanted) or looks)
+    place = ["--cluster", "lab", "--clusters-dir", str(ROOT / "include/clusters")]
+    done = CliRunner().invoke(cli.app, ["groups", "plan", "--group", "g.*", *place, *arguments])
+    assert asked == ["g.*"]
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_a_plan_is_shown_with_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = planned(monkeypatch, OLD, replace(UNKNOWN, name="other"))
+    assert code == 1
+    assert "t-0 · 5 · ZooKeeper · nothing" in out
+    assert "other is not moved:\n- it is UNKNOWN (broker 2 did not answer)" in out
+    assert out.endswith("1 groups can be moved, 1 can not\n")
+    code, out, _ = planned(
+        monkeypatch, look(zookeeper(member(Kind.OLD))), arguments=("--without", "earliest", "--json")
+    )
+    assert code == 0
+    found = json.loads(out)
+    jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-plan.json").read_text()))
+    assert found["plans"][0]["offsets"] == [
+        {"partition": ["t", 0], "offset": 0, "origin": "earliest", "replaces": None}
+    ]
+
+
+def test_the_way_back_is_planned_from_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = planned(
+        monkeypatch, look(zookeeper(), kafka(new("app", ("t", 0)), offsets={("t", 0): 9})), arguments=("--back",)
+    )
+    assert (code, out.splitlines()[0]) == (0, "g back to ZooKeeper: 1 partitions")
+    assert "t-0 · 9 · Kafka · nothing" in out

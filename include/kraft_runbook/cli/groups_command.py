@@ -13,9 +13,11 @@ from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.groups.checks import judge
+from kraft_runbook.groups.move_plan import Direction, parse_without
+from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures.see_groups import scan_groups
+from kraft_runbook.procedures.see_groups import look_at_meant, scan_groups
 
 FINE, NO, CANT_TELL = 0, 1, 2
 PARTITIONS = 20
@@ -54,6 +56,29 @@ def scan_command(
     else:
         typer.echo(f"{scan.render_text(None if group else PARTITIONS)}\n\n{checks.render_text()}")
     raise typer.Exit(exit_code(scan))
+
+
+@app.command("plan")
+def plan_command(
+    cluster: ClusterName,
+    group: Annotated[list[str], typer.Option("--group", help="A group, or a pattern of names; may be repeated.")],
+    clusters_dir: ClustersDir = None,
+    back: Annotated[bool, typer.Option("--back", help="From Kafka back to ZooKeeper.")] = False,
+    without: Annotated[
+        str,
+        typer.Option(
+            help="Where a partition without an offset begins: earliest, 'end at the stop', an offset, or"
+            " topic-partition=offset for each. There is no default.",
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show what move_consumer_group would do: the offset of each partition and where it is from, or why not."""
+    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    looks = look_at_meant(spec, group, secrets=environment_secrets())
+    moves = plan_moves(looks, Direction.BACK if back else Direction.TO_KAFKA, parse_without(without))
+    typer.echo(to_json("groups-plan", moves) if as_json else moves.render_text())
+    raise typer.Exit(NO if moves.refused else FINE)
 
 
 def exit_code(scan: GroupScan) -> int:

@@ -16,6 +16,7 @@ from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.evidence.run_report import RunReport
 from kraft_runbook.features.preview import Preview
 from kraft_runbook.groups.checks import GROUP_CHECKS
+from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
@@ -157,6 +158,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "features": TypeAdapter(FeaturesOutput),
     "checks": TypeAdapter(ChecksOutput),
     "evidence": TypeAdapter(EvidenceOutput),
+    "groups-plan": TypeAdapter(Moves),
     "groups-scan": TypeAdapter(GroupsScanOutput),
     "reassign-plan": TypeAdapter(MovesPreview),
     "reassign-status": TypeAdapter(ReassignStatusOutput),

@@ -4,12 +4,14 @@ why the group must not be moved. Nothing is done here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.errors import Refused
 from kraft_runbook.groups.classify import Standing, classify
 from kraft_runbook.groups.faults import (
     Fault,
@@ -41,8 +43,36 @@ class Beginning(StrEnum):
     END_AT_THE_STOP = "end at the stop"
 
 
-Without = Beginning | Mapping[str, int]
-"""One rule for all of them, or an offset for each, by ``topic-partition``."""
+Without = Beginning | int | Mapping[str, int]
+"""One rule or one offset for all of them, or an offset for each, by ``topic-partition``."""
+
+
+def parse_without(text: str) -> Without | None:
+    """What the form says: nothing, ``earliest``, ``end at the stop``, an offset, or ``topic-partition=offset``, each
+    separated by blanks. Raises Refused.
+    """
+    words = text.split()
+    rule = " ".join(words).replace("-at-the-", " at the ").lower()
+    if not words:
+        return None
+    if rule in list(Beginning):
+        return Beginning(rule)
+    if len(words) == 1 and _NUMBER.fullmatch(words[0]):
+        return int(words[0])
+    found: dict[str, int] = {}
+    for word in words:
+        partition, _, offset = word.rpartition("=")
+        if not _PARTITION.fullmatch(partition) or not _NUMBER.fullmatch(offset) or partition in found:
+            raise Refused(
+                f"{word!r} does not say where a partition without an offset begins",
+                way_out="write earliest, end at the stop, an offset, or topic-partition=offset for each, once",
+            )
+        found[partition] = int(offset)
+    return found
+
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+_PARTITION = re.compile(r"[a-zA-Z0-9._-]+-[0-9]{1,10}")
 
 
 class Origin(StrEnum):
@@ -134,7 +164,7 @@ def plan_move(
             MoveRefused(Obstacle.NO_OFFSET, "it names no partition that exists", "there is nothing to move: stop it")
         )
     for partition in some:
-        planned = _planned(look, partition, direction, without)
+        planned = plan_offset(look, partition, direction, without)
         if isinstance(planned, MoveRefused):
             refused.append(planned)
         else:
@@ -169,9 +199,10 @@ def _of_fault(fault: Fault, direction: Direction) -> Iterator[MoveRefused]:
         )
 
 
-def _planned(
+def plan_offset(
     look: GroupLook, partition: Partition, direction: Direction, without: Without | None
 ) -> PlannedOffset | MoveRefused:
+    """Where this partition is to begin on the other side, or why that can't be told."""
     source, target = (Side.ZOOKEEPER, Side.KAFKA) if direction is Direction.TO_KAFKA else (Side.KAFKA, Side.ZOOKEEPER)
     replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
     if found is not None:
@@ -191,7 +222,7 @@ def _planned(
                 Obstacle.UNREAD, f"where the log of {name(partition)} begins was not read", "make its leader readable"
             )
         return PlannedOffset(partition, log.start, Origin.EARLIEST, replaces)
-    given = without.get(name(partition))
+    given = without if isinstance(without, int) else without.get(name(partition))
     if given is None:
         return MoveRefused(
             Obstacle.NO_OFFSET,
@@ -211,7 +242,7 @@ def _planned(
 
 def _of_form(partitions: list[Partition], without: Without | None) -> Iterator[MoveRefused]:
     """Offsets for partitions that the group does not have: a typing error."""
-    if without is None or isinstance(without, Beginning):
+    if without is None or isinstance(without, Beginning | int):
         return
     for other in sorted(set(without).difference(map(name, partitions))):
         yield MoveRefused(Obstacle.FORM, f"the form names {other}, which is no partition of the group", "correct it")

@@ -5,7 +5,7 @@ topics, some hundred groups at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
@@ -15,12 +15,13 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.groups.classify import goes_by_age, in_kafka
 from kraft_runbook.groups.faults import subscribed
 from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
+from kraft_runbook.groups.moves import meant
 from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
 from kraft_runbook.io.kafka.log_ends import read_log_bounds
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.clock import read_clock
-from kraft_runbook.io.zookeeper.read_groups import read_groups
+from kraft_runbook.io.zookeeper.read_groups import CONSUMERS, read_groups
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 
 NOT_ASKED = Unread("ZooKeeper's time was not asked for: no group is judged by its age")
@@ -38,6 +39,23 @@ def scan_groups(
         groups = tuple(report(each) for each in _looks(reader, spec, clock, secrets, names, logs=True))
     read_at = datetime.fromtimestamp(clock.told / 1000, UTC) if was_read(clock.told) else None
     return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
+
+
+def look_at_groups(
+    spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None, timeout: float = 10.0
+) -> tuple[GroupLook, ...]:
+    """The same, not judged. A name that is not below /consumers is left out. Raises as ``scan_groups``."""
+    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+        return tuple(_looks(reader, spec, _Clock(reader), secrets, names, logs=True))
+
+
+def look_at_meant(spec: ClusterSpec, wanted: Sequence[str], *, secrets: Secrets) -> tuple[GroupLook, ...]:
+    """A look at each group that is named, or that a pattern fits (``groups.moves.meant``). Raises Refused, and as
+    ``scan_groups``.
+    """
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
+        there = reader.children(CONSUMERS) or ()
+    return look_at_groups(spec, secrets=secrets, names=meant(wanted, there))
 
 
 def told_of_groups(spec: ClusterSpec, *, secrets: Secrets, most: int = 20) -> tuple[str, ...]:

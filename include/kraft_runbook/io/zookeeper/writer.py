@@ -1,8 +1,9 @@
 """What this tool writes to ZooKeeper, over the session of a reader.
 
 Whoever imports this may write; a contract in ``pyproject.toml`` names them: ``handover`` deletes what names a KRaft
-controller, ``claim_znode`` keeps one znode of this tool's own, ``clock`` creates one that it deletes at once, and
-``procedures.raise_versions`` writes state znodes again.
+controller, ``claim_znode`` keeps one znode of this tool's own, ``clock`` creates one that it deletes at once,
+``group_znodes`` writes owners and offsets of consumer groups, and ``procedures.raise_versions`` writes state znodes
+again.
 """
 
 from __future__ import annotations
@@ -155,6 +156,42 @@ class ZookeeperWriter:
             ) from None
         except (KazooException, KazooTimeoutError, OSError) as error:
             raise self._session.unreachable(f"{type(error).__name__} while writing {path}") from None
+
+    def write_together(
+        self,
+        *,
+        make: Sequence[tuple[str, bytes]] = (),
+        replace: Sequence[tuple[Znode, bytes]] = (),
+        delete: Sequence[Znode] = (),
+    ) -> bool:
+        """Make persistent znodes in this order, give others other data and delete others, in one transaction. False
+        where one of them is no longer as it was read; then nothing was written.
+
+        What is made is anybody's to change, as Kafka itself leaves what is below /consumers. Raises WriteRefused,
+        Unreachable.
+        """
+        transaction = self._client.transaction()
+        for path, data in make:
+            transaction.create(self._at(path), data, acl=OPEN_ACL_UNSAFE)
+        for znode, data in replace:
+            transaction.set_data(self._at(znode.path), data, znode.version)
+        for znode in delete:
+            transaction.delete(self._at(znode.path), version=znode.version)
+        paths = [*(path for path, _ in make), *(z.path for z, _ in replace), *(z.path for z in delete)]
+        if not paths:
+            return True
+        try:
+            answers = transaction.commit_async().get(timeout=self._session.timeout)
+        except (KazooException, KazooTimeoutError, OSError) as error:
+            raise self._session.unreachable(f"{type(error).__name__} while writing {paths[0]}") from None
+        for path, answer in zip(paths, answers, strict=True):
+            if isinstance(answer, NoAuthError):
+                raise WriteRefused(
+                    f"ZooKeeper does not let this tool write {path}: NoAuth",
+                    way_out="give this tool an identity that the znode's ACL, and its parent's, let in"
+                    " ('zookeeper.security' in the cluster file)",
+                )
+        return not any(isinstance(answer, Exception) for answer in answers)
 
     def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> bool:
         """Write these znodes' own bytes again, each so many times, in one transaction: only while ``guard`` and each of

@@ -1,0 +1,228 @@
+"""A move after its members have stopped: who is still there, which offset each partition gets now, and what of the plan
+is so by now. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka
+from kraft_runbook.groups.faults import Side, bounds_of, exists, name, offset_of, partitions_of
+from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.move_plan import (
+    Direction,
+    MovePlan,
+    MoveRefused,
+    Obstacle,
+    Origin,
+    PlannedOffset,
+    Without,
+    plan_offset,
+)
+
+SAMPLES = 5
+INTERVALS = 2
+"""So many commit intervals must pass without a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """What looks at one group, one after the other, have shown. ``since``: when the silence began, seconds of a clock
+    that only goes forward; None: somebody is there, for ``why``.
+    """
+
+    since: float | None
+    why: str
+    offsets: Mapping[Partition, object] = field(default_factory=dict)
+
+    def lasted(self, now: float, interval: float) -> bool:
+        """Whether nobody was there and nothing was committed for so many commit intervals (seconds)."""
+        return self.since is not None and now - self.since >= INTERVALS * interval
+
+    def told(self, now: float, interval: float) -> str:
+        """For a person who waits."""
+        if self.since is None:
+            return self.why
+        return f"silent for {now - self.since:.0f} of {INTERVALS * interval:.0f} s"
+
+
+def listen(earlier: Silence | None, look: GroupLook, direction: Direction, now: float) -> Silence:
+    """The silence with one more look: it begins anew where somebody is there, or an offset was written since."""
+    there = still_there(look)
+    if there:
+        return Silence(None, f"{look.name}: {_some(there)}")
+    offsets = _written(look, direction)
+    if earlier is None or earlier.since is None:
+        return Silence(now, "", offsets)
+    moved = sorted(p for p in {*offsets, *earlier.offsets} if offsets.get(p) != earlier.offsets.get(p))
+    if moved:
+        return Silence(now, f"{look.name}: committed since: {_some(map(name, moved))}", offsets)
+    return earlier
+
+
+def still_there(look: GroupLook) -> tuple[str, ...]:
+    """Who may consume on either side, each in words; also what could not be read."""
+    return tuple(_there(look))
+
+
+def _there(look: GroupLook) -> Iterator[str]:
+    side = look.zookeeper
+    if not was_read(side):
+        yield f"its znodes were not read: {side.reason}"
+        return
+    ids = {each.id for each in side.members} | side.migrating_ids
+    if ids:
+        yield f"registered in ZooKeeper: {_some(sorted(ids))}"
+    elif owning := sorted({each.who for each in side.owners.values() if not each.persistent}):
+        yield f"owns partitions in ZooKeeper: {_some(owning)}"
+    if not was_read(look.kafka):
+        yield f"Kafka's group was not read: {look.kafka.reason}"
+        return
+    kafka = in_kafka(look)
+    if kafka is None:
+        return
+    if kafka.members or kafka.state != EMPTY:
+        who = _some(
+            f"{each.client_id} ({each.host})"
+            + (f", static as {each.instance_id}: it stays for its session.timeout.ms" if each.instance_id else "")
+            for each in kafka.members
+        )
+        yield f"in Kafka's group, which is {kafka.state}: {who or 'nobody yet'}"
+    if not was_read(kafka.offsets):
+        yield f"its offsets in Kafka were not read: {kafka.offsets.reason}"
+
+
+def _written(look: GroupLook, direction: Direction) -> Mapping[Partition, object]:
+    """The offsets of the side that is left, so that a commit of the same number counts where it can be seen."""
+    if direction is Direction.TO_KAFKA:
+        return dict(look.zookeeper.offsets) if was_read(look.zookeeper) else {}
+    kafka = in_kafka(look)
+    return dict(kafka.offsets) if kafka is not None and was_read(kafka.offsets) else {}
+
+
+def read_at_the_stop(plan: MovePlan, look: GroupLook, without: Without | None) -> MovePlan | tuple[MoveRefused, ...]:
+    """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
+    that was deleted since is left out; one that came since gets an offset as any other. Or every reason against it.
+    """
+    refused: list[MoveRefused] = []
+    offsets: list[PlannedOffset] = []
+    for partition in sorted({*(each.partition for each in plan.offsets), *partitions_of(look)}):
+        if not exists(look, partition):
+            continue
+        found = plan_offset(look, partition, plan.direction, without)
+        if isinstance(found, PlannedOffset) and found.origin is Origin.END_AT_THE_STOP:
+            found = _at_the_end(look, found)
+        if isinstance(found, PlannedOffset):
+            found = _within(look, found)
+        if isinstance(found, MoveRefused):
+            refused.append(found)
+        else:
+            offsets.append(found)
+    if refused or not offsets:
+        gone = MoveRefused(Obstacle.NO_OFFSET, "none of its partitions exists any more", "there is nothing to move")
+        return tuple(refused) or (gone,)
+    fences = tuple(each.partition for each in offsets) if plan.direction is Direction.TO_KAFKA else plan.fences
+    return replace(plan, offsets=tuple(offsets), fences=fences)
+
+
+def _at_the_end(look: GroupLook, planned: PlannedOffset) -> PlannedOffset | MoveRefused:
+    log = bounds_of(look, planned.partition)
+    if log is None:
+        return MoveRefused(
+            Obstacle.UNREAD,
+            f"where the log of {name(planned.partition)} ends was not read",
+            "make its leader readable",
+        )
+    return replace(planned, offset=log.end)
+
+
+def _within(look: GroupLook, planned: PlannedOffset) -> PlannedOffset | MoveRefused:
+    """A number that may be committed. What a log that was not read would say is not guessed: what the group itself has
+    committed goes over as it is.
+    """
+    log, offset = bounds_of(look, planned.partition), planned.offset
+    if offset is None or offset < 0 or (log is not None and not log.start <= offset <= log.end):
+        told = f"its log goes from {log.start} to {log.end}" if log is not None else "its log was not read"
+        return MoveRefused(
+            Obstacle.FAULT,
+            f"the offset of {name(planned.partition)} at the stop is {offset}, and {told}",
+            "correct the offset where it is stored, then do this step again",
+        )
+    return planned
+
+
+def unlike(plan: MovePlan, look: GroupLook, side: Side | None = None) -> tuple[Partition, ...]:
+    """The partitions whose offset on a side is not the plan's; without a side, on the one that the plan writes to."""
+    where = side or target_of(plan.direction)
+    return tuple(each.partition for each in plan.offsets if offset_of(look, where, each.partition) != each.offset)
+
+
+def moved_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions whose offset the side that is left has changed since the plan was read from it."""
+    origin = Side.ZOOKEEPER if plan.direction is Direction.TO_KAFKA else Side.KAFKA
+    return tuple(
+        each.partition
+        for each in plan.offsets
+        if offset_of(look, origin, each.partition) != (each.offset if each.origin.value == origin.value else None)
+    )
+
+
+def unfenced(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions that an old member could still take."""
+    fenced = look.zookeeper.fenced if was_read(look.zookeeper) else frozenset()
+    return tuple(sorted(set(plan.fences) - fenced))
+
+
+def target_of(direction: Direction) -> Side:
+    """The side that a move writes to."""
+    return Side.KAFKA if direction is Direction.TO_KAFKA else Side.ZOOKEEPER
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How far the members of the new side are. ``missing``: what is not so yet, in words; empty: all partitions are
+    theirs, and each that had something to read was read from. ``lag``: records left, of the partitions known.
+    """
+
+    missing: tuple[str, ...]
+    lag: int | None
+
+
+def started(plan: MovePlan, look: GroupLook) -> Started:
+    """Whether the new side's members own every partition of the plan and read on from its offsets."""
+    side = target_of(plan.direction)
+    owned, missing = _owned(look, side)
+    without = [each.partition for each in plan.offsets if each.partition not in owned and exists(look, each.partition)]
+    if without and not missing:
+        missing = [f"without an owner: {_some(map(name, without))}"]
+    waiting, lags = [], []
+    for each in plan.offsets:
+        log, offset = bounds_of(look, each.partition), offset_of(look, side, each.partition)
+        if log is None or offset is None or each.offset is None:
+            continue
+        lags.append(max(0, log.end - offset))
+        if log.end > each.offset >= offset:
+            waiting.append(each.partition)
+    if waiting:
+        missing.append(f"nothing committed yet: {_some(map(name, waiting))}")
+    return Started(tuple(missing), sum(lags) if lags else None)
+
+
+def _owned(look: GroupLook, side: Side) -> tuple[frozenset[Partition], list[str]]:
+    if side is Side.ZOOKEEPER:
+        if not was_read(look.zookeeper):
+            return frozenset(), [f"its znodes were not read: {look.zookeeper.reason}"]
+        return frozenset(p for p, owner in look.zookeeper.owners.items() if not owner.persistent), []
+    kafka = in_kafka(look)
+    if not was_read(look.kafka):
+        return frozenset(), [f"Kafka's group was not read: {look.kafka.reason}"]
+    if kafka is None or kafka.state != STABLE:
+        return frozenset(), [f"Kafka's group is {kafka.state if kafka is not None else 'not there'}, not {STABLE}"]
+    return frozenset(p for m in kafka.members if was_read(m.partitions) for p in m.partitions), []
+
+
+def _some(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:SAMPLES]) + (f" and {len(every) - SAMPLES} more" if len(every) > SAMPLES else "")

@@ -1,0 +1,111 @@
+"""What a move of a consumer group writes below /consumers/<group>: its fence, and its offsets on the way back.
+
+The fence is an owner znode for each partition that no session holds. A ``ZookeeperConsumerConnector`` that is started
+by mistake can't take the partition: it consumes nothing and ends with ConsumerRebalanceFailedException (measured with
+1.1.1). One that owns the partition already would delete it at its next rebalance: so nobody may be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.look import Partition
+from kraft_runbook.io.zookeeper.read_groups import CONSUMERS
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
+from kraft_runbook.io.zookeeper.znode import Znode
+
+FENCE = b"kraft-runbook: this group has moved to Kafka's coordination"
+WRITES_AT_ONCE = 500
+TRIES = 3
+
+
+def fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
+    """Make the fence of each partition; returns how many were not fenced before. Some hundred partitions are fenced
+    together or none of them. Raises Refused where a session owns a partition, Unreachable, WriteRefused.
+    """
+    made = 0
+    for some in _slices(sorted(partitions)):
+        made += _again(partial(_fence, reader, group, some), group)
+    return made
+
+
+def _fence(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> int | None:
+    paths = [_path(group, "owners", each) for each in some]
+    found = reader.get_many(paths)
+    for znode in found:
+        if znode is not None and znode.ephemeral_owner:
+            raise Refused(
+                f"{znode.path} is held by a session, of {znode.data.decode('utf-8', 'replace')}: an old member runs",
+                way_out="stop it, then do this step again",
+            )
+    missing = [path for path, znode in zip(paths, found, strict=True) if znode is None]
+    make = [*_parents(reader, group, "owners", some), *((path, FENCE) for path in missing)] if missing else []
+    return len(missing) if ZookeeperWriter(reader).write_together(make=make) else None
+
+
+def lift_fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
+    """Delete the persistent owner znodes of these partitions; returns how many there were. One that a session holds is
+    left alone. Raises Unreachable, WriteRefused.
+    """
+    lifted = 0
+    for some in _slices(sorted(partitions)):
+        lifted += _again(partial(_lift, reader, group, some), group)
+    return lifted
+
+
+def _lift(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> int | None:
+    found = reader.get_many([_path(group, "owners", each) for each in some])
+    fences = [each for each in found if each is not None and not each.ephemeral_owner]
+    return len(fences) if ZookeeperWriter(reader).write_together(delete=fences) else None
+
+
+def write_offsets(reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int]) -> int:
+    """Let these partitions have these offsets; returns how many had others. Each znode is written at the version that
+    was read. Raises StepFailed where somebody else writes them, Unreachable, WriteRefused.
+    """
+    written = 0
+    for some in _slices(sorted(offsets)):
+        written += _again(partial(_write, reader, group, {p: offsets[p] for p in some}), group)
+    return written
+
+
+def _write(reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int]) -> int | None:
+    wanted = {_path(group, "offsets", each): str(offset).encode() for each, offset in offsets.items()}
+    found = reader.get_many(list(wanted))
+    missing = [(path, data) for (path, data), znode in zip(wanted.items(), found, strict=True) if znode is None]
+    others = [(znode, wanted[znode.path]) for znode in found if znode is not None and znode.data != wanted[znode.path]]
+    make = [*_parents(reader, group, "offsets", list(offsets)), *missing] if missing else []
+    done = ZookeeperWriter(reader).write_together(make=make, replace=others)
+    return len(missing) + len(others) if done else None
+
+
+def _parents(reader: ZookeeperReader, group: str, kind: str, some: Sequence[Partition]) -> Iterator[tuple[str, bytes]]:
+    """Those that are missing above the znodes, the highest first."""
+    root = f"{CONSUMERS}/{group}"
+    paths = [root, f"{root}/{kind}", *dict.fromkeys(f"{root}/{kind}/{topic}" for topic, _ in some)]
+    znodes: list[Znode | None] = reader.get_many(paths)
+    return ((path, b"") for path, znode in zip(paths, znodes, strict=True) if znode is None)
+
+
+def _again(write: Callable[[], int | None], group: str) -> int:
+    """What was written; read and tried anew where something changed in between."""
+    for _ in range(TRIES):
+        done = write()
+        if done is not None:
+            return done
+    raise StepFailed(
+        f"the znodes of group {group} changed {TRIES} times while they were written: somebody else writes them",
+        way_out="stop the group's old members, then do this step again: what is already so is left alone",
+    )
+
+
+def _path(group: str, kind: str, partition: Partition) -> str:
+    return f"{CONSUMERS}/{group}/{kind}/{partition[0]}/{partition[1]}"
+
+
+def _slices(partitions: Sequence[Partition]) -> Iterator[Sequence[Partition]]:
+    for start in range(0, len(partitions), WRITES_AT_ONCE):
+        yield partitions[start : start + WRITES_AT_ONCE]

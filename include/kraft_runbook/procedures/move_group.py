@@ -1,0 +1,174 @@
+"""The acts of moving a consumer group whose clients are unchanged, and of its way back. Each looks first, does what is
+left to do, and reads back what it wrote: killed anywhere and done again, it goes on from what is true.
+
+To Kafka: silent → read at the stop → fence → commit. Back: silent → read at the stop → write offsets → lift the fence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.faults import exists, name
+from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
+from kraft_runbook.groups.stopped import moved_since, read_at_the_stop, still_there, unfenced, unlike
+from kraft_runbook.io.kafka.group_commits import commit_offsets
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.group_znodes import fence, lift_fence, write_offsets
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.procedures.see_groups import look_at_groups
+
+SAMPLES = 5
+AGAIN = "then do this step again: what is already so is left alone"
+
+
+def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets) -> GroupLook:
+    """One look at one group. Raises Refused where it is not below /consumers, Unreachable."""
+    found = look_at_groups(spec, secrets=secrets, names=[group])
+    if not found:
+        raise Refused(
+            f"there is no group {group} below /consumers", way_out="kraft-runbook groups scan names those there are"
+        )
+    return found[0]
+
+
+def stop_read(
+    spec: ClusterSpec, plan: MovePlan, without: Without | None, *, secrets: Secrets, kept: MovePlan | None = None
+) -> MovePlan:
+    """The plan with the offsets that the stopped members have left. Nothing is changed.
+
+    ``kept``: what an earlier try had read. It holds while its offsets are still those of the side that is left: a
+    partition that begins at the end of its log begins where that was at the first reading. Raises Refused.
+    """
+    look = _silent(spec, plan.group, secrets)
+    if kept is not None and not moved_since(kept, look) and all(exists(look, each.partition) for each in kept.offsets):
+        return kept
+    found = read_at_the_stop(plan, look, without)
+    if isinstance(found, MovePlan):
+        return found
+    raise Refused(
+        f"group {plan.group} can't be moved as it was left: {'; '.join(each.why for each in found[:SAMPLES])}",
+        way_out="; ".join(dict.fromkeys(each.way_out for each in found[:SAMPLES])),
+    )
+
+
+def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+    """Fence every partition against old members; returns how many were not fenced before. Raises Refused where somebody
+    is there, StepFailed where a fence is missing afterwards, WriteRefused, Unreachable.
+    """
+    _require(plan, Direction.TO_KAFKA)
+    _silent(spec, plan.group, secrets)
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
+        made = fence(reader, plan.group, plan.fences)
+    left = unfenced(plan, see_group(spec, plan.group, secrets=secrets))
+    _require_none(plan, left, "are not fenced")
+    return made
+
+
+def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+    """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back; returns how many
+    were others before.
+
+    Raises Refused where somebody is there, a partition is not fenced, or an offset was written to ZooKeeper since it
+    was read; StepFailed where Kafka holds others afterwards; Unreachable.
+    """
+    _require(plan, Direction.TO_KAFKA)
+    look = _silent(spec, plan.group, secrets)
+    if left := unfenced(plan, look):
+        raise Refused(
+            f"{_some(left)} of group {plan.group} are not fenced: an old member could take them",
+            way_out="fence them first: do the step 'fence' again",
+        )
+    _require_unmoved(plan, look)
+    others = frozenset(unlike(plan, look))
+    wanted = {each.partition: each.offset for each in plan.offsets if each.partition in others}
+    commit_offsets(spec, plan.group, _numbers(wanted), secrets=secrets)
+    after = see_group(spec, plan.group, secrets=secrets)
+    _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
+    _require_unmoved(plan, after)
+    return len(wanted)
+
+
+def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+    """Write the offsets that Kafka had at the stop to ZooKeeper, each znode at the version that was read, and read them
+    back; returns how many were others before. Raises as ``commit_group``; WriteRefused.
+    """
+    _require(plan, Direction.BACK)
+    look = _silent(spec, plan.group, secrets)
+    _require_unmoved(plan, look)
+    others = frozenset(unlike(plan, look))
+    wanted = {each.partition: each.offset for each in plan.offsets if each.partition in others}
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
+        write_offsets(reader, plan.group, _numbers(wanted))
+    after = see_group(spec, plan.group, secrets=secrets)
+    _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
+    _require_unmoved(plan, after)
+    return len(wanted)
+
+
+def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+    """Lift the fence, once ZooKeeper has the offsets; returns how many partitions were fenced. Raises Refused where
+    they are not there yet, StepFailed, WriteRefused, Unreachable.
+    """
+    _require(plan, Direction.BACK)
+    look = see_group(spec, plan.group, secrets=secrets)
+    if was_read(look.zookeeper) and not look.zookeeper.fenced.intersection(plan.fences):
+        return 0
+    look = _silent(spec, plan.group, secrets)
+    if left := unlike(plan, look):
+        raise Refused(
+            f"{_some(left)} of group {plan.group} have not the offsets of the plan in ZooKeeper",
+            way_out="write them first: do the step 'commit' again",
+        )
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
+        return lift_fence(reader, plan.group, plan.fences)
+
+
+def _silent(spec: ClusterSpec, group: str, secrets: Secrets) -> GroupLook:
+    """A look that shows nobody on either side. Raises Refused, naming who is there."""
+    look = see_group(spec, group, secrets=secrets)
+    if there := still_there(look):
+        raise Refused(
+            f"group {group} is not silent: {'; '.join(there)}",
+            way_out=f"stop its members on both sides, {AGAIN}",
+        )
+    return look
+
+
+def _require(plan: MovePlan, direction: Direction) -> None:
+    if plan.direction is not direction:
+        raise ValueError(f"a plan {plan.direction} has no such step")
+
+
+def _require_unmoved(plan: MovePlan, look: GroupLook) -> None:
+    if moved := moved_since(plan, look):
+        raise Refused(
+            f"somebody still commits for group {plan.group}: {_some(moved)} changed since the offsets were read",
+            way_out="stop whoever commits, then do the step 'silent' again with what follows: offsets are read anew",
+        )
+
+
+def _require_none(plan: MovePlan, left: Collection[Partition], what: str) -> None:
+    if left:
+        raise StepFailed(
+            f"{len(left)} partitions of group {plan.group} {what}: {_some(sorted(left))}",
+            way_out=f"see who else writes for this group, {AGAIN}",
+        )
+
+
+def _numbers(wanted: dict[Partition, int | None]) -> dict[Partition, int]:
+    """Read at the stop, every offset is a number."""
+    if missing := sorted(p for p, offset in wanted.items() if offset is None):
+        raise Refused(
+            f"{_some(missing)} have no offset yet: they begin at the end at the stop",
+            way_out="read the offsets at the stop first: do the step 'silent' again with what follows",
+        )
+    return {p: offset for p, offset in wanted.items() if offset is not None}
+
+
+def _some(partitions: Collection[Partition]) -> str:
+    every = [name(each) for each in partitions]
+    return ", ".join(every[:SAMPLES]) + (f" and {len(every) - SAMPLES} more" if len(every) > SAMPLES else "")

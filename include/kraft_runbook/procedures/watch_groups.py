@@ -1,0 +1,94 @@
+"""Looking again and again at groups that stop, and at such as start, until all are as wanted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.groups.look import GroupLook
+from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.stopped import Silence, Started, listen, started
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.see_groups import look_at_groups
+
+Watch = Callable[[], tuple[str, ...]]
+"""One more look; returns what is not so yet, a line a group."""
+
+
+class Listening:
+    """Until nobody is there and nothing was committed for two commit intervals. ``interval``: seconds, that of the
+    members that stop (auto.commit.interval.ms). ``clock``: one that only goes forward.
+    """
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        plans: Sequence[MovePlan],
+        interval: float,
+        *,
+        secrets: Secrets,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spec, self._secrets, self._clock, self._interval = spec, secrets, clock, interval
+        self._plans = {each.group: each for each in plans}
+        self._heard: dict[str, Silence] = {}
+
+    def __call__(self) -> tuple[str, ...]:
+        """Raises Unreachable: what is silent by then begins anew, since nobody looked meanwhile."""
+        try:
+            looks = _looks(self._spec, self._plans, self._secrets)
+        except Exception:
+            self._heard.clear()
+            raise
+        now = self._clock()
+        waits = []
+        for group, plan in self._plans.items():
+            look = looks.get(group)
+            if look is None:
+                self._heard.pop(group, None)
+                waits.append(f"{group}: it is not below /consumers any more")
+                continue
+            silence = listen(self._heard.get(group), look, plan.direction, now)
+            self._heard[group] = silence
+            if not silence.lasted(now, self._interval):
+                told = silence.told(now, self._interval)
+                waits.append(told if told.startswith(f"{group}:") else f"{group}: {told}")
+        return tuple(waits)
+
+
+class Starting:
+    """Until the members of the new side own every partition and read on."""
+
+    def __init__(self, spec: ClusterSpec, plans: Sequence[MovePlan], *, secrets: Secrets) -> None:
+        self._spec, self._secrets = spec, secrets
+        self._plans = {each.group: each for each in plans}
+        self.seen: dict[str, Started] = {}
+
+    def __call__(self) -> tuple[str, ...]:
+        """Raises Unreachable."""
+        looks = _looks(self._spec, self._plans, self._secrets)
+        waits = []
+        for group, plan in self._plans.items():
+            look = looks.get(group)
+            found = Started(("it is not below /consumers any more",), None) if look is None else started(plan, look)
+            self.seen[group] = found
+            if found.missing:
+                waits.append(f"{group}: {'; '.join(found.missing)}")
+        return tuple(waits)
+
+
+def await_groups(watch: Watch, *, deadline: float, poll: float, what: str, way_out: str) -> None:
+    """Look until nothing is missing, at most ``deadline`` seconds, every ``poll`` seconds. Raises StepFailed, which
+    names what is missing; Unreachable.
+    """
+    ends = time.monotonic() + deadline
+    while missing := watch():
+        if time.monotonic() > ends:
+            raise StepFailed(f"{what}: not within {deadline:g} s; {'; '.join(missing[:5])}", way_out=way_out)
+        time.sleep(poll)
+
+
+def _looks(spec: ClusterSpec, groups: Mapping[str, MovePlan], secrets: Secrets) -> dict[str, GroupLook]:
+    return {each.name: each for each in look_at_groups(spec, secrets=secrets, names=list(groups))}

@@ -1,0 +1,255 @@
+"""A group that was stopped to be moved: who is still there, when it is silent, which offsets it has left, and when the
+members of the other side have taken over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from groups_seen_as import GROUP, OLD_ID, kafka, look, member, new, zookeeper
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.groups.faults import Side
+from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Owner
+from kraft_runbook.groups.move_plan import (
+    Beginning,
+    Direction,
+    MovePlan,
+    MoveRefused,
+    Obstacle,
+    Origin,
+    PlannedOffset,
+    Without,
+)
+from kraft_runbook.groups.stopped import (
+    Silence,
+    listen,
+    moved_since,
+    read_at_the_stop,
+    started,
+    still_there,
+    unfenced,
+    unlike,
+)
+
+T0, T1 = ("t", 0), ("t", 1)
+LOGS = {"t": {0: LogBounds(10, 100), 1: LogBounds(20, 200)}}
+TO_KAFKA, BACK = Direction.TO_KAFKA, Direction.BACK
+FENCE = Owner("fence", True)
+
+
+def plan(direction: Direction = TO_KAFKA, *offsets: int | None) -> MovePlan:
+    origin = Origin.ZOOKEEPER if direction is TO_KAFKA else Origin.KAFKA
+    numbers = offsets or (50, 60)
+    return MovePlan(
+        GROUP,
+        direction,
+        tuple(PlannedOffset(p, n, origin, None) for p, n in zip((T0, T1), numbers, strict=False)),
+        (T0, T1),
+    )
+
+
+def stopped(offsets: Any, of_kafka: Any = None, **changes: Any) -> GroupLook:
+    return look(zookeeper(offsets=offsets, **changes), of_kafka, logs=LOGS)
+
+
+# -- who is there ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen", "says"),
+    [
+        (look(zookeeper(member(Kind.OLD))), f"registered in ZooKeeper: {OLD_ID}"),
+        (look(zookeeper(member(Kind.FOREIGN, "go:1"))), "registered in ZooKeeper: go:1"),
+        (look(zookeeper(also_migrating=("m",))), "registered in ZooKeeper: m"),
+        (look(zookeeper(owners={T0: Owner("x-0", False)})), "owns partitions in ZooKeeper: x-0"),
+        (look(zookeeper(), kafka(new("app"))), "in Kafka's group, which is Stable: app (10.0.0.1)"),
+        (look(zookeeper(), kafka(new("app", instance="a1"))), "static as a1: it stays for its session.timeout.ms"),
+        (look(zookeeper(), kafka(state="PreparingRebalance")), "which is PreparingRebalance: nobody yet"),
+        (look(Unread("NoAuth")), "its znodes were not read: NoAuth"),
+        (look(zookeeper(), Unread("denied")), "Kafka's group was not read: denied"),
+        (look(zookeeper(), kafka(offsets=Unread("denied"))), "its offsets in Kafka were not read: denied"),
+    ],
+)
+def test_who_is_still_there_is_named(seen: GroupLook, says: str) -> None:
+    (told,) = still_there(seen)
+    assert says in told
+
+
+@pytest.mark.parametrize("of_kafka", [None, kafka(), kafka(state="Dead")])
+def test_a_fence_and_an_empty_group_are_nobody(of_kafka: Any) -> None:
+    assert still_there(stopped({T0: 50}, of_kafka, owners={T0: FENCE})) == ()
+
+
+# -- silence -----------------------------------------------------------------------------------------------------------
+
+
+def test_silence_must_last_two_commit_intervals() -> None:
+    seen = stopped({T0: 50})
+    first = listen(None, seen, TO_KAFKA, 100.0)
+    assert not first.lasted(100.0, 60)
+    again = listen(first, seen, TO_KAFKA, 219.0)
+    assert again.since == 100.0 and not again.lasted(219.0, 60) and again.lasted(220.0, 60)
+    assert again.told(160.0, 60) == "silent for 60 of 120 s"
+
+
+def test_silence_begins_anew_with_a_member_or_a_commit() -> None:
+    silent = listen(None, stopped({T0: 50}), TO_KAFKA, 0.0)
+    assert listen(silent, look(zookeeper(member(Kind.OLD), offsets={T0: 50})), TO_KAFKA, 9.0).since is None
+    moved = listen(silent, stopped({T0: 51}), TO_KAFKA, 9.0)
+    assert (moved.since, moved.why) == (9.0, "g: committed since: t-0")
+    same_number = listen(silent, stopped({T0: 50}, age=1), TO_KAFKA, 9.0)
+    assert same_number.since == 9.0, "the same number was written again: somebody lives"
+    assert listen(silent, stopped({T0: 50}, kafka(offsets={T0: 7})), TO_KAFKA, 9.0).since == 0.0
+
+
+def test_on_the_way_back_kafkas_offsets_must_be_still() -> None:
+    silent = listen(None, stopped({}, kafka(offsets={T0: 50})), BACK, 0.0)
+    assert listen(silent, stopped({T0: 1}, kafka(offsets={T0: 50})), BACK, 9.0).since == 0.0
+    assert listen(silent, stopped({}, kafka(offsets={T0: 51})), BACK, 9.0).since == 9.0
+
+
+def test_nobody_silent_counts_no_time() -> None:
+    assert not Silence(None, "somebody").lasted(1e9, 0.1)
+
+
+# -- what was left -----------------------------------------------------------------------------------------------------
+
+
+def at_the_stop(seen: GroupLook, direction: Direction = TO_KAFKA, without: Without | None = None) -> MovePlan:
+    found = read_at_the_stop(plan(direction), seen, without)
+    assert isinstance(found, MovePlan), found
+    return found
+
+
+def test_the_offsets_at_the_stop_replace_those_of_the_plan() -> None:
+    found = at_the_stop(stopped({T0: 55, T1: 66}, kafka(offsets={T1: 3})))
+    assert [(each.offset, each.origin, each.replaces) for each in found.offsets] == [
+        (55, Origin.ZOOKEEPER, None),
+        (66, Origin.ZOOKEEPER, 3),
+    ]
+    assert found.fences == (T0, T1)
+
+
+def test_back_the_fences_of_the_plan_are_kept() -> None:
+    found = at_the_stop(stopped({T0: 1}, kafka(offsets={T0: 55, T1: 66}), owners={T0: FENCE}), BACK)
+    assert [each.offset for each in found.offsets] == [55, 66] and found.fences == (T0, T1)
+
+
+def test_a_partition_that_came_since_is_taken_and_fenced_and_one_that_went_is_left_out() -> None:
+    grown = look(zookeeper(offsets={T0: 55, T1: 66, ("t", 2): 7}), logs={"t": {n: LogBounds(0, 99) for n in range(3)}})
+    assert at_the_stop(grown).fences == (T0, T1, ("t", 2))
+    shrunk = look(zookeeper(offsets={T0: 55, T1: 66}), logs={"t": {0: LogBounds(0, 99)}})
+    assert at_the_stop(shrunk).fences == (T0,)
+
+
+def test_end_at_the_stop_is_a_number_now() -> None:
+    found = at_the_stop(stopped({T0: 55}), without=Beginning.END_AT_THE_STOP)
+    assert found.offsets[1] == PlannedOffset(T1, 200, Origin.END_AT_THE_STOP, None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "without", "obstacle", "says"),
+    [
+        (stopped({T0: 55}), None, Obstacle.NO_OFFSET, "t-1 has no offset in ZooKeeper"),
+        (stopped({T0: 55, T1: 201}), None, Obstacle.FAULT, "t-1 at the stop is 201, and its log goes from 20 to 200"),
+        (stopped({T0: 55, T1: -1}), None, Obstacle.FAULT, "t-1 at the stop is -1"),
+        (stopped({T0: 55, T1: None}), None, Obstacle.NO_OFFSET, "t-1"),
+        (
+            look(zookeeper(offsets={T0: 55}), logs={"t": {0: LogBounds(0, 99), 1: Unread("no leader")}}),
+            Beginning.END_AT_THE_STOP,
+            Obstacle.UNREAD,
+            "where the log of t-1 ends",
+        ),
+        (
+            look(zookeeper(offsets={T0: 55, T1: 66}), logs={"t": None}),
+            None,
+            Obstacle.NO_OFFSET,
+            "none of its partitions",
+        ),
+    ],
+)
+def test_what_can_not_be_taken_over_is_named(
+    seen: GroupLook, without: Without | None, obstacle: Obstacle, says: str
+) -> None:
+    found = read_at_the_stop(plan(), seen, without)
+    assert isinstance(found, tuple), found
+    assert any(each.obstacle is obstacle and says in each.why and each.way_out for each in found), found
+
+
+numbers = st.one_of(st.none(), st.integers(-1, 250))
+logs = st.sampled_from([LOGS, {}, {"t": None}, {"t": Unread("x")}, {"t": {0: LogBounds(10, 100), 1: Unread("y")}}])
+ways = st.one_of(
+    st.none(), st.sampled_from(Beginning), st.dictionaries(st.sampled_from(["t-0", "t-1"]), st.integers(0, 250))
+)
+
+
+@given(st.dictionaries(st.sampled_from([T0, T1]), numbers), logs, ways)
+def test_every_offset_at_the_stop_is_a_number_that_somebody_gave(offsets: Any, log: Any, without: Any) -> None:
+    seen = look(zookeeper(offsets=offsets), logs=log)
+    found = read_at_the_stop(plan(), seen, without)
+    if isinstance(found, tuple):
+        assert found and all(isinstance(each, MoveRefused) for each in found)
+        return
+    for each in found.offsets:
+        assert each.offset is not None and each.offset >= 0
+        if offsets.get(each.partition) is not None:
+            assert each.offset == offsets[each.partition]
+        bounds = (log.get("t") or {}).get(each.partition[1]) if isinstance(log.get("t"), dict) else None
+        if isinstance(bounds, LogBounds):
+            assert bounds.start <= each.offset <= bounds.end
+
+
+# -- what is so by now -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_to_do_is_what_is_not_so() -> None:
+    half = stopped({T0: 50, T1: 60}, kafka(offsets={T0: 50, T1: 1}), owners={T0: FENCE, T1: Owner("x", False)})
+    assert unlike(plan(), half) == (T1,)
+    assert unlike(plan(), half, Side.ZOOKEEPER) == ()
+    assert unfenced(plan(), half) == (T1,)
+    assert unlike(plan(BACK), stopped({T0: 50}, kafka(offsets={T0: 50, T1: 60}))) == (T1,)
+
+
+def test_a_commit_to_the_side_that_was_left_is_seen() -> None:
+    assert moved_since(plan(), stopped({T0: 50, T1: 60}, kafka(offsets={T0: 9}))) == ()
+    assert moved_since(plan(), stopped({T0: 50, T1: 61})) == (T1,)
+    at_end = replace(plan(), offsets=(PlannedOffset(T0, 100, Origin.END_AT_THE_STOP, None),))
+    assert moved_since(at_end, stopped({})) == () and moved_since(at_end, stopped({T0: 100})) == (T0,)
+    assert moved_since(plan(BACK), stopped({}, kafka(offsets={T0: 50, T1: 60}))) == ()
+
+
+# -- the other side ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of_kafka", "missing"),
+    [
+        (None, "Kafka's group is not there, not Stable"),
+        (kafka(offsets={T0: 50, T1: 60}), "Kafka's group is Empty, not Stable"),
+        (Unread("denied"), "Kafka's group was not read: denied"),
+        (kafka(new("a", T0), offsets={T0: 51, T1: 60}), "without an owner: t-1"),
+        (kafka(new("a", T0, T1), offsets={T0: 51, T1: 60}), "nothing committed yet: t-1"),
+    ],
+)
+def test_who_has_not_taken_over_is_named(of_kafka: Any, missing: str) -> None:
+    assert missing in started(plan(), stopped({}, of_kafka)).missing
+
+
+def test_new_members_own_all_and_read_on() -> None:
+    found = started(plan(), stopped({}, kafka(new("a", T0), new("b", T1), offsets={T0: 60, T1: 200})))
+    assert (found.missing, found.lag) == ((), 40)
+    idle = started(plan(TO_KAFKA, 100, 200), stopped({}, kafka(new("a", T0, T1), offsets={T0: 100, T1: 200})))
+    assert (idle.missing, idle.lag) == ((), 0), "nothing to read is nothing to wait for"
+
+
+def test_back_old_members_own_all_and_a_fence_is_no_owner() -> None:
+    owned = {T0: Owner("x-0", False), T1: Owner("x-0", False)}
+    assert started(plan(BACK), stopped({T0: 51, T1: 61}, owners=owned)).missing == ()
+    assert started(plan(BACK), stopped({T0: 51, T1: 61}, owners={**owned, T1: FENCE})).missing == (
+        "without an owner: t-1",
+    )
