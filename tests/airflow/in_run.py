@@ -6,7 +6,7 @@ from typing import Any
 
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.task_run import OfTask
+from kraft_runbook_airflow.base.task_run import OfTask, run_with
 
 
 class Claimed(OfTask):
@@ -31,5 +31,4 @@ class Signed(Claimed):
 
 def run_in(context: Any, cluster: Cluster, ports: type[OfTask] = Claimed) -> Run:
     """The run of the task with this context."""
-    made = ports(context, cluster)
-    return Run(cluster, context["params"], made, made, made)
+    return run_with(ports(context, cluster))

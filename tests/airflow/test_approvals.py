@@ -22,11 +22,11 @@ from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.procedures.leave_kraft import settle_in_zookeeper
+from kraft_runbook.steps.migration_gates import ShowsParity
 from kraft_runbook_airflow.base.answers import require_same
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
 from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
-from kraft_runbook_airflow.migration.parity import load_summary
 from tests.unit.observations import SPEC, observation
 from tests.unit.recording import RecordingCluster
 
@@ -147,9 +147,10 @@ def test_a_gate_shows_the_report_in_the_evidence_and_not_what_an_xcom_points_at(
         "parity_in_hybrid",
         told({"outcome": "compared", **report.to_dict(), "offset": 640, "final": True}),
     )
-    assert load_summary({"ti": ti}, "parity_in_hybrid") is None, "marked successful by hand, it left no value"
+    shows, run = ShowsParity("parity_in_hybrid"), run_in({"ti": ti, "params": {}}, RecordingCluster())
+    assert shows(run).parity is None, "marked successful by hand, it left no value"
     pulled |= {"verdict": "MATCH", "digest": report.digest}
-    summary = load_summary({"ti": ti}, "parity_in_hybrid")
+    summary = shows(run).parity
     assert summary is not None
     assert (summary.verdict, summary.digest, summary.offset, summary.task) == (
         "MATCH",
@@ -159,7 +160,7 @@ def test_a_gate_shows_the_report_in_the_evidence_and_not_what_an_xcom_points_at(
     )
     pulled["digest"] = other.digest
     with pytest.raises(Refused, match="is not the one that the task names"):
-        load_summary({"ti": ti}, "parity_in_hybrid")
+        shows(run)
 
 
 SIMPLE = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"

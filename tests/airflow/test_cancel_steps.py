@@ -100,7 +100,7 @@ class Scene:
         seen = observation(Phase.ZOOKEEPER)
         back = REASSIGNMENT.way_back(seen, SPEC)
         made = {"checks": (PASSED,), "parity": None, "rollback": back, "made_at": datetime.now(UTC)}
-        exhibits = shows_reassignments(self.context).exhibits
+        exhibits = shows_reassignments(self.run).exhibits
         sign(self.context["ti"], CANCEL, make_proof(CANCEL, seen, SPEC, exhibits=exhibits, **made))
 
     def act(self) -> Any:
@@ -138,7 +138,7 @@ def test_killed_after_the_cancel_it_gives_back_the_rest_when_it_is_cleared(scene
 def test_what_is_signed_says_which_order_and_whose_throttles_come_back(scene: Scene) -> None:
     scene.earlier()
     scene.list()
-    text = shows_reassignments(scene.context).exhibits[0].rendered
+    text = shows_reassignments(scene.run).exhibits[0].rendered
     assert f"| a-0 | [1, 2] | as saved | {list(PLAN.target[A])} |" in text
     assert "Throttles are put back to what they were before: one" in text
 
@@ -146,7 +146,7 @@ def test_what_is_signed_says_which_order_and_whose_throttles_come_back(scene: Sc
 def test_of_somebody_elses_moves_the_order_is_unknown_and_said_to_be(scene: Scene) -> None:
     scene.earlier(cluster_id="another cluster")
     scene.list()
-    text = shows_reassignments(scene.context).exhibits[0].rendered
+    text = shows_reassignments(scene.run).exhibits[0].rendered
     assert "| a-0 | [2, 1] | unknown |" in text and "Of 2 no run of this tool saved the order" in text
     scene.sign()
     assert scene.act() == {"cancelled": 2, "ordered": 0, "throttled_on": []}
@@ -248,6 +248,7 @@ def test_what_an_earlier_run_set_stays_as_long_as_a_later_one_would_give_it_back
     assert scene.act()["throttled_on"] == ["one"]
     assert not [what for what in scene.done if what[0] == "throttles"]
     scene.context["ti"].run_id = "four"
+    scene.run = run_in(scene.context, scene.cluster)
     scene.list(topics=".*")
     scene.sign()
     assert scene.act()["throttled_on"] == []

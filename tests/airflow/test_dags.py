@@ -16,8 +16,8 @@ from airflow.serialization.serialized_objects import DagSerialization
 import kraft_runbook_airflow
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.steps.migration_gates import ShowsParity
 from kraft_runbook_airflow.base.gates import ApprovalGate
-from kraft_runbook_airflow.migration.parity import ShowsParity
 from lab.demo_report import FORWARD
 
 ROOT = Path(__file__).parents[2]

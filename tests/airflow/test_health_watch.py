@@ -13,8 +13,9 @@ import pytest
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
-from kraft_runbook_airflow.migration import disk_watch, health_watch
-from kraft_runbook_airflow.migration.disk_watch import Hosts
+from kraft_runbook.steps import disk_watch
+from kraft_runbook.steps.disk_watch import Hosts
+from kraft_runbook_airflow.migration import health_watch
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
 from tests.unit.recording import RecordingCluster

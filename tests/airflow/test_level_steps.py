@@ -27,15 +27,7 @@ from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.procedures import preview_levels
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
-from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.features.level_steps import (
-    AwaitLevel,
-    ChangeLevel,
-    LevelPlan,
-    PlanLevel,
-    plan_of,
-    shows_plan,
-)
+from kraft_runbook.steps.levels import LevelPlan, apply_level, plan_level, plan_of, see_level, shows_plan
 from tests.unit.recording import RecordingCluster
 
 
@@ -73,11 +65,11 @@ class Stage:
         return True
 
     def plan(self) -> Any:
-        return PlanLevel(task_id="plan", cluster="lab").act(self.context, self.run)
+        return plan_level(self.run)
 
     def sign(self, *without: str) -> None:
         """The gate's proof, as ``ProveGate`` puts it on record, with what it shows of this run."""
-        shown = shows_plan(self.context)
+        shown = shows_plan(self.run)
         seen = self.seen()
         proof: Proof = make_proof(
             Gate.LEVEL,
@@ -92,10 +84,10 @@ class Stage:
         sign(self.context["ti"], Gate.LEVEL, proof, *without)
 
     def change(self) -> Any:
-        return ChangeLevel(task_id="change_level", cluster="lab").act(self.context, self.run)
+        return apply_level(self.run)
 
     def records(self, kind: Any) -> list[Any]:
-        return [told for _, told in of_kind(records_of(self.context), kind)]
+        return [told for _, told in of_kind(self.run.journal.records(), kind)]
 
 
 @pytest.fixture
@@ -109,10 +101,10 @@ def test_what_was_planned_and_signed_is_applied_once_and_seen(stage: Stage) -> N
     stage.plan()
     stage.sign()
     assert stage.change() == {"changed": True}
-    assert AwaitLevel(task_id="seen", cluster="lab").act(stage.context, stage.run) == {"seconds": 0.4}
+    assert see_level(stage.run) == {"seconds": 0.4}
     assert stage.applied == [20]
     (planned,), (played,), (reached,) = (stage.records(kind) for kind in (Planned, Played, Reached))
-    assert planned.goal == "metadata.version 21 -> 20" and planned.digest == plan_of(stage.context).digest
+    assert planned.goal == "metadata.version 21 -> 20" and planned.digest == plan_of(stage.run).digest
     assert played.changed == ("metadata.version 21 -> 20",) and reached.condition == "level_shown_by_every_node"
 
 
@@ -127,7 +119,7 @@ def test_cleared_and_run_again_it_changes_nothing(stage: Stage) -> None:
 
 def test_the_page_shows_the_plan_with_the_server_s_answer(stage: Stage) -> None:
     stage.plan()
-    (exhibit,) = shows_plan(stage.context).exhibits
+    (exhibit,) = shows_plan(stage.run).exhibits
     assert "metadata.version 21 -> 20 (3.8-IV0), by the table of Kafka 3.9.2" in exhibit.rendered
     assert "the quorum's leader accepts it (validate-only, nothing was changed)" in exhibit.rendered
 
@@ -144,7 +136,7 @@ def test_what_can_t_be_had_is_never_put_before_a_person(stage: Stage, level: str
     with pytest.raises(Refused):
         stage.plan()
     with pytest.raises(Refused, match="no plan of a level is on record"):
-        shows_plan(stage.context)
+        shows_plan(stage.run)
 
 
 def test_what_the_leader_refuses_is_never_put_before_a_person(stage: Stage) -> None:
@@ -194,7 +186,7 @@ def test_a_plan_whose_file_was_altered_is_none(stage: Stage, tmp_path: Path) -> 
     (file,) = (tmp_path / "plans").glob("*.json")
     file.write_text(file.read_text().replace('"target": 20', '"target": 17'))
     with pytest.raises(Refused, match="is not in the state directory as it was recorded"):
-        plan_of(stage.context)
+        plan_of(stage.run)
 
 
 def test_a_plan_s_digest_covers_all_that_a_person_reads() -> None:

@@ -346,7 +346,7 @@ def test_what_goes_on_without_a_throttle_is_said(scene: Scene, capsys: pytest.Ca
 def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene) -> None:
     found = plan(scene).act(scene.context, scene.run)
     assert (found["digest"], found["copies"], found["bound"]) == (PLAN.digest, 2, 2)
-    (exhibit,) = shows_plan(scene.context).exhibits
+    (exhibit,) = shows_plan(scene.run).exhibits
     assert exhibit.digest == PLAN.digest and "2 partitions change, 20.0 MB are copied" in exhibit.rendered
     drawn = files_of(scene.context).picture(PLAN.digest).read_text()
     assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg?narrow=true)]" in exhibit.rendered
@@ -360,7 +360,7 @@ def test_a_gate_never_shows_a_plan_in_the_words_of_another(scene: Scene) -> None
     other = make_plan(DrainBrokers((2,)), PLACEMENT)
     files_of(scene.context).store_plan(other, PLACEMENT.present)
     with pytest.raises(Refused, match="the preview of this plan can't be read"):
-        shows_plan(scene.context)
+        shows_plan(scene.run)
 
 
 def test_what_was_saved_of_another_cluster_is_not_restored_here(scene: Scene) -> None:

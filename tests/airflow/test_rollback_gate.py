@@ -16,10 +16,10 @@ from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope
+from kraft_runbook.steps.migration_gates import examine
 from kraft_runbook.steps.way_back_facts import epoch_not_writable, not_deletable
-from kraft_runbook_airflow.migration import gate_looks
 from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
-from tests.unit.recording import RecordingCluster
+from tests.unit.recording import RecordingCluster, run_on
 
 QUOTA = "/config/ips/%3A%3A1 (its name is neither an address nor a host's name)"
 
@@ -37,7 +37,7 @@ def blocking(seen: ClusterObservation) -> dict[str, str]:
     """What blocks at the gate, with its evidence."""
     lets = {not_deletable: None, epoch_not_writable: None}
     cluster = Shown(seen, answers={check_log_ends: NOTHING_LOST, await_movement: None, what_lies_behind: None, **lets})
-    checks = gate_looks.examine(cluster, Gate.ROLLBACK).checks
+    checks = examine(run_on(cluster), Gate.ROLLBACK).checks
     return {each.code: each.evidence for each in checks if each.blocks}
 
 

@@ -9,17 +9,13 @@ import kraft_runbook_airflow
 
 PLUGIN = Path(kraft_runbook_airflow.__file__).parent
 AROUND_A_TASK = {
-    "base/acting.py": "makes what an operator has in hand",
     "base/approvals.py": "a gate's records, by Airflow's run",
     "base/gone.py": "reads the trigger form",
     "base/node_steps.py": "operators, by their base",
     "base/task_run.py": "the run of a task",
     "base/task_waits.py": "the wait of a task",
     "every_dag.py": "makes the DAGs",
-    "features/level_steps.py": "operators, by their base",
     "migration/cut_off_brokers.py": "an operator, by its base",
-    "migration/disk_watch.py": "beside a trigger, in its event loop",
-    "migration/gate_looks.py": "what a gate's operator looks at",
     "migration/leave_kraft.py": "an operator, by its base",
     "reassignment/cancel_steps.py": "operators, by their base",
     "reassignment/checks.py": "an operator, by its base",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState
@@ -19,6 +20,7 @@ from kraft_runbook.steps.run import Run
 from tests.unit.observations import SPEC
 
 T = TypeVar("T")
+NOWHERE = Path("/no/state/directory/in/this/test")
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 
 
@@ -97,6 +99,9 @@ class Ports:
     def records(self) -> tuple[EvidenceRecord, ...]:
         return ()
 
+    def require_mirrored(self) -> None:
+        pass
+
     def require(self, operation: Any, gate: str, seen: Any, **_: Any) -> None:
         self.asked.append(f"signature of {gate}")
 
@@ -113,7 +118,16 @@ class Ports:
         self.asked.append("claim back")
 
 
-def run_on(cluster: Cluster, ports: Any = None, **params: Any) -> Run:
-    """A run with this cluster in hand. ``ports``: default one that lets everything pass."""
+def run_on(
+    cluster: Cluster,
+    ports: Any = None,
+    *,
+    state: Path = NOWHERE,
+    answers: Mapping[str, Any] | None = None,
+    **params: Any,
+) -> Run:
+    """A run with this cluster in hand. ``ports``: default one that lets everything pass. ``answers``: of its earlier
+    tasks.
+    """
     ports = ports or Ports()
-    return Run(cluster, params, ports, ports, ports)
+    return Run(cluster, params, ports, ports, ports, "one", state, (answers or {}).get)

@@ -15,7 +15,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unr
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CheckResult
-from kraft_runbook_airflow.migration.disk_watch import DiskWatch, Hosts, read_controllers
+from kraft_runbook.steps.disk_watch import DiskWatch, Hosts, read_controllers
 from tests.unit.recording import RecordingCluster
 
 SEEN = observation(Phase.DUAL_WRITE)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -15,6 +16,14 @@ from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
 
 
+class NothingToDo(Exception):
+    """All is as it should be, which is on record: the task ends, and what follows it is left out. Its text says why."""
+
+
+class Failed(Exception):
+    """The task has failed, for a reason that is on record already."""
+
+
 class Journal(Protocol):
     """The run's evidence."""
 
@@ -23,6 +32,9 @@ class Journal(Protocol):
 
     def records(self) -> tuple[EvidenceRecord, ...]:
         """All of them so far. Raises RunbookError where the chain is broken."""
+
+    def require_mirrored(self) -> None:
+        """Raise RunbookError unless all of them are in the object store, where one is set."""
 
 
 class Signatures(Protocol):
@@ -62,13 +74,19 @@ class Claim(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """``params``: what the run's form says."""
+    """``params``: what the run's form says. ``name``: of its files. ``state``: the directory that all workers share.
+    ``answer_of``: what an earlier task of the run answered, by its id, or None. It only points: whoever may edit runs
+    can write it by hand.
+    """
 
     cluster: Cluster
     params: Mapping[str, Any]
     journal: Journal
     signatures: Signatures
     claim: Claim
+    name: str
+    state: Path
+    answer_of: Callable[[str], Any]
 
     @property
     def spec(self) -> ClusterSpec:

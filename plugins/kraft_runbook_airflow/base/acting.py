@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
 from kraft_runbook.evidence.kinds import Rehearsed
-from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.run import Failed, NothingToDo, Run
 from kraft_runbook_airflow.base.environment import is_dry_run
 from kraft_runbook_airflow.base.journal import require_shared_state, told_to_a_person
 from kraft_runbook_airflow.base.task_run import hand, run_of
@@ -36,10 +38,13 @@ class ActsOrRehearses:
             if not dry and self.follows_a_record(context):
                 require_shared_state(context)
             run = self.begin(context, dry=dry)
-            if not dry:
-                return act(context, run)
-            answer = rehearse(context, run)
-            if run.cluster.acts:
+            try:
+                answer = (rehearse if dry else act)(context, run)
+            except NothingToDo as why:
+                raise AirflowSkipException(str(why)) from None
+            except Failed as why:
+                raise AirflowFailException(str(why)) from None
+            if dry and run.cluster.acts:
                 run.journal.record(Rehearsed(acts=tuple(map(str, run.cluster.acts))))
             return answer
 

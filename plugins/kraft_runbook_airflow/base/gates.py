@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from airflow.configuration import conf
@@ -19,12 +19,10 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, Proven, Rejected, TurnedAway
 from kraft_runbook.gates.page import render_in_full, render_page
-from kraft_runbook.gates.proof import Exhibit, ParitySummary, Proof, make_proof
+from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.gates.signatures import APPROVE_TASKS, standing, too_old
-from kraft_runbook.runbook.check_results import CheckResult
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.examine import Examines, Shown
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.answers import AnswerTrigger, require_same
@@ -37,56 +35,18 @@ from kraft_runbook_airflow.base.approvals import (
 )
 from kraft_runbook_airflow.base.environment import cluster_spec
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
-from kraft_runbook_airflow.base.operators import ClusterOperator, look_by_checks
+from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
 
 READ_BACK_SECONDS = 120.0
 """How long the triggerer may take to read the answers back; it takes one request each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What a gate's proof is made of: the cluster, the checks' answers, and the way back from here."""
-
-    seen: ClusterObservation
-    checks: tuple[CheckResult, ...]
-    way_back: RollbackPlan
+Shows = Callable[[Run], Shown]
+"""Raises Refused where what is to be shown is not on record."""
 
 
-class Examines(Protocol):
-    """How an operation looks at a cluster before a gate."""
-
-    def __call__(self, cluster: Cluster, gate: str) -> Examined: ...
-
-
-def examines_by_checks(operation: Operation) -> Examines:
-    """How a gate is looked at that needs no more than the operation's checks: a deep look with every host, as the
-    preflight has it, and the way back from there.
-    """
-
-    def examine(cluster: Cluster, gate: str) -> Examined:
-        seen, checks = look_by_checks(cluster, operation, gate=gate)
-        return Examined(seen, checks, operation.way_back(seen, cluster.spec, gone=cluster.gone))
-
-    return examine
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """What else a gate's proof holds of this run: parity's summary, and what an earlier task made to be signed.
-    ``by``: the task to clear where that does not hold.
-    """
-
-    parity: ParitySummary | None = None
-    exhibits: tuple[Exhibit, ...] = ()
-    by: str = "this task"
-
-
-Shows = Callable[[Any], Shown]
-"""Given Airflow's context. Raises Refused where what is to be shown is not on record."""
-
-
-def shows_nothing(_: Any) -> Shown:
+def shows_nothing(_: Run) -> Shown:
     return Shown()
 
 
@@ -118,7 +78,7 @@ class ProveGate(ClusterOperator):
         self.shows = shows
 
     def act(self, context: Any, run: Run) -> list[dict[str, Any]]:
-        shown = self.shows(context)
+        shown = self.shows(run)
         seen, proof = self.prove(context, run, shown, self.keep)
         passed = self.operation.is_behind(self.gate, seen, run.spec)
         if not passed:
@@ -143,7 +103,7 @@ class ProveGate(ClusterOperator):
 
     def prove(self, context: Any, run: Run, shown: Shown, examine: Examines) -> tuple[ClusterObservation, Proof]:
         """The proof as things stand now, said in full in the task's log."""
-        found = examine(run.cluster, self.gate)
+        found = examine(run, self.gate)
         proof = make_proof(
             self.gate,
             found.seen,
@@ -340,7 +300,7 @@ class ConfirmGate(ClusterOperator):
         """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not
         allow the gate's step.
         """
-        found = self.examine(run.cluster, self.gate)
+        found = self.examine(run, self.gate)
         phase = detect_phase(found.seen).phase
         if self.operation.is_behind(self.gate, found.seen, run.spec):
             self.log.info("already done: the cluster is in %s", phase)

@@ -25,12 +25,17 @@ class TakeStep(ClusterOperator):
 
 
 class TakeSteps(ClusterOperator):
-    """Take steps in the core's order. ``does``: given the task's run, which in a dry run rehearses."""
+    """Take steps in the core's order. ``does``: given the task's run, which in a dry run rehearses. ``changes``: the
+    cluster.
+    """
 
-    def __init__(self, *, does: Callable[[Run], dict[str, Any]], irreversible: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *, does: Callable[[Run], Any], irreversible: bool = False, changes: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.does = does
-        self.ui_color = "#f6d5d5" if irreversible else "#fde8c8"
+        if changes:
+            self.ui_color = "#f6d5d5" if irreversible else "#fde8c8"
 
-    def act(self, context: Any, run: Run) -> dict[str, Any]:
+    def act(self, context: Any, run: Run) -> Any:
         return self.does(run)

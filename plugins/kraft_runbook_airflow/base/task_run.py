@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.evidence.store import state_directory
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster, RehearsedCluster, Tell
 from kraft_runbook.steps.run import Run
@@ -15,12 +17,12 @@ from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import claim_cluster, give_back, take_claim
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.base.gone import named_as_gone
-from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored, run_file_name
 
 
 @dataclass(frozen=True, slots=True)
 class OfTask:
-    """The three ports of ``steps.run`` for one task. ``context``: Airflow's."""
+    """The ports of ``steps.run`` for one task. ``context``: Airflow's."""
 
     context: Any
     cluster: Cluster
@@ -30,6 +32,9 @@ class OfTask:
 
     def records(self) -> tuple[EvidenceRecord, ...]:
         return records_of(self.context)
+
+    def require_mirrored(self) -> None:
+        require_mirrored(self.context)
 
     def require(
         self,
@@ -47,6 +52,9 @@ class OfTask:
 
     def begins(self, gate: str) -> None:
         begins(self.context, self.cluster.spec.name, gate)
+
+    def answer_of(self, task_id: str) -> Any:
+        return self.context["ti"].xcom_pull(task_ids=task_id)
 
     def take(self) -> None:
         take_claim(self.context, self.cluster)
@@ -68,5 +76,12 @@ def hand(name: str, tell: Tell, *, gone: str = "", dry: bool = False) -> Cluster
 
 def run_of(context: Any, cluster: Cluster) -> Run:
     """Of the task that runs now."""
-    ports = OfTask(context, cluster)
-    return Run(cluster, context["params"], ports, ports, ports)
+    return run_with(OfTask(context, cluster))
+
+
+def run_with(ports: OfTask) -> Run:
+    """Of the task that these ports are of."""
+    ti = ports.context["ti"]
+    name = run_file_name(ti.dag_id, ti.run_id)
+    directory = state_directory(os.environ)
+    return Run(ports.cluster, ports.context["params"], ports, ports, ports, name, directory, ports.answer_of)

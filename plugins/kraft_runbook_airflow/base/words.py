@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
@@ -16,9 +17,11 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps.examine import Examines, require_preflight
 from kraft_runbook_airflow.base.environment import clusters_directory
-from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, Examines, ProveGate, Shows, shows_nothing
-from kraft_runbook_airflow.base.operators import ClaimOperator, PreflightOperator
+from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, ProveGate, Shows, shows_nothing
+from kraft_runbook_airflow.base.node_steps import TakeSteps
+from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.problems import problem_dag
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.sensors import ClusterSensor
@@ -84,8 +87,11 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
 def preflight(cluster: ClusterSpec, operation: Operation) -> TaskGroup:
     """Claim the cluster for this run, then every check."""
     with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PreflightOperator(
-            task_id="checks", cluster=cluster.name, operation=operation
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
+            task_id="checks",
+            cluster=cluster.name,
+            does=partial(require_preflight, operation=operation),
+            changes=False,
         )
     return group
 

@@ -10,8 +10,9 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.stages import Gate, Levels
+from kraft_runbook.steps import levels
 from kraft_runbook_airflow.base import words
-from kraft_runbook_airflow.features.level_steps import PLAN, AwaitLevel, ChangeLevel, PlanLevel, examine, shows_plan
+from kraft_runbook_airflow.base.node_steps import TakeSteps
 
 FORM = {
     "feature": Param(
@@ -46,22 +47,22 @@ def preflight(cluster: ClusterSpec) -> TaskGroup:
 
 def plan_level(cluster: ClusterSpec) -> BaseOperator:
     """Plan the change, with what it would lose and what the leader says to it."""
-    return PlanLevel(task_id=PLAN, cluster=cluster.name)
+    return TakeSteps(task_id=levels.PLAN, cluster=cluster.name, does=levels.plan_level, changes=False)
 
 
 def approve(cluster: ClusterSpec) -> TaskGroup:
     """Prove, ask with the plan, confirm."""
-    return words.ask(cluster, FEATURES, Gate.LEVEL, examine, shows=shows_plan)
+    return words.ask(cluster, FEATURES, Gate.LEVEL, levels.examine, shows=levels.shows_plan)
 
 
 def change_level(cluster: ClusterSpec) -> BaseOperator:
     """Validate again, and change it at the quorum's leader."""
-    return ChangeLevel(task_id="change_level", cluster=cluster.name)
+    return TakeSteps(task_id="change_level", cluster=cluster.name, does=levels.apply_level)
 
 
 def await_level(cluster: ClusterSpec) -> BaseOperator:
     """Until every node shows it."""
-    return AwaitLevel(task_id="shown_by_every_node", cluster=cluster.name)
+    return TakeSteps(task_id="shown_by_every_node", cluster=cluster.name, does=levels.see_level, changes=False)
 
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:

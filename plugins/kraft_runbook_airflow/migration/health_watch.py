@@ -14,10 +14,10 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
+from kraft_runbook.steps.disk_watch import DiskWatch
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.journal import disk_in_words
 from kraft_runbook_airflow.base.task_run import hand
-from kraft_runbook_airflow.migration.disk_watch import DiskWatch
 
 LOOK_EVERY = 3.0
 """Seconds between two looks of the health watch."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,13 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
-from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Compared
-from kraft_runbook.gates.proof import ParitySummary
-from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.report_file import read_report
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.gates import Shown
-from kraft_runbook_airflow.base.journal import record, records_of, run_file_name
+from kraft_runbook_airflow.base.journal import record, run_file_name
 from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
@@ -113,34 +108,3 @@ def report_file(context: Any) -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     return output
-
-
-@dataclass(frozen=True, slots=True)
-class ShowsParity:
-    """What a gate shows of the comparison that this task of its run made."""
-
-    task: str
-
-    def __call__(self, context: Any) -> Shown:
-        return Shown(parity=load_summary(context, self.task), by=self.task)
-
-
-def load_summary(context: Any, parity_task: str) -> ParitySummary | None:
-    """The report of a parity task of this run, as a gate keeps it. None where that task has no report on record.
-
-    The task's XCom only points: the report is the one in the run's evidence, where a value written by hand is not.
-    """
-    compared = context["ti"].xcom_pull(task_ids=parity_task)
-    if not compared:
-        return None
-    found = concluded(records_of(context), parity_task, compared.get("digest", ""))
-    if found is None:
-        raise Refused(
-            f"the latest parity report of {parity_task} in this run's evidence is not the one that the task names",
-            way_out=f"clear {parity_task} with its downstream tasks",
-        )
-    report = found.parity_report()
-    rendered = report.render_markdown()
-    return ParitySummary(
-        report.verdict, report.digest, report.migration_offset, report.finished_at.isoformat(), rendered, parity_task
-    )

@@ -19,13 +19,14 @@ from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.way_back import render_estimate
+from kraft_runbook.steps.examine import require_preflight
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.way_back_facts import (
     epoch_not_writable,
     examine_the_hosts_of_those_down,
     not_deletable,
 )
-from kraft_runbook_airflow.base.operators import ClusterOperator, require_preflight
+from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.migration.parity import ParityOperator
 
 
@@ -120,7 +121,7 @@ class VerifyRollback(ClusterOperator):
                     f"the cluster is in {reading.phase}, not in HYBRID: {'; '.join(reading.reasons)}"
                 )
             return {"phase": reading.phase.value}
-        found = require_preflight(context, run, MIGRATION)
+        found = require_preflight(run, MIGRATION)
         if found["phase"] != goal.value:
             raise AirflowFailException(f"the cluster is in {found['phase']}, not in {goal}")
         return found

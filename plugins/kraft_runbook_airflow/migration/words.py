@@ -17,15 +17,15 @@ from kraft_runbook.steps import restore_quorum as restoring
 from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook.steps.finalization import finalize_active_controller, forget_zookeeper_secrets
 from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
+from kraft_runbook.steps.migration_gates import ShowsParity, examine, examine_and_keep
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.gone import GONE_TITLE
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
-from kraft_runbook_airflow.migration.gate_looks import examine, examine_and_keep
 from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
-from kraft_runbook_airflow.migration.parity import ParityOperator, ShowsParity
+from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
 from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
 from kraft_runbook_airflow.migration.soak import SoakOperator

@@ -20,14 +20,14 @@ from kraft_runbook.reassignment.plan import plain
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.runbook.digests import sha256_of
+from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.earlier_runs import earlier_runs, order_before, still_throttling
 from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
-from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.files import RunFiles, files_of
 from kraft_runbook_airflow.reassignment.throttling import put_back
 
 LISTED = "cancelled.json"
@@ -110,9 +110,9 @@ class ListReassignments(ClusterOperator):
         return {"partitions": len(ongoing)}
 
 
-def shows_reassignments(context: Any) -> Shown:
+def shows_reassignments(run: Run) -> Shown:
     """What is to be cancelled, for the gate. Raises Refused where nothing was listed."""
-    listed = _listed(context)
+    listed = _listed(run)
     return Shown(exhibits=(Exhibit("list", listed.digest, listed.text),), by="preflight.list")
 
 
@@ -124,7 +124,7 @@ class CancelReassignments(ClusterOperator):
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         run.claim.take()
         seen = run.cluster.settled()
-        listed = _listed(context)
+        listed = _listed(run)
         run.signatures.require(REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
         wanted, look = list(listed.partitions), settled_look(run.cluster, settings=False)
         if others := listed.begun_since(look.placement.ongoing):
@@ -181,7 +181,7 @@ class CancelReassignments(ClusterOperator):
         return tuple(staying)
 
     def rehearse(self, context: Any, run: Run) -> None:
-        listed = _listed(context)
+        listed = _listed(run)
         cancels, orders = _acts(listed, settled_look(run.cluster, settings=False).placement.ongoing)
         run.cluster.do(cancel_moves, would=cancels)
         run.cluster.do(give_back_order, would=orders)
@@ -203,8 +203,8 @@ def _of_chosen(chosen: Topics, throttles: RunThrottles) -> bool:
     return not throttles.lists or any(map(chosen.matches, throttles.lists))
 
 
-def _listed(context: Any) -> Listed:
-    path = files_of(context).directory / LISTED
+def _listed(run: Run) -> Listed:
+    path = RunFiles(run.name).directory / LISTED
     try:
         return Listed.from_dict(json.loads(path.read_text()))
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -12,9 +12,9 @@ from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.look import Look, ReassignmentSeen
 from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.steps.examine import Examined
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.gates import Examined
 from kraft_runbook_airflow.base.journal import require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
@@ -46,9 +46,8 @@ class CheckBeforeMoving(ClusterOperator):
         return {"passed": sum(each.passed for each in report.results)}
 
 
-def examine(cluster: Cluster, gate: str) -> Examined:
+def examine(run: Run, gate: str) -> Examined:
     """What a gate's proof is made of: the cluster, the checks of that gate, the way back."""
-    seen = see(cluster)
-    spec = cluster.spec
+    seen, spec = see(run.cluster), run.spec
     checks = CHECKS.run(seen, spec, REASSIGNMENT.read(seen, spec).stage, gate=gate).results
     return Examined(seen.cluster, checks, REASSIGNMENT.way_back(seen.cluster, spec))

@@ -12,12 +12,12 @@ from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
+from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.gates import Shown
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.checks import settled_look
 from kraft_runbook_airflow.reassignment.ending import leave_with_nothing_to_do
-from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.files import RunFiles, files_of
 from kraft_runbook_airflow.reassignment.pictures import picture_url
 from kraft_runbook_airflow.reassignment.throttling import require_an_end
 from kraft_runbook_airflow.reassignment.wanted import Asks
@@ -62,9 +62,9 @@ class MakePlan(ClusterOperator):
         return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
 
 
-def shows_plan(context: Any) -> Shown:
+def shows_plan(run: Run) -> Shown:
     """The plan of this run, for its gate. Raises Refused where there is none."""
-    files = files_of(context)
+    files = RunFiles(run.name)
     plan = files.plan()
     try:
         preview = files.preview(plan.digest).read_text()
@@ -73,7 +73,7 @@ def shows_plan(context: Any) -> Shown:
             f"the preview of this plan can't be read: {error}",
             way_out="clear the task 'plan' with its downstream tasks",
         ) from None
-    ti = context["ti"]
-    url = picture_url(ti.dag_id, ti.run_id, plan.digest)
+    of = run.journal.records()[0].body
+    url = picture_url(of["dag"], of["run"], plan.digest)
     picture = f"[![Each broker before and after]({url}?narrow=true)]({url})\n\n[The whole picture]({url})"
     return Shown(exhibits=(Exhibit("plan", plan.digest, f"### What moves\n\n{preview}\n{picture}"),), by="plan")

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.steps import software
+from kraft_runbook.steps.examine import examines_by_checks
 from kraft_runbook.steps.software import (
     BROKER_BACK,
     BROKER_UP,
@@ -21,7 +22,6 @@ from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.roll import Rolled
 from kraft_runbook.upgrade.stages import Gate
 from kraft_runbook_airflow.base import words
-from kraft_runbook_airflow.base.gates import examines_by_checks
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 
 

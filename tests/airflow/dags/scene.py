@@ -26,7 +26,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.migration.way_back import rollback_plan
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
-from kraft_runbook_airflow.base.gates import Examined
+from kraft_runbook.steps.examine import Examined
 from kraft_runbook_airflow.migration import words as runbook
 
 
@@ -56,7 +56,7 @@ def observation() -> ClusterObservation:
     )
 
 
-def examine(cluster: object, gate: object) -> Examined:
+def examine(run: object, gate: str) -> Examined:
     """In place of the deep look at a real cluster."""
     scene = json.loads(Path(os.environ["KRB_TEST_SCENE"]).read_text())
     objection = scene.get("objection")

@@ -1,6 +1,5 @@
 """A soak alone, watched by the real triggerer."""
 
-import watched_scene  # noqa: F401 - what the soak sees comes from the scene file
 from airflow.sdk import DAG, Param
 
 from kraft_runbook_airflow.base.operators import ClaimOperator

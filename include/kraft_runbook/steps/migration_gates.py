@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.gates.proof import ParitySummary
+from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, dual_write_liveness
 from kraft_runbook.migration.transitions import TABLE, Gate
@@ -21,29 +25,30 @@ from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.second_look import look_and_judge
 from kraft_runbook.steps.way_back_facts import (
     epoch_not_writable,
     examine_the_hosts_of_those_down,
     not_deletable,
 )
-from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.gates import Examined
 
 
-def log_ends_file(cluster: str) -> Path:
+def log_ends_file(run: Run) -> Path:
     """Where the log ends from before the metadata copy are kept."""
-    return state_directory() / "log_ends" / cluster
+    return run.state / "log_ends" / run.spec.name
 
 
-def examine(cluster: Cluster, gate: str, *, keeps: bool = False) -> Examined:
+def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
     """Observe deeply, run the gate's checks, compare the log ends, and find the way back; once dual writes should flow,
     look twice to see that they do.
 
     ``keeps``: as in ``check_log_ends``.
     """
-    spec, earlier = cluster.spec, cluster.settled()
+    cluster, spec = run.cluster, run.spec
+    earlier = cluster.settled()
     dual_writing = TABLE.gate(gate).needs_parity or detect_phase(earlier).phase in DUAL_WRITING
     apart = LIVENESS_SECONDS if dual_writing else spec.deadlines.poll
     if dual_writing:
@@ -54,7 +59,7 @@ def examine(cluster: Cluster, gate: str, *, keeps: bool = False) -> Examined:
     seen, checks = look_and_judge(cluster, partial(_judge, spec, gate), CHECKS, apart=apart, earlier=earlier, **deep)
     ends = cluster.ask(
         check_log_ends,
-        log_ends_file(spec.name),
+        log_ends_file(run),
         detect_phase(seen).phase,
         keeps=keeps and gate != Gate.ROLLBACK,
         blocking=gate != Gate.ROLLBACK,
@@ -96,3 +101,30 @@ def _way_back(cluster: Cluster, gate: str, seen: ClusterObservation, checks: Ite
         epoch_not_writable=cluster.ask(epoch_not_writable),
         lies_behind=behind,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ShowsParity:
+    """What a gate shows of the comparison that this task of its run made. None where that task has no report on record.
+
+    The task's answer only points: the report is the one in the run's evidence, where a value written by hand is not.
+    """
+
+    task: str
+
+    def __call__(self, run: Run) -> Shown:
+        """Raises Refused."""
+        compared = run.answer_of(self.task)
+        return Shown(parity=self._summary(run, compared.get("digest", "")) if compared else None, by=self.task)
+
+    def _summary(self, run: Run, digest: str) -> ParitySummary:
+        found = concluded(run.journal.records(), self.task, digest)
+        if found is None:
+            raise Refused(
+                f"the latest parity report of {self.task} in this run's evidence is not the one that the task names",
+                way_out=f"clear {self.task} with its downstream tasks",
+            )
+        report = found.parity_report()
+        rendered = report.render_markdown()
+        at = report.finished_at.isoformat()
+        return ParitySummary(report.verdict, report.digest, report.migration_offset, at, rendered, self.task)
