@@ -1542,14 +1542,16 @@ def test_what_needs_controller_deleted_is_not_advised_where_the_copy_may_be_done
     assert {"KRB-PRE-085", "KRB-PRE-086"} <= asked
 
 
-def test_strays_of_gone_topics_are_named_and_those_that_a_move_left_are_counted() -> None:
+def test_strays_of_gone_topics_and_those_that_a_move_left_are_named_and_pass() -> None:
     gone = GoneTopic("G", "gone", (GoneStray(2, "/d/gone-0.ab-stray", 0),), 7)
-    seen = replicas(strays_left_over=2, strays_of_gone=7, gone=(gone,))(observation(H))
+    seen = replicas(left_over=("broker 3: /d/t-0.ab-stray",), strays_left_over=2, strays_of_gone=7, gone=(gone,))(
+        observation(H)
+    )
     found = answer("KRB-PRE-086", seen, H, "dual_write")
     assert found.passed
     assert found.evidence == (
         "none of 132 replicas; of topics that are gone 7: broker 2: /d/gone-0.ab-stray, …;"
-        " 2 of partitions that the broker does not have"
+        " of partitions that the broker does not have 2: broker 3: /d/t-0.ab-stray, …"
     )
 
 

@@ -235,6 +235,7 @@ def test_a_stray_that_a_move_left_behind_blocks_nothing(monkeypatch: pytest.Monk
     found = compare(monkeypatch, seen, {"orders": znode})
     assert found.strays == (f"broker 3: {needed}", f"broker 3: {other}")
     assert (found.strays_count, found.strays_left_over, found.strays_of_gone) == (2, 1, 0)
+    assert found.left_over == (f"broker 3: {left}",)
 
 
 def test_a_stray_of_a_topic_that_is_deleted_meanwhile_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:

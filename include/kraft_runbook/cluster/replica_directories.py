@@ -99,8 +99,9 @@ class ReplicasCompared:
     ``partition.metadata``. ``torn``: the first 20 with one that names no id, as ``broker 2: <path>``. ``strays``: the
     first 20 ``-stray`` directories of a topic that is in ZooKeeper, as
     ``broker 2: <path>``. ``strays_of_gone``: how many belong to topics that are not; ``gone``: of the first 2,000 of
-    these topics. ``strays_left_over``: how many have the topic's present id while ZooKeeper does not assign the
-    partition to that broker: no replica is missing, and they are not among ``strays``. ``unread``: what is missing from
+    these topics. ``left_over``: the first 20 of those that have the topic's present id while ZooKeeper does not
+    assign the partition to that broker, ``strays_left_over`` in all: no replica is missing, and they are not among
+    ``strays``. ``unread``: what is missing from
     this comparison, by broker.
     """
 
@@ -115,5 +116,6 @@ class ReplicasCompared:
     strays_count: int = 0
     strays_of_gone: int = 0
     gone: tuple[GoneTopic, ...] = ()
+    left_over: tuple[str, ...] = ()
     strays_left_over: int = 0
     unread: tuple[str, ...] = ()

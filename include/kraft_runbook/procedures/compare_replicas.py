@@ -90,7 +90,8 @@ def compare_replicas(
         with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
             named = _topics(reader, sorted({topic for each in places for topic in each.topics}))
         there = [each for each in places if any(named[topic] for topic in each.topics)]
-        strays = [f"broker {each.broker_id}: {each.path}" for each in there if not each.left_over(named)]
+        strays = [str(each) for each in there if not each.left_over(named)]
+        left_over = [str(each) for each in there if each.left_over(named)]
         of_gone += [each for each in places if not any(named[topic] for topic in each.topics)]
         found = replace(
             found,
@@ -98,7 +99,8 @@ def compare_replicas(
             strays_count=len(strays),
             strays_of_gone=len(of_gone),
             gone=by_topic(of_gone),
-            strays_left_over=len(there) - len(strays),
+            left_over=tuple(left_over[:SAMPLES]),
+            strays_left_over=len(left_over),
         )
     if not seems_wrong:
         return found
@@ -271,6 +273,9 @@ class Stray:
     path: str
     topic_id: str
     topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id}: {self.path}"
 
     def left_over(self, topics: Topics) -> bool:
         """Whether no replica is missing: its topic has the same id still, and the partition is not assigned to the

@@ -141,11 +141,14 @@ def no_broker_has_set_a_live_replica_aside(seen: ClusterObservation, spec: Clust
     at offset 0. Nothing else tells of it: every replica is in sync again. None may lie there before the copy, so that
     every later one is new. Those of topics that are gone are named and do not fail here: where the topic was there
     before the copy, KRB-GATE-013 tells. Leftovers with the topic's present id of a partition that is not assigned to
-    the broker, as a cancelled move leaves them, are counted.
+    the broker, as a cancelled move leaves them, are named too and do not fail: they take disk space, and can be moved
+    out of the log directory.
     """
     found = needed(seen.replicas)
     wrong = [sample(found.strays, found.strays_count)] if found.strays_count else []
     paths = [stray for topic in found.gone for stray in topic.strays]
     gone = f"; of topics that are gone {sample(paths, found.strays_of_gone)}" if found.strays_of_gone else ""
-    left = f"; {found.strays_left_over} of partitions that the broker does not have" if found.strays_left_over else ""
+    left = ""
+    if found.strays_left_over:
+        left = f"; of partitions that the broker does not have {sample(found.left_over, found.strays_left_over)}"
     return settle(wrong, found.unread, f"none of {found.directories} replicas{gone}{left}")
