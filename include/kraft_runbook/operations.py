@@ -8,6 +8,8 @@ from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.quorum.checks import QUORUM_CHECKS
+from kraft_runbook.quorum.look import Mode
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.operation import Operation
@@ -20,7 +22,7 @@ OPERATIONS: Mapping[str, Operation] = {
 
 def render_checks() -> str:
     """docs/checks.md: the checks of the migration, then what each further operation checks besides, and
-    those of consumer groups.
+    those of consumer groups and of the quorum.
     """
     lines: list[str] = []
     told = set(MIGRATION.checks)
@@ -31,4 +33,5 @@ def render_checks() -> str:
             lines += own.render(stage.name for stage in operation.table.stages)
         told |= set(own)
     lines += ["# What does groups scan check?", "", *GROUP_CHECKS.render(())]
+    lines += ["# What does quorum check besides?", "", *QUORUM_CHECKS.without(told).render(Mode)]
     return render_catalogue(lines)

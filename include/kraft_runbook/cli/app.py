@@ -2,9 +2,9 @@
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
 features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as
-planned, groups: one needs ZooKeeper) ·
+planned, groups: one needs ZooKeeper, quorum: a blocking check failed) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
-features: a node's software is not known, groups: one is UNKNOWN) ·
+features: a node's software is not known, groups: one is UNKNOWN, quorum: a blocking check is UNKNOWN) ·
 3 error, with what to do about it · 4 wrong usage.
 """
 
@@ -28,6 +28,7 @@ from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.groups_command import app as groups_app
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
+from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
@@ -237,6 +238,18 @@ def features_command(
     )
     typer.echo(to_json("features", output) if as_json else text)
     raise typer.Exit(exit_code(output, fine=FINE, no=NO, cant_tell=CANT_TELL))
+
+
+@app.command("quorum")
+def quorum_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")] = False,
+) -> None:
+    """Look three times at the controller quorum, or at ZooKeeper's controller, and say whether it is healthy."""
+    verdict = show_quorum(cluster, clusters_dir, as_json=as_json, watch=watch)
+    raise typer.Exit({Verdict.PASS: FINE, Verdict.FAIL: NO, Verdict.UNKNOWN: CANT_TELL}[verdict])
 
 
 @app.command("evidence")

@@ -22,6 +22,8 @@ from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
+from kraft_runbook.quorum.checks import QUORUM_CHECKS
+from kraft_runbook.quorum.look import Mode, QuorumLook
 from kraft_runbook.reassignment.preview import Preview as MovesPreview
 from kraft_runbook.reassignment.verifying import Verification
 from kraft_runbook.runbook.checklist import Check
@@ -149,6 +151,18 @@ class GroupsScanOutput:
     checks: tuple[CheckResult, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class QuorumOutput:
+    """``quorum``: the last of three looks, who controls the cluster, and the answer of each check. What was not read is
+    an object with a ``reason``.
+    """
+
+    look: QuorumLook
+    mode: Mode
+    verdict: Verdict
+    checks: tuple[CheckResult, ...]
+
+
 OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "observe": TypeAdapter(ObserveOutput),
     "preflight": TypeAdapter(PreflightOutput),
@@ -160,6 +174,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "evidence": TypeAdapter(EvidenceOutput),
     "groups-plan": TypeAdapter(Moves),
     "groups-scan": TypeAdapter(GroupsScanOutput),
+    "quorum": TypeAdapter(QuorumOutput),
     "reassign-plan": TypeAdapter(MovesPreview),
     "reassign-status": TypeAdapter(ReassignStatusOutput),
     "reassign-verify": TypeAdapter(Verification),
@@ -168,12 +183,15 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
 
 
 def every_check() -> Iterator[Check]:
-    """Each check once: the migration's, what other operations have besides, those of consumer groups."""
+    """Each check once: the migration's, what other operations have besides, those of consumer groups
+    and of the quorum.
+    """
     seen: set[str] = set()
     for operation in OPERATIONS.values():
         yield from operation.checks.without(seen).values()
         seen |= set(operation.checks)
     yield from GROUP_CHECKS.values()
+    yield from QUORUM_CHECKS.without(seen).values()
 
 
 def checks_output() -> ChecksOutput:

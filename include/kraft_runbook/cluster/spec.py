@@ -27,6 +27,7 @@ from kraft_runbook.cluster.spec_parts import (
     ListenerName,
     MetricsSource,
     Model,
+    QuorumHealth,
     Reach,
     RollingRestart,
     SecretRef,
@@ -70,6 +71,7 @@ class ClusterSpec(Model):
     approvals: Approvals = Approvals()
     deadlines: Deadlines = Deadlines()
     rolling_restart: RollingRestart = RollingRestart()
+    quorum_health: QuorumHealth = QuorumHealth()
     parity_schedule: str | None = None
     way_back_schedule: str | None = "*/10 * * * *"
 

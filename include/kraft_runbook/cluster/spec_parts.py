@@ -350,6 +350,21 @@ class RollingRestart(Model):
     gate: bool = True
 
 
+class QuorumHealth(Model):
+    """From when the checks of the quorum (KRB-QRM) object. Times in milliseconds.
+
+    ``silent``: since a voter's last fetch. A healthy one fetches every 500 ms, and leaves its leader after 2 s without
+    an answer (controller.quorum.fetch.timeout.ms). ``commit_latency``: an idle quorum commits within 10 ms.
+    ``event_queue``: a quarter of those 2 s. ``outstanding``: requests waiting in a ZooKeeper server; it stops taking
+    any at 1,000 (globalOutstandingLimit).
+    """
+
+    silent: Seconds = 5000
+    commit_latency: Seconds = 100
+    event_queue: Seconds = 500
+    outstanding: int = Field(default=100, ge=0)
+
+
 class Deadlines(Model):
     """How long each wait may last, in seconds, and how many healthy observations in a row end it.
 

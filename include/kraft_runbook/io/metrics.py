@@ -15,12 +15,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, Unread, ZkMigrationState
+from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.secrets import Secrets
 
-KINDS = ("KafkaController", "ReplicaManager", "LogManager")
+KINDS = ("KafkaController", "ReplicaManager", "LogManager", "raft-metrics", "SnapshotEmitter")
 """The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""
+EVENTS, QUEUE_TIME, P99 = "controllereventmanager", "eventqueuetimems", "99thpercentile"
+"""Parts of the names of kafka.controller:type=ControllerEventManager,name=EventQueueTimeMs and of its attribute
+99thPercentile, as exporters spell them, without anything but letters and digits.
+"""
+QUEUE_P99 = f"{EVENTS}.{QUEUE_TIME}.p99"
 REQUESTS, DEPRECATED, COUNTS = "requestmetrics", "deprecatedrequests", ("count", "total")
 """Parts of the names of kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec and of its attribute Count, as
 exporters spell them, without anything but letters and digits. Kafka registers it with the first such request.
@@ -115,6 +121,8 @@ def parse_prometheus(text: str) -> NodeMetrics:
                 version = labels["version"]
             if sample.value > 0 and {"topic", "partition"} <= labels.keys() and _is_of_a_partition(sample.name, labels):
                 under_replicated.append(f"{labels['topic']}-{labels['partition']}")
+            if EVENTS in plain and _is_queue_p99(plain, labels) and not math.isnan(sample.value):
+                gauges[QUEUE_P99] = sample.value
             name = _gauge_name(sample.name, labels.get("name"))
             if name and not math.isnan(sample.value):
                 gauges[name] = sample.value
@@ -125,6 +133,12 @@ def _is_of_a_partition(sample: str, labels: Mapping[str, str]) -> bool:
     """Whether this is ``UnderReplicated`` of one partition."""
     plain = _plain(sample + labels.get("name", "")).replace("value", "")
     return plain.endswith("partitionunderreplicated")
+
+
+def _is_queue_p99(plain: str, labels: Mapping[str, str]) -> bool:
+    """Whether this is the 99th percentile of the time in a controller's event queue: as a quantile, or by its name."""
+    percentile = labels.get("quantile") in ("0.99", "0.990") or P99 in plain
+    return percentile and QUEUE_TIME in plain + _plain(labels.get("name", ""))
 
 
 def _plain(name: str) -> str:
@@ -146,10 +160,10 @@ def _add(found: dict[str, int], keys: Mapping[str, str], count: float) -> None:
 def _gauge_name(sample: str, label: str | None) -> str | None:
     plain = _plain(sample)
     for kind in KINDS:
-        _, found, rest = plain.rpartition(kind.lower())
+        _, found, rest = plain.rpartition(_plain(kind))
         if found:
             rest = (rest.removesuffix("value") or label or "").lower()
-            return f"{kind.lower()}.{rest}" if rest else None
+            return f"{_plain(kind)}.{rest}" if rest else None
     return None
 
 
@@ -168,6 +182,9 @@ class Jolokia:
             "kafka.server:type=ReplicaManager,name=*",
             "kafka.log:type=LogManager,name=*",
             "kafka.server:type=app-info,id=*",
+            "kafka.server:type=raft-metrics,*",
+            "kafka.server:type=SnapshotEmitter,name=*",
+            "kafka.controller:type=ControllerEventManager,name=*",
             DEPRECATED_MBEAN,
         ]
         url = f"{self._settings.scheme}://{address(host, port)}{path}/"
@@ -211,13 +228,18 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
             elif keys.get("type") == "RequestMetrics":
                 deprecated = {} if deprecated is None else deprecated
                 _add(deprecated, {key.lower(): value for key, value in keys.items()}, attributes["Count"])
-            elif (
-                keys.get("type") in KINDS
-                and isinstance(attributes.get("Value"), int | float)
-                and not math.isnan(attributes["Value"])
-            ):
+            elif keys.get("type") == "raft-metrics":
+                gauges |= {f"raftmetrics.{_plain(k)}": float(v) for k, v in attributes.items() if _is_number(v)}
+            elif keys.get("type") == "ControllerEventManager":
+                if keys.get("name", "").lower() == QUEUE_TIME and _is_number(attributes.get("99thPercentile")):
+                    gauges[QUEUE_P99] = float(attributes["99thPercentile"])
+            elif keys.get("type") in KINDS and _is_number(attributes.get("Value")):
                 gauges[f"{keys['type']}.{keys['name']}".lower()] = float(attributes["Value"])
     return NodeMetrics(gauges, version, deprecated_requests=deprecated)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value)
 
 
 _SOURCES: Mapping[str, Callable[[httpx.Client, MetricsSource], MetricSource]] = {
@@ -283,6 +305,25 @@ def controller_metrics(found: NodeMetrics) -> ControllerMetrics:
         metadata_error_count=gauge("MetadataErrorCount"),
         last_applied_offset=gauge("LastAppliedRecordOffset"),
         last_applied_lag_ms=gauge("LastAppliedRecordLagMs"),
+    )
+
+
+def quorum_gauges(found: NodeMetrics) -> QuorumGauges:
+    """What a controller's gauges tell of the quorum, or a broker's of ZooKeeper's controller."""
+
+    def gauge(name: str) -> int | None:
+        value = found.gauges.get(name)
+        return None if value is None else int(value)
+
+    return QuorumGauges(
+        event_queue_p99_ms=found.gauges.get(QUEUE_P99),
+        commit_latency_ms=found.gauges.get("raftmetrics.commitlatencyavg"),
+        election_latency_ms=found.gauges.get("raftmetrics.electionlatencyavg"),
+        unknown_voter_connections=gauge("raftmetrics.numberunknownvoterconnections"),
+        snapshot_age_ms=gauge("snapshotemitter.latestsnapshotgeneratedagems"),
+        snapshot_bytes=gauge("snapshotemitter.latestsnapshotgeneratedbytes"),
+        has_raft=any(name.startswith("raftmetrics.") for name in found.gauges),
+        has_snapshots=any(name.startswith("snapshotemitter.") for name in found.gauges),
     )
 
 

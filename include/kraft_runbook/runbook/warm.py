@@ -99,10 +99,17 @@ def not_warm(seen: ClusterObservation, ids: Iterable[int], earlier: ClusterObser
 
 def how_cold(metrics: ControllerMetrics, seen: ClusterObservation) -> str:
     """How far a controller lags in applying, in words."""
-    end = f" of {seen.quorum.high_watermark - 1}" if was_read(seen.quorum) else ""
-    offset = "" if metrics.last_applied_offset is None else f"it has applied up to offset {metrics.last_applied_offset}"
-    lag = "" if metrics.last_applied_lag_ms is None else f"its last record is {metrics.last_applied_lag_ms} ms old"
-    return ", ".join(each for each in (offset + end if offset else "", lag) if each)
+    return how_far_applied(metrics, seen.quorum.high_watermark - 1 if was_read(seen.quorum) else None)
+
+
+def how_far_applied(metrics: ControllerMetrics, committed: int | None) -> str:
+    """What a controller has applied of the log, in words; empty where its gauges do not tell. ``committed``: the last
+    committed offset.
+    """
+    of = "" if committed is None else f" of {committed}"
+    offset, lag = metrics.last_applied_offset, metrics.last_applied_lag_ms
+    told = [] if offset is None else [f"it has applied up to offset {offset}{of}"]
+    return ", ".join([*told, *([] if lag is None else [f"its last record is {lag} ms old"])])
 
 
 def unjudged(seen: ClusterObservation) -> dict[str, Any]:

@@ -4,10 +4,11 @@ metadata log holds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -43,6 +44,10 @@ class QuorumDescription:
     leader_epoch: int
     high_watermark: int
     voters: tuple[Voter, ...]
+    observers: tuple[Voter, ...] = ()
+    """Whoever else fetches the log: brokers, above all. They stay listed for five minutes after their last fetch
+    (``LeaderState`` of Kafka's raft).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +66,28 @@ class ClusterRecords:
     _state: BrokersAndFeatures = field(repr=False, compare=False)
 
 
+class NoLeader(Unreachable):
+    """No controller answered that it leads. ``say_no``: those that answered that they do not."""
+
+    def __init__(self, problem: str, *, way_out: str, say_no: frozenset[int]) -> None:
+        super().__init__(problem, way_out=way_out)
+        self.say_no = say_no
+
+
 def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0) -> QuorumDescription:
     """The quorum as its leader describes it; all controllers are asked at once, since only the leader answers.
 
-    Raises Unreachable, which says of each controller why it gave no answer.
+    Raises NoLeader, which says of each controller why it gave no answer.
     """
+    say_no: set[int] = set()
 
     def ask(controller: Controller) -> QuorumDescription | str:
         try:
             with _controller(spec, controller, secrets, timeout) as connection:
-                return _describe(connection) or f"controller {controller.id} does not lead"
+                found = _describe(connection)
+            if found is None:
+                say_no.add(controller.id)
+            return found or f"controller {controller.id} does not lead"
         except Unreachable as error:
             return error.problem
 
@@ -84,9 +101,10 @@ def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0
             reasons.append(answer)
     finally:
         pool.shutdown(wait=False)
-    raise Unreachable(
+    raise NoLeader(
         f"no leader of the controller quorum was found: {'; '.join(sorted(reasons))}",
         way_out="start the controllers, or wait for their election; a majority must run and reach each other",
+        say_no=frozenset(say_no),
     )
 
 
@@ -146,12 +164,19 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
     partition = answer.topics[0].partitions[0]
     if partition.error_code:
         return None
-    voters = tuple(
-        Voter(v.replica_id, v.log_end_offset, v.last_fetch_timestamp, v.last_caught_up_timestamp)
-        for v in partition.current_voters
-    )
+
+    def replicas(states: Iterable[Any]) -> tuple[Voter, ...]:
+        found = (
+            Voter(s.replica_id, s.log_end_offset, s.last_fetch_timestamp, s.last_caught_up_timestamp) for s in states
+        )
+        return tuple(sorted(found, key=lambda each: each.id))
+
     return QuorumDescription(
-        partition.leader_id, partition.leader_epoch, partition.high_watermark, tuple(sorted(voters, key=lambda v: v.id))
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        replicas(partition.current_voters),
+        replicas(partition.observers),
     )
 
 

@@ -1,0 +1,45 @@
+"""``kraft-runbook quorum``: whether the controller quorum is healthy. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import typer
+
+from kraft_runbook.cli.cluster_files import clusters_directory
+from kraft_runbook.cli.outputs import QuorumOutput, to_json
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.procedures.see_quorum import APART_SECONDS, see_series
+from kraft_runbook.quorum.checks import judge
+from kraft_runbook.quorum.look import KeptEpoch, Series
+from kraft_runbook.quorum.page import render
+from kraft_runbook.runbook.check_results import Verdict
+
+
+def show_quorum(cluster: str, clusters_dir: Path | None, *, as_json: bool, watch: bool) -> Verdict:
+    """Print the look and every check's answer; again and again where ``watch``. Returns the last verdict."""
+    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    before: KeptEpoch | None = None
+    while True:
+        series = see_series(spec, secrets=environment_secrets(), before=before)
+        report = judge(series, spec)
+        now = series.now
+        if as_json:
+            typer.echo(to_json("quorum", QuorumOutput(now, now.mode, report.verdict, report.results)))
+        else:
+            typer.echo(f"{spec.name}, {now.looked_at:%Y-%m-%d %H:%M:%S} UTC\n{render(now)}\n\n{report.render_text()}")
+        if not watch:
+            return report.verdict
+        before = kept(series) or before
+        time.sleep(APART_SECONDS)
+        typer.echo("")
+
+
+def kept(series: Series) -> KeptEpoch | None:
+    """The epoch of the last look that saw one."""
+    led = [each for each in series.looks if was_read(each.quorum)]
+    return KeptEpoch(led[-1].quorum.leader_epoch, led[-1].looked_at) if led and was_read(led[-1].quorum) else None

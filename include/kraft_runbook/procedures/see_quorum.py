@@ -1,0 +1,166 @@
+"""Look at the quorum: DescribeQuorum and each controller's gauges at once, and ZooKeeper's side where the cluster file
+names it. Changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ZookeeperState
+from kraft_runbook.cluster.quorum_gauges import QuorumGauges
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import Unread, was_read
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.kafka.metadata_quorum import NoLeader, QuorumDescription, describe_quorum
+from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, controller_metrics, quorum_gauges
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.ensemble import ensemble_servers
+from kraft_runbook.io.zookeeper.read_state import read_zookeeper
+from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.quorum.look import (
+    ControllerHealth,
+    KeptEpoch,
+    Quorum,
+    QuorumLook,
+    Series,
+    ZookeeperControl,
+    replica_of,
+)
+from kraft_runbook.runbook.warm import warmth
+
+LOOKS, APART_SECONDS = 3, 2.0
+"""Looks of a series, and the seconds between two of them. After an election a voter that runs has fetched within 3 s
+(measured), so one that has not at the first and the last look does not.
+"""
+SOURCE_SECONDS = 4.0
+"""Seconds that one source may take."""
+SESSION_TIMEOUT, SESSION_TIMEOUT_MS = "zookeeper.session.timeout.ms", 18000
+"""The property and Kafka's default."""
+
+T = TypeVar("T")
+
+
+def see_series(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    before: KeptEpoch | None = None,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Series:
+    """Three looks, two seconds apart. Raises SecretMissing if a secret can't be resolved; a part that can't be reached
+    is ``Unread``. ``before``: what an earlier watch kept.
+    """
+    looks: list[QuorumLook] = []
+    for n in range(LOOKS):
+        if n:
+            sleep(APART_SECONDS)
+        looks.append(see_quorum(spec, secrets=secrets, first=looks[0] if looks else None))
+    return Series(tuple(looks), before)
+
+
+def see_quorum(spec: ClusterSpec, *, secrets: Secrets, first: QuorumLook | None = None) -> QuorumLook:
+    """One look. ``first``: an earlier one: whoever has applied what was committed then is warm."""
+    with (
+        MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics,
+        ThreadPoolExecutor(2 * len(spec.controllers) + 2, thread_name_prefix="quorum") as pool,
+    ):
+        quorum = pool.submit(describe_quorum, spec, secrets=secrets, timeout=SOURCE_SECONDS)
+        zookeeper = pool.submit(_zookeeper, spec, secrets, metrics)
+        ports = {c.id: pool.submit(accepts, c.host, c.port) for c in spec.controllers}
+        pages = {c.id: pool.submit(metrics.read, c.host, c.metrics_port) for c in spec.controllers}
+        described: QuorumDescription | Unread
+        say_no: frozenset[int] = frozenset()
+        try:
+            described = quorum.result()
+        except NoLeader as error:
+            described, say_no = Unread(error.problem, way_out=error.way_out), error.say_no
+        found: dict[int, ControllerHealth] = {}
+        for i in spec.controller_ids:
+            page = _result(pages[i])
+            found[i] = _controller(i, ports[i].result(), page)
+        control = _flat(zookeeper)
+    committed = described.high_watermark if was_read(described) else None
+    before = first.quorum.high_watermark if first is not None and was_read(first.quorum) else None
+    return QuorumLook(
+        spec.name,
+        datetime.now(UTC),
+        _quorum(described) if was_read(described) else described,
+        {i: replace(each, warm=warmth(each.metrics, committed, before)) for i, each in found.items()},
+        control,
+        say_no,
+    )
+
+
+def _quorum(found: QuorumDescription) -> Quorum:
+    """The leader's own entry has its clock as the time of its last fetch (measured; the schema says -1)."""
+    leader = next((each for each in found.voters if each.id == found.leader_id), None)
+    end = leader.log_end_offset if leader is not None and leader.log_end_offset >= 0 else None
+    clock = leader.last_fetch_ms if leader is not None and leader.last_fetch_ms > 0 else int(time.time() * 1000)
+    voters, observers = (
+        tuple(
+            replica_of(each.id, each.log_end_offset, each.last_fetch_ms, leader_end=end, leader_now_ms=clock)
+            for each in part
+        )
+        for part in (found.voters, found.observers)
+    )
+    return Quorum(found.leader_id, found.leader_epoch, found.high_watermark, voters, observers)
+
+
+def _controller(node_id: int, running: bool | Unread, page: NodeMetrics | Unread) -> ControllerHealth:
+    if running is False:
+        down = Unread(f"controller {node_id} does not run")
+        return ControllerHealth(node_id, running, down, down, down)
+    metrics = _try(lambda: controller_metrics(page)) if was_read(page) else page
+    gauges = quorum_gauges(page) if was_read(page) else page
+    return ControllerHealth(node_id, running, metrics, gauges, Unread("judged with the quorum"))
+
+
+def _zookeeper(spec: ClusterSpec, secrets: Secrets, metrics: MetricsClient) -> ZookeeperControl | Unread:
+    if spec.zookeeper is None:
+        return NO_ZOOKEEPER
+    state: ZookeeperState = read_zookeeper(spec.zookeeper, secrets=secrets, deep=None, timeout=SOURCE_SECONDS)[0]
+    holder = state.controller
+    of_kraft = holder is not None and holder.kraft_controller_epoch >= 0
+    gauges: QuorumGauges | Unread = Unread("no broker holds /controller")
+    timeout = spec.broker_properties.get(SESSION_TIMEOUT, "")
+    if holder is not None and not of_kraft:
+        if holder.broker_id in spec.broker_ids:
+            broker = spec.broker(holder.broker_id)
+            timeout = broker.properties.get(SESSION_TIMEOUT, timeout)
+            page = _try(lambda: metrics.read(broker.host, broker.metrics_port))
+            gauges = quorum_gauges(page) if was_read(page) else page
+        else:
+            gauges = Unread(f"broker {holder.broker_id} is not in the cluster file")
+    timeout = timeout or spec.zookeeper.properties.get(SESSION_TIMEOUT, "")
+    return ZookeeperControl(
+        holder.broker_id if holder is not None else None,
+        of_kraft,
+        state.controller_epoch,
+        int(timeout) if timeout.isdecimal() else SESSION_TIMEOUT_MS,
+        gauges,
+        ensemble_servers(spec.zookeeper),
+    )
+
+
+def _try(read: Callable[[], T]) -> T | Unread:
+    """What was read, or why it was not."""
+    try:
+        return read()
+    except RunbookError as error:
+        return Unread(error.problem, way_out=error.way_out)
+
+
+def _flat(future: Future[T | Unread]) -> T | Unread:
+    try:
+        return future.result()
+    except RunbookError as error:
+        return Unread(error.problem, way_out=error.way_out)
+
+
+def _result(future: Future[T]) -> T | Unread:
+    return _try(future.result)

@@ -1,0 +1,3 @@
+"""The health of the controller quorum, and of ZooKeeper's controller before it: what one look shows, and what is
+wrong.
+"""
