@@ -133,6 +133,7 @@ EDGES = {
     """
     ),
     "reassignment_watch__lab": "watch <-",
+    "quorum_watch__lab": "watch <-",
     **dict.fromkeys(
         ("reassign_partitions__lab", "restore_assignment__lab"),
         """
@@ -186,6 +187,7 @@ PACE = {
 PARAMS = {
     "cancel_reassignments__lab": {"dry_run": False, "topics": ".*", "exclude": "", "approvals_needed": 1},
     "reassignment_watch__lab": {"dry_run": False},
+    "quorum_watch__lab": {"dry_run": False},
     "reassign_partitions__lab": {
         **PACE,
         "goal": "even out",
@@ -285,6 +287,7 @@ def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> Non
     assert {dag_id: dag.params.dump() for dag_id, dag in dags.items()} == PARAMS
     assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {
         "reassignment_watch__lab": "*/10 * * * *",
+        "quorum_watch__lab": "*/10 * * * *",
         "way_back_watch__lab": "*/10 * * * *",
     }
 

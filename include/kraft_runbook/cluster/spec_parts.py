@@ -351,7 +351,7 @@ class RollingRestart(Model):
 
 
 class QuorumHealth(Model):
-    """From when the checks of the quorum (KRB-QRM) object. Times in milliseconds.
+    """From when the checks of the quorum (KRB-QRM) object, in milliseconds, and when ``quorum_watch`` looks.
 
     ``silent``: since a voter's last fetch. A healthy one fetches every 500 ms, and leaves its leader after 2 s without
     an answer (controller.quorum.fetch.timeout.ms). ``commit_latency``: an idle quorum commits within 10 ms.
@@ -363,6 +363,7 @@ class QuorumHealth(Model):
     commit_latency: Seconds = 100
     event_queue: Seconds = 500
     outstanding: int = Field(default=100, ge=0)
+    schedule: str | None = "*/10 * * * *"
 
 
 class Deadlines(Model):

@@ -1,0 +1,1 @@
+"""The watch of the controller quorum."""

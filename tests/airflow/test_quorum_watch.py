@@ -1,0 +1,119 @@
+"""The scheduled look at the quorum: one sample a run, bounded; a blocking check fails the run, a warning does not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+from in_run import run_in
+
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.evidence.store import read_records
+from kraft_runbook.procedures.see_quorum import see_series
+from kraft_runbook.quorum.look import KeptEpoch, QuorumLook
+from kraft_runbook.quorum.samples import KEPT
+from kraft_runbook.runbook.warm import Warmth
+from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook_airflow.quorum.files import samples_file
+from kraft_runbook_airflow.quorum.watch import QuorumWatch
+from tests.unit.recording import RecordingCluster
+from tests.unit.test_quorum_health import a_cold, c, kraft, q, series
+
+
+class Watched(RecordingCluster):
+    """A cluster whose quorum shows this look."""
+
+    def __init__(self, look: QuorumLook) -> None:
+        super().__init__()
+        self.look, self.before = look, None
+
+    def ask(self, question: Any, *given: Any, **how: Any) -> Any:
+        assert question is see_series
+        self.before = how["before"]
+        return series(self.look, before=self.before)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    return tmp_path
+
+
+def watch(look: QuorumLook, run_id: str = "r") -> tuple[dict[str, Any], Watched]:
+    context = {"ti": SimpleNamespace(dag_id="d", run_id=run_id, task_id="t"), "params": {}}
+    cluster = Watched(look)
+    return QuorumWatch(task_id="watch", cluster="lab").act(context, run_in(context, cluster)), cluster
+
+
+def kept() -> list[dict[str, Any]]:
+    return json.loads(samples_file("lab").read_text())
+
+
+def test_a_healthy_quorum_leaves_a_sample_in_the_state_directory_and_in_the_evidence(state: Path) -> None:
+    assert watch(kraft())[0] == {"mode": "KRAFT", "warnings": 0}
+    (sample,) = kept()
+    assert (sample["leader"], sample["epoch"], sample["high_watermark"]) == (101, 7, 1000)
+    assert sample["controllers"]["102"] == {
+        "warm": "warm",
+        "lag": 0,
+        "applied_lag_ms": 431,
+        "event_queue_p99_ms": 3.0,
+        "commit_latency_ms": None,
+    }
+    (record,) = read_records(state / "evidence", run_file_name("d", "r"))
+    assert record.body["phase"] == "KRAFT"
+    assert record.body["checks"]["sample"] == sample  # type: ignore[index]
+
+
+def test_a_cold_controller_fails_the_run_which_says_what_to_do_and_keeps_its_sample() -> None:
+    with pytest.raises(AirflowFailException, match=r"KRB-QRM-003 .*controller 102 is cold: .* What to do: wait until"):
+        watch(c(102, warm=Warmth.COLD, metrics=a_cold(100, 70_661)))
+    assert kept()[0]["controllers"]["102"]["warm"] == "cold"
+
+
+def test_an_epoch_that_rose_by_two_since_the_run_before_is_a_warning_and_fails_nothing() -> None:
+    watch(kraft(), "one")
+    told, cluster = watch(q(leader_epoch=9), "two")
+    assert cluster.before == KeptEpoch(7, kraft().looked_at + timedelta(seconds=4))
+    assert told["warnings"] == 1
+    assert [each["epoch"] for each in kept()] == [7, 9]
+
+
+def test_a_week_of_samples_is_kept_and_no_more() -> None:
+    watch(kraft())
+    (sample,) = kept()
+    samples_file("lab").write_text(json.dumps([sample | {"epoch": n} for n in range(KEPT)]))
+    watch(q(leader_epoch=KEPT))
+    assert [each["epoch"] for each in kept()] == list(range(1, KEPT + 1))
+
+
+@pytest.mark.parametrize("spoilt", ["", "{}", "[1, null]", '[{"epoch": "x", "at": 3}, {"epoch": 3, "at": "noon"}]'])
+def test_samples_that_can_t_be_read_count_as_none(spoilt: str) -> None:
+    watch(kraft())
+    samples_file("lab").write_text(spoilt)
+    _, cluster = watch(kraft())
+    assert cluster.before is None
+    assert kept()[-1]["epoch"] == 7
+
+
+def test_where_nothing_could_be_read_the_sample_has_none_and_the_run_fails() -> None:
+    unread = Unread("a test did not read it")
+    dark = {i: replace(each, metrics=unread, gauges=unread, warm=unread) for i, each in kraft().controllers.items()}
+    with pytest.raises(AirflowFailException, match="KRB-QRM-001"):
+        watch(replace(kraft(), quorum=unread, controllers=dark))
+    (sample,) = kept()
+    assert (sample["epoch"], sample["controllers"]["102"]["warm"]) == (None, None)
+
+
+def test_a_dry_run_keeps_no_sample() -> None:
+    context = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t"), "params": {}}
+    cluster = Watched(kraft())
+    cluster.rehearses = True
+    QuorumWatch(task_id="watch", cluster="lab").act(context, run_in(context, cluster))
+    assert not samples_file("lab").exists()
