@@ -30,6 +30,9 @@ from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.see_quorum import see_series
+from kraft_runbook.quorum.checks import judge
+from kraft_runbook.quorum.look import Mode
 from lab import ROOT
 from lab.layout import layout
 from lab.supervision import processes
@@ -57,6 +60,21 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
     assert [c.running for c in seen.controllers.values()] == [False, False, False]
     assert isinstance(seen.quorum, Unread)
     assert not seen.undeclared_brokers and not seen.undeclared_controllers
+
+
+def test_its_controller_and_its_zookeeper_are_healthy_and_no_quorum_is_asked_for(own_lab: Lab) -> None:
+    series = see_series(own_lab.spec, secrets=own_lab.secrets)
+    control = series.now.zookeeper
+    assert series.now.mode is Mode.ZOOKEEPER
+    assert was_read(control) and control.controller_id in own_lab.spec.broker_ids and not control.of_kraft
+    assert (control.session_timeout_ms, [s.mode for s in control.servers.values() if was_read(s)]) == (
+        18000,
+        ["standalone"],
+    )
+    assert was_read(control.gauges) and control.gauges.event_queue_p99_ms is not None
+    report = judge(series, own_lab.spec)
+    assert [each.code for each in report.results] == [f"KRB-QRM-0{n}" for n in (13, 14, 15, 16)]
+    assert report.verdict is Verdict.PASS and not [each for each in report.results if each.verdict is Verdict.UNKNOWN]
 
 
 def test_a_request_of_a_client_that_kafka_4_does_not_answer_is_counted(own_lab: Lab) -> None:

@@ -27,6 +27,7 @@ from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.groups_command import app as groups_app
+from kraft_runbook.cli.metrics_command import exposition, write_textfile
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
@@ -48,6 +49,7 @@ from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.see_groups import told_of_groups
+from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.look import ReassignmentSeen
@@ -250,6 +252,24 @@ def quorum_command(
     """Look three times at the controller quorum, or at ZooKeeper's controller, and say whether it is healthy."""
     verdict = show_quorum(cluster, clusters_dir, as_json=as_json, watch=watch)
     raise typer.Exit({Verdict.PASS: FINE, Verdict.FAIL: NO, Verdict.UNKNOWN: CANT_TELL}[verdict])
+
+
+@app.command("metrics")
+def metrics_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    textfile: Annotated[
+        Path | None, typer.Option("--textfile", help="Write it there, for the node exporter's textfile collector.")
+    ] = None,
+) -> None:
+    """Show phase, way back, modes and the quorum's health as OpenMetrics text, for Prometheus."""
+    spec = _load(cluster, clusters_dir)
+    secrets = environment_secrets()
+    text = exposition(_look(spec), see_series(spec, secrets=secrets), spec)
+    if textfile is None:
+        typer.echo(text, nl=False)
+    else:
+        write_textfile(textfile, text)
 
 
 @app.command("evidence")
