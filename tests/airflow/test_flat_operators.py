@@ -44,6 +44,7 @@ SAME = {
     "ListReassignments",
     "MakePlan",
     "PlanRollback",
+    "QuorumWatch",
     "ReassignmentWatch",
     "TakeStep",
     "TakeSteps",
