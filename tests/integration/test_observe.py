@@ -62,21 +62,6 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
     assert not seen.undeclared_brokers and not seen.undeclared_controllers
 
 
-def test_its_controller_and_its_zookeeper_are_healthy_and_no_quorum_is_asked_for(own_lab: Lab) -> None:
-    series = see_series(own_lab.spec, secrets=own_lab.secrets)
-    control = series.now.zookeeper
-    assert series.now.mode is Mode.ZOOKEEPER
-    assert was_read(control) and control.controller_id in own_lab.spec.broker_ids and not control.of_kraft
-    assert (control.session_timeout_ms, [s.mode for s in control.servers.values() if was_read(s)]) == (
-        18000,
-        ["standalone"],
-    )
-    assert was_read(control.gauges) and control.gauges.event_queue_p99_ms is not None
-    report = judge(series, own_lab.spec)
-    assert [each.code for each in report.results] == [f"KRB-QRM-0{n}" for n in (13, 14, 15, 16)]
-    assert report.verdict is Verdict.PASS and not [each for each in report.results if each.verdict is Verdict.UNKNOWN]
-
-
 def test_a_request_of_a_client_that_kafka_4_does_not_answer_is_counted(own_lab: Lab) -> None:
     """ListOffsets version 0, as clients before Kafka 0.10.1 send it. It asks for no topic, so it changes nothing."""
     broker = own_lab.spec.brokers[1]
@@ -102,6 +87,21 @@ def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:
     seen = look(own_lab, Scope.FULL, with_hosts=True)
     report = CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER)
     assert report.verdict is Verdict.PASS, report.render_text()
+
+
+def test_its_controller_and_its_zookeeper_are_healthy_and_no_quorum_is_asked_for(own_lab: Lab) -> None:
+    series = see_series(own_lab.spec, secrets=own_lab.secrets)
+    control = series.now.zookeeper
+    assert series.now.mode is Mode.ZOOKEEPER
+    assert was_read(control) and control.controller_id in own_lab.spec.broker_ids and not control.of_kraft
+    assert (control.session_timeout_ms, [s.mode for s in control.servers.values() if was_read(s)]) == (
+        18000,
+        ["standalone"],
+    )
+    assert was_read(control.gauges) and control.gauges.event_queue_p99_ms is not None
+    report = judge(series, own_lab.spec)
+    assert [each.code for each in report.results] == [f"KRB-QRM-0{n}" for n in (13, 14, 15, 16)]
+    assert report.verdict is Verdict.PASS and not [each for each in report.results if each.verdict is Verdict.UNKNOWN]
 
 
 def test_log_ends_are_kept_and_a_topic_that_began_anew_and_a_loss_are_told(own_lab: Lab, tmp_path: Path) -> None:
