@@ -79,6 +79,16 @@ def test_the_way_back_takes_kafkas_offsets_and_lifts_the_fence() -> None:
     assert found.fences == (T0,)
 
 
+def test_back_a_fenced_partition_without_an_offset_in_kafka_keeps_zookeepers() -> None:
+    """A move that ended between its fence and its commit."""
+    side = zookeeper(owners={T0: Owner("fence", True)}, offsets={T0: 50, T1: 60})
+    assert plan(look(side, kafka(offsets={T1: 70}), logs=LOGS), BACK).offsets == (
+        PlannedOffset(T0, 50, Origin.ZOOKEEPER, 50),
+        PlannedOffset(T1, 70, Origin.KAFKA, 60),
+    )
+    assert refused(look(side, logs=LOGS), BACK) == [(Obstacle.NO_OFFSET, "t-1 has no offset in Kafka")]
+
+
 @pytest.mark.parametrize("direction", Direction)
 def test_groups_of_other_classes_are_refused_with_their_reason(direction: Direction) -> None:
     seen = look(zookeeper(OLD), kafka(new("app"), offsets={T0: 5}))

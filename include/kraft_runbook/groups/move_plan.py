@@ -207,6 +207,9 @@ def plan_offset(
     replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
     if found is not None:
         return PlannedOffset(partition, found, Origin(source.value), replaces)
+    if direction is Direction.BACK and replaces is not None and _fenced(look, partition):
+        # Since the fence no old member has read on, and no new one has committed: a move ended before its commit.
+        return PlannedOffset(partition, replaces, Origin.ZOOKEEPER, replaces)
     log = bounds_of(look, partition)
     if without is None:
         return MoveRefused(
@@ -238,6 +241,10 @@ def plan_offset(
             "give an offset within the log",
         )
     return PlannedOffset(partition, given, Origin.FORM, replaces)
+
+
+def _fenced(look: GroupLook, partition: Partition) -> bool:
+    return was_read(look.zookeeper) and partition in look.zookeeper.fenced
 
 
 def _of_form(partitions: list[Partition], without: Without | None) -> Iterator[MoveRefused]:

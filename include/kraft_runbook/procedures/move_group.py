@@ -84,8 +84,8 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
         )
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
-    wanted = {each.partition: each.offset for each in plan.offsets if each.partition in others}
-    commit_offsets(spec, plan.group, _numbers(wanted), secrets=secrets)
+    wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
+    commit_offsets(spec, plan.group, wanted, secrets=secrets)
     after = see_group(spec, plan.group, secrets=secrets)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)
@@ -100,9 +100,9 @@ def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> 
     look = _silent(spec, plan.group, secrets)
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
-    wanted = {each.partition: each.offset for each in plan.offsets if each.partition in others}
+    wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        write_offsets(reader, plan.group, _numbers(wanted))
+        write_offsets(reader, plan.group, wanted)
     after = see_group(spec, plan.group, secrets=secrets)
     _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
     _require_unmoved(plan, after)
@@ -159,14 +159,14 @@ def _require_none(plan: MovePlan, left: Collection[Partition], what: str) -> Non
         )
 
 
-def _numbers(wanted: dict[Partition, int | None]) -> dict[Partition, int]:
+def _numbers(plan: MovePlan) -> dict[Partition, int]:
     """Read at the stop, every offset is a number."""
-    if missing := sorted(p for p, offset in wanted.items() if offset is None):
+    if missing := [each.partition for each in plan.offsets if each.offset is None]:
         raise Refused(
             f"{_some(missing)} have no offset yet: they begin at the end at the stop",
             way_out="read the offsets at the stop first: do the step 'silent' again with what follows",
         )
-    return {p: offset for p, offset in wanted.items() if offset is not None}
+    return {each.partition: each.offset for each in plan.offsets if each.offset is not None}
 
 
 def _some(partitions: Collection[Partition]) -> str:

@@ -1,0 +1,267 @@
+"""The acts of a move, one after the other: killed anywhere and done again they go on from what is true, and whoever is
+there, or commits meanwhile, stops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from groups_seen_as import GROUP, OLD_ID, kafka, look, member, new, zookeeper
+from observations import SPEC
+
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
+from kraft_runbook.groups.move_plan import Beginning, Direction, MovePlan, plan_move
+from kraft_runbook.procedures import move_group, watch_groups
+from kraft_runbook.procedures.move_group import (
+    commit_group,
+    fence_group,
+    lift_group,
+    see_group,
+    stop_read,
+    write_back_group,
+)
+from kraft_runbook.procedures.watch_groups import Listening, Starting, await_groups
+
+T0, T1 = ("t", 0), ("t", 1)
+OLD = member(Kind.OLD)
+
+
+class World:
+    """One group on both sides. ``killed_after``: so many partitions are written, then the writer is killed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
+        self.kafka: Any = None
+        self.end = 100
+        self.killed_after = 99
+        self.there = True
+        self.unread = False
+        for module in (move_group, watch_groups):
+            monkeypatch.setattr(module, "look_at_groups", self.look)
+        monkeypatch.setattr(move_group, "ZookeeperReader", lambda *_, **__: nullcontext())
+        monkeypatch.setattr(move_group, "fence", lambda _, group, some: self.own(some))
+        monkeypatch.setattr(move_group, "lift_fence", lambda _, group, some: self.disown(some))
+        monkeypatch.setattr(move_group, "write_offsets", lambda _, group, offsets: self.store(offsets))
+        monkeypatch.setattr(move_group, "commit_offsets", lambda _, group, offsets, secrets: self.commit(offsets))
+
+    def look(self, spec: Any, *, secrets: Any, names: Iterable[str]) -> tuple[GroupLook, ...]:
+        if self.unread:
+            raise Unreachable("ZooKeeper is away", way_out="start it")
+        assert list(names) == [GROUP]
+        logs = {"t": {n: LogBounds(0, self.end) for n in (0, 1)}}
+        return (look(self.zookeeper, self.kafka, logs=logs),) if self.there else ()
+
+    def _some(self, given: Iterable[Partition]) -> list[Partition]:
+        return sorted(given)[: self.killed_after]
+
+    def _live(self, given: Iterable[Partition]) -> int:
+        if self.killed_after < 2:
+            raise KeyboardInterrupt
+        return len(list(given))
+
+    def own(self, some: Iterable[Partition]) -> int:
+        before = self.zookeeper.owners
+        self.zookeeper = replace(
+            self.zookeeper, owners={**dict.fromkeys(self._some(some), Owner("fence", True)), **before}
+        )
+        self._live(some)
+        return len(self.zookeeper.owners) - len(before)
+
+    def disown(self, some: Iterable[Partition]) -> int:
+        gone = self._some(some)
+        before = self.zookeeper.owners
+        self.zookeeper = replace(self.zookeeper, owners={p: o for p, o in before.items() if p not in gone})
+        self._live(some)
+        return len(before) - len(self.zookeeper.owners)
+
+    def store(self, offsets: Mapping[Partition, int]) -> int:
+        now = {p: StoredOffset(offsets[p], 1) for p in self._some(offsets)}
+        self.zookeeper = replace(self.zookeeper, offsets={**self.zookeeper.offsets, **now})
+        return self._live(offsets)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        held = {} if self.kafka is None else dict(self.kafka.offsets)
+        self.kafka = kafka(offsets={**held, **{p: offsets[p] for p in self._some(offsets)}})
+        self._live(offsets)
+
+    def plan(self, direction: Direction = Direction.TO_KAFKA, without: Any = None) -> MovePlan:
+        (seen,) = self.look(SPEC, secrets=None, names=[GROUP])
+        found = plan_move(seen, direction, without=without)
+        assert isinstance(found, MovePlan), found
+        return stop_read(SPEC, found, without, **GIVEN)
+
+
+GIVEN: dict[str, Any] = {"secrets": lambda _: ""}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+@pytest.mark.parametrize("killed_after", [0, 1])
+def test_killed_in_any_act_the_next_try_ends_with_the_same(world: World, killed_after: int) -> None:
+    plan = world.plan()
+    for act in (fence_group, commit_group):
+        world.killed_after = killed_after
+        with pytest.raises(KeyboardInterrupt):
+            act(SPEC, plan, **GIVEN)
+        world.killed_after = 99
+        assert act(SPEC, plan, **GIVEN) == 2 - killed_after
+        assert act(SPEC, plan, **GIVEN) == 0
+    assert world.kafka.offsets == {T0: 7, T1: 8} and world.zookeeper.fenced == {T0, T1}
+    world.kafka = kafka(offsets={T0: 20, T1: 30})
+    back = world.plan(Direction.BACK)
+    for act in (write_back_group, lift_group):
+        world.killed_after = killed_after
+        with pytest.raises(KeyboardInterrupt):
+            act(SPEC, back, **GIVEN)
+        world.killed_after = 99
+        assert act(SPEC, back, **GIVEN) == 2 - killed_after
+        assert act(SPEC, back, **GIVEN) == 0
+    assert {p: each.value for p, each in world.zookeeper.offsets.items()} == {T0: 20, T1: 30}
+    assert world.zookeeper.fenced == frozenset()
+
+
+@pytest.mark.parametrize("act", [fence_group, commit_group])
+def test_whoever_is_there_stops_an_act(world: World, act: Any) -> None:
+    plan = world.plan()
+    for changed in ({"members": (OLD,)}, {"migrating_ids": frozenset({"m"})}):
+        before = world.zookeeper
+        world.zookeeper = replace(world.zookeeper, **changed)
+        with pytest.raises(Refused, match="group g is not silent: registered in ZooKeeper"):
+            act(SPEC, plan, **GIVEN)
+        world.zookeeper = before
+    world.kafka = kafka(new("app"))
+    with pytest.raises(Refused, match="is Stable: app"):
+        act(SPEC, plan, **GIVEN)
+
+
+def test_an_unfenced_partition_takes_no_commit_and_an_unwritten_one_no_lifting(world: World) -> None:
+    plan = world.plan()
+    world.own([T0])
+    with pytest.raises(Refused, match="t-1 of group g are not fenced"):
+        commit_group(SPEC, plan, **GIVEN)
+    assert world.kafka is None
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 20, T1: 8})
+    back = world.plan(Direction.BACK)
+    with pytest.raises(Refused, match="t-0 of group g have not the offsets of the plan in ZooKeeper"):
+        lift_group(SPEC, back, **GIVEN)
+    assert world.zookeeper.fenced == {T0, T1}
+
+
+def test_a_commit_to_the_side_that_was_left_stops_the_move(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    world.zookeeper = replace(world.zookeeper, offsets={**world.zookeeper.offsets, T1: StoredOffset(9, 2)})
+    with pytest.raises(Refused, match="somebody still commits for group g: t-1 changed"):
+        commit_group(SPEC, plan, **GIVEN)
+    assert world.kafka is None
+    again = stop_read(SPEC, plan, None, kept=plan, **GIVEN)
+    assert [each.offset for each in again.offsets] == [7, 9]
+
+
+def test_what_is_not_there_after_a_write_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = world.plan()
+    monkeypatch.setattr(move_group, "fence", lambda *_: 2)
+    with pytest.raises(StepFailed, match="2 partitions of group g are not fenced: t-0, t-1"):
+        fence_group(SPEC, plan, **GIVEN)
+    world.own([T0, T1])
+    monkeypatch.setattr(move_group, "commit_offsets", lambda *_, **__: None)
+    world.kafka = kafka(offsets={T0: 7, T1: 1})
+    with pytest.raises(StepFailed, match="1 partitions of group g have another offset in Kafka"):
+        commit_group(SPEC, plan, **GIVEN)
+
+
+def test_the_end_at_the_stop_stays_where_it_was_at_the_first_reading(world: World) -> None:
+    world.zookeeper = zookeeper(OLD, offsets={T0: 7})
+    (seen,) = world.look(SPEC, **GIVEN, names=[GROUP])
+    plan = plan_move(seen, Direction.TO_KAFKA, without=Beginning.END_AT_THE_STOP)
+    assert isinstance(plan, MovePlan)
+    world.zookeeper = zookeeper(offsets={T0: 7})
+    first = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **GIVEN)
+    world.end = 150
+    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, kept=first, **GIVEN).offsets[1].offset == 100
+    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **GIVEN).offsets[1].offset == 150
+
+
+def test_a_plan_without_numbers_commits_nothing(world: World) -> None:
+    world.zookeeper = zookeeper(OLD, offsets={T0: 7})
+    (seen,) = world.look(SPEC, **GIVEN, names=[GROUP])
+    plan = plan_move(seen, Direction.TO_KAFKA, without=Beginning.END_AT_THE_STOP)
+    assert isinstance(plan, MovePlan)
+    world.zookeeper = zookeeper(offsets={T0: 7}, owners=dict.fromkeys((T0, T1), Owner("fence", True)))
+    with pytest.raises(Refused, match="t-1 have no offset yet"):
+        commit_group(SPEC, plan, **GIVEN)
+
+
+@pytest.mark.parametrize("committed", [0, 1])
+def test_a_move_that_ended_before_its_commit_goes_back_to_what_zookeeper_has(world: World, committed: int) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    if committed:
+        world.killed_after = committed
+        with pytest.raises(KeyboardInterrupt):
+            commit_group(SPEC, plan, **GIVEN)
+        world.killed_after = 99
+    back = world.plan(Direction.BACK)
+    assert [each.offset for each in back.offsets] == [7, 8]
+    assert write_back_group(SPEC, back, **GIVEN) == 0
+    assert lift_group(SPEC, back, **GIVEN) == 2
+
+
+def test_an_act_of_the_other_direction_is_a_programming_error(world: World) -> None:
+    for act in (write_back_group, lift_group):
+        with pytest.raises(ValueError, match="a plan to Kafka has no such step"):
+            act(SPEC, world.plan(), **GIVEN)
+
+
+def test_a_group_that_is_not_there_is_named(world: World) -> None:
+    world.there = False
+    with pytest.raises(Refused, match="there is no group g below /consumers"):
+        see_group(SPEC, GROUP, **GIVEN)
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
+def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) -> None:
+    now = [0.0]
+    plan = world.plan()
+    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], **GIVEN)
+    world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8})
+    assert listening() == (f"g: registered in ZooKeeper: {OLD_ID}",)
+    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
+    assert listening() == ("g: silent for 0 of 20 s",)
+    now[0] = 19.0
+    assert listening() == ("g: silent for 19 of 20 s",)
+    world.unread = True
+    with pytest.raises(Unreachable):
+        listening()
+    world.unread = False
+    now[0] = 20.0
+    assert listening() == ("g: silent for 0 of 20 s",), "nobody looked meanwhile"
+    now[0] = 40.0
+    assert listening() == ()
+    world.there = False
+    assert listening() == ("g: it is not below /consumers any more",)
+
+
+def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    starting = Starting(SPEC, [plan], **GIVEN)
+    assert starting() == ("g: Kafka's group is Empty, not Stable; nothing committed yet: t-0, t-1",)
+    with pytest.raises(StepFailed, match="start: not within 0 s; g: Kafka's group is Empty"):
+        await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")
+    world.kafka = kafka(new("app", T0, T1), offsets={T0: 9, T1: 9})
+    await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")
+    assert starting.seen[GROUP].lag == 182
