@@ -43,6 +43,7 @@ SAME = {
     "CheckBeforeMoving",
     "ListReassignments",
     "MakePlan",
+    "PlanGroupMoves",
     "PlanRollback",
     "QuorumWatch",
     "ReassignmentWatch",

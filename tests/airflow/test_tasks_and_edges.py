@@ -120,6 +120,24 @@ EDGES = {
         closing_report <- verify
     """
     ),
+    "move_consumer_group__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.plan <- preflight.claim_cluster
+        gate_move_groups.prove <- preflight.plan
+        gate_move_groups.approve <- gate_move_groups.prove
+        gate_move_groups.approve_second <- gate_move_groups.approve, gate_move_groups.prove
+        gate_move_groups.confirm <- gate_move_groups.approve_second
+        stop.ask_owner <- gate_move_groups.confirm
+        stop.silent <- stop.ask_owner
+        move.fence <- stop.silent
+        move.commit <- move.fence
+        move.lift_fence <- move.commit
+        start.ask_owner <- move.lift_fence
+        start.started <- start.ask_owner
+        closing_report <- start.started
+    """
+    ),
     "cancel_reassignments__lab": (
         """
         preflight.claim_cluster <-
@@ -160,7 +178,7 @@ EDGES = {
 ALL_DONE = {
     **{
         f"{name}__lab": {"closing_report"}
-        for name in ("rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback")
+        for name in ("move_consumer_group", "rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback")
     },
 }
 """The tasks that run whatever happened before; every other one runs after success alone."""
@@ -202,6 +220,14 @@ PARAMS = {
     "metadata_parity_check__lab": {"dry_run": False, "full": False},
     "rolling_restart__lab": {"dry_run": False, "nodes": "both", "approvals_needed": 1},
     "way_back_watch__lab": {"dry_run": False},
+    "move_consumer_group__lab": {
+        "dry_run": False,
+        "groups": None,
+        "direction": "to Kafka",
+        "without": None,
+        "commit_interval": 60,
+        "approvals_needed": 1,
+    },
     "zk_to_kraft_migration__lab": {"dry_run": False, "soak_minutes": 60, "approvals_needed": 1},
     "zk_to_kraft_rollback__lab": {
         "dry_run": False,

@@ -15,6 +15,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.gates.page import render_page
 from kraft_runbook.gates.proof import Proof, make_proof
+from kraft_runbook.groups.operation import GROUPS
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
@@ -65,6 +66,10 @@ UNREAD: dict[str, Callable[[], RollbackPlan]] = {
     "reassignment: the phase": lambda: REASSIGNMENT.way_back(
         part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
+    "groups: the phase": lambda: GROUPS.way_back(part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC),
+    "groups: the brokers' modes": lambda: GROUPS.way_back(
+        part(brokers={n: replace(b, mode=WHY) for n, b in dual_write().brokers.items()})(dual_write()), SPEC
+    ),
     "reassignment: a broker": lambda: REASSIGNMENT.way_back(broker(2, running=WHY)(dual_write()), SPEC),
 }
 
@@ -86,6 +91,7 @@ def test_a_look_that_read_it_all_says_yes() -> None:
         (UPGRADE, cluster(ALL), PLAIN),
         (ROLLING_RESTART, dual_write(), SPEC),
         (REASSIGNMENT, dual_write(), SPEC),
+        (GROUPS, observation(Phase.HYBRID), SPEC),
     ):
         assert operation.way_back(seen, spec).answer == "yes", operation.name
 

@@ -10,7 +10,17 @@ from pydantic import Field, model_validator
 from kraft_runbook.cluster.spec_parts import Model, Seconds
 
 GateName = Literal[
-    "start", "dual_write", "finalize", "rollback", "restart", "software_up", "software_back", "level", "move", "cancel"
+    "start",
+    "dual_write",
+    "finalize",
+    "rollback",
+    "restart",
+    "software_up",
+    "software_back",
+    "level",
+    "move",
+    "cancel",
+    "move_groups",
 ]
 """The gates of every operation. A misspelt one must not leave a gate with fewer signatures, so each is named."""
 Signatures = Annotated[int, Field(ge=1, le=2)]

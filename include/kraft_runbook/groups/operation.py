@@ -1,0 +1,168 @@
+"""Moving consumer groups, as an operation: its gate, its steps, and what voids a signature."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.changes import By, Change, State, changes_between
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed
+from kraft_runbook.runbook.checklist import Checklist
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
+
+MOVE_GROUPS = "move_groups"
+"""The gate."""
+RUNNING = "RUNNING"
+"""The one stage: where a group stands, only a look at that group shows."""
+CHECKS = Checklist()
+
+
+class Step(StrEnum):
+    FENCE = "fence"
+    COMMIT = "commit"
+    LIFT_FENCE = "lift_fence"
+
+
+@CHECKS.check(
+    "KRB-GMV-001",
+    severity=Severity.BLOCKING,
+    fix="make readable what is named, or resolve the contradiction; kraft-runbook explain says more",
+)
+def the_phase_is_known_to_move_groups(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The observation shows the cluster's phase.
+
+    Whether old consumers find brokers at all depends on it: the way back leads nowhere once the last broker has left
+    migration mode.
+    """
+    reading = detect_phase(seen)
+    because = "; ".join(reading.reasons)
+    return failed(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
+
+
+def require_brokers_for_old_members(seen: ClusterObservation) -> None:
+    """Raise Refused where old consumers, started again, would find no broker in /brokers/ids: no broker of the cluster
+    runs in ZooKeeper or migration mode, or that is not known.
+    """
+    modes = [broker.mode for broker in seen.brokers.values() if broker.running is True]
+    if any(was_read(mode) and mode is not BrokerMode.KRAFT for mode in modes):
+        return
+    unread = [mode.reason for mode in modes if not was_read(mode)]
+    raise Refused(
+        "no running broker is known to be in ZooKeeper or migration mode, so old consumers would find none and read"
+        f" nothing{': ' + unread[0] if unread else ''}",
+        way_out="leave the groups on Kafka's coordination, or roll the migration back first (docs/rollback.md)",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunningReading:
+    """RUNNING in any known phase; else UNKNOWN."""
+
+    stage: str
+    reasons: tuple[str, ...]
+
+
+def _read(seen: ClusterObservation, _: ClusterSpec) -> RunningReading:
+    reading = detect_phase(seen)
+    return RunningReading(Phase.UNKNOWN.value if reading.phase is Phase.UNKNOWN else RUNNING, reading.reasons)
+
+
+def _end(spec: ClusterSpec) -> str:
+    return f"No task of this run failed. What became of each group of {spec.name} stands below."
+
+
+TABLE = Transitions(
+    stages=(Stage(RUNNING, "The cluster runs, in whatever phase.", end=_end),),
+    outside=(
+        Stage(
+            Phase.UNKNOWN,
+            "What was seen proves no phase. No group is moved until it does.",
+            refuses="make readable what is named above (kraft-runbook explain), then run the step again",
+        ),
+    ),
+    at_rest="no group was moved",
+    gates=(
+        GateTerms(
+            MOVE_GROUPS,
+            asks="move these consumer groups?",
+            means="Approving begins the move: the owners of the applications are asked to stop them next. The offsets"
+            " below go to the other side once nobody consumes.",
+            next="the plan, then the gate",
+        ),
+    ),
+    edges=(
+        Edge(Step.FENCE, RUNNING, RUNNING, MOVE_GROUPS, does="fence each partition against old members"),
+        Edge(
+            Step.COMMIT, RUNNING, RUNNING, MOVE_GROUPS, does="write the offsets to the other side, and read them back"
+        ),
+        Edge(Step.LIFT_FENCE, RUNNING, RUNNING, MOVE_GROUPS, does="lift the fence, on the way back"),
+    ),
+)
+
+
+def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    steps = (f"trigger move_consumer_group__{spec.name} with the same groups and the direction 'back to ZooKeeper'",)
+    reading = detect_phase(seen)
+    if reading.phase is Phase.UNKNOWN:
+        return not_known(f"the phase is not known: {'; '.join(reading.reasons)}", steps)
+    try:
+        require_brokers_for_old_members(seen)
+    except Refused as error:
+        return RollbackPlan(False, error.problem, ())
+    return RollbackPlan(True, "a group that was moved goes back the same way, while brokers serve old members", steps)
+
+
+def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """A broker that fails or comes back changes no group's offsets; another phase, or cluster, is another ground."""
+    return changes_between(
+        was, now, node=node, of_broker=_harmless, of_controller=_harmless, of_phase=lambda: By.OTHERS
+    )
+
+
+def _harmless(before: object, after: object) -> By:
+    return By.THE_STEPS
+
+
+def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
+    return (
+        "the owners stop the applications, while the run waits",
+        "each group is silent: nobody is there on either side, and nothing is committed for two commit intervals",
+        "to Kafka: each partition is fenced against old members, then the offsets are committed and read back",
+        "back: the offsets are written to ZooKeeper and read back, then the fence is lifted",
+        "the owners start the applications, while the run waits",
+        "the members of the other side own every partition and read on",
+    )
+
+
+def _account(bodies: Sequence[Mapping[str, Any]]) -> str | None:
+    """What the run's records say of each act, in their order."""
+    told = [
+        f"- {body['what']}: {body.get('told') or body.get('partitions')}"
+        for body in bodies
+        if body.get("outcome") == "moves" and isinstance(body.get("what"), str)
+    ]
+    return "\n".join(told) or None
+
+
+GROUPS = Operation(
+    name="groups",
+    table=TABLE,
+    checks=CHECKS,
+    conditions={},
+    read=_read,
+    way_back=_way_back,
+    changes=_changes,
+    ahead=_ahead,
+    is_behind=lambda gate, seen, spec: False,
+    serves=lambda spec: spec.zookeeper is not None,
+    account=_account,
+    back="move_consumer_group",
+)

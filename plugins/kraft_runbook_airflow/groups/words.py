@@ -1,0 +1,90 @@
+"""The words in which the DAG file of consumer groups is written, and the run's form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow.sdk import BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, RUNNING, Step
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.groups.asking import AskOwner
+from kraft_runbook_airflow.groups.moving import MoveGroups
+from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
+from kraft_runbook_airflow.groups.watching import AwaitGroups
+
+SILENT_SECONDS, STARTED_SECONDS = 3600.0, 3600.0
+# A parameter without a default would end the triggerer (see ``reassignment.words``).
+PARAMS: Mapping[str, Param] = {
+    "groups": Param(
+        None,
+        type=["null", "string"],
+        title="Consumer groups",
+        description="Names, or patterns that fit whole names, separated by blanks",
+    ),
+    "direction": Param(
+        Direction.TO_KAFKA.value, type="string", enum=[each.value for each in Direction], title="Direction"
+    ),
+    "without": Param(
+        None,
+        type=["null", "string"],
+        title="Where a partition without an offset begins",
+        description="earliest, end at the stop, an offset, or topic-partition=offset for each. Nothing: a group with"
+        " such a partition is refused",
+    ),
+    "commit_interval": Param(
+        60,
+        type="number",
+        exclusiveMinimum=0,
+        maximum=240,
+        title="Commit interval of the members that stop, in seconds",
+        description="auto.commit.interval.ms; the run waits for two of them without a commit",
+    ),
+}
+
+
+def plan(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster, look at the groups, plan those that can be moved."""
+    with TaskGroup("preflight") as group:
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanGroupMoves(
+            task_id="plan", cluster=cluster.name
+        )
+    return group
+
+
+def agree(cluster: ClusterSpec) -> TaskGroup:
+    """Prove, show the plan, ask a person, confirm."""
+    return words.ask(cluster, GROUPS, MOVE_GROUPS, examine, shows=shows_plan)
+
+
+def stop(cluster: ClusterSpec) -> TaskGroup:
+    """The owner stops the applications; then nobody is left, and the offsets are read."""
+    with TaskGroup("stop") as group:
+        AskOwner(task_id="ask_owner", cluster=cluster.name, starts=False) >> AwaitGroups(
+            task_id="silent", cluster=cluster.name, starts=False, deadline=SILENT_SECONDS
+        )
+    return group
+
+
+def move(cluster: ClusterSpec) -> TaskGroup:
+    """To Kafka: fence, commit. Back: commit, lift the fence."""
+    with TaskGroup("move") as group:
+        chain(*(MoveGroups(task_id=str(step), cluster=cluster.name, step=step) for step in Step))
+    return group
+
+
+def start(cluster: ClusterSpec) -> TaskGroup:
+    """The owner starts the applications; then they own every partition and read on."""
+    with TaskGroup("start") as group:
+        AskOwner(task_id="ask_owner", cluster=cluster.name, starts=True) >> AwaitGroups(
+            task_id="started", cluster=cluster.name, starts=True, deadline=STARTED_SECONDS
+        )
+    return group
+
+
+def closing_report(cluster: ClusterSpec) -> BaseOperator:
+    """Say what became of each group, or where the run stopped, and the way on or back. Always runs."""
+    return words.closing_report(cluster, GROUPS, RUNNING)
