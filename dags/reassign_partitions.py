@@ -3,11 +3,11 @@
 Any task can be cleared: it looks at the cluster first and goes on from what is true. No worker waits while data moves.
 """
 
+from kraft_runbook.steps.reassignment.wanted import asks_for_goal
 from kraft_runbook_airflow.base.words import load_clusters, runbook_dag
 from kraft_runbook_airflow.reassignment.words import (
     MOVING,
     agree,
-    asks_for_goal,
     carry_out,
     claim_and_check,
     plan,

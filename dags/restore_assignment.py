@@ -1,10 +1,10 @@
 """Give back the assignment that a run saved before it moved replicas, order included."""
 
+from kraft_runbook.steps.reassignment.wanted import asks_to_restore
 from kraft_runbook_airflow.base.words import load_clusters, runbook_dag
 from kraft_runbook_airflow.reassignment.words import (
     RESTORING,
     agree,
-    asks_to_restore,
     carry_out,
     claim_and_check,
     plan,

@@ -22,11 +22,11 @@ from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.procedures.leave_kraft import settle_in_zookeeper
+from kraft_runbook.steps.leaving import leave
 from kraft_runbook.steps.migration_gates import ShowsParity
 from kraft_runbook_airflow.base.answers import require_same
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
-from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
 from tests.unit.observations import SPEC, observation
 from tests.unit.recording import RecordingCluster
 
@@ -213,12 +213,11 @@ def test_what_is_left_in_zookeeper_is_not_deleted_without_a_signature(
 
     cluster = RecordingCluster(observation(Phase.ZOOKEEPER), answers={settle_in_zookeeper: settle})
     run = Run(Gate.ROLLBACK, *([] if signed else ["approve"])).write()
-    leave = LeaveKraft(task_id="leave", cluster="lab", parity_task="parity")
     context = {"ti": run, "params": {"approvals_needed": 1, "goal": "ZOOKEEPER"}}
     if signed:
-        leave.act(context, run_in(context, cluster))
+        leave(run_in(context, cluster), parity_task="parity")
         assert settled == [SPEC.name]
     else:
         with pytest.raises(Refused, match="0 of 1 approvals"):
-            leave.act(context, run_in(context, cluster))
+            leave(run_in(context, cluster), parity_task="parity")
         assert settled == []

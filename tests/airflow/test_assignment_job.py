@@ -21,15 +21,23 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import read_assignment
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.verifying import Deviation, Verification, to_report
+from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.reassignment.files import files_of
 from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
 from tests.unit.recording import RecordingCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PLAN = ReassignmentPlan("drain broker 1", {A: (1, 2)}, {A: (3, 2)}, copies=1, bound=1)
 FINE = Verification(1, {}, others=1, source="fingerprints of ZooKeeper by Spark")
-CONTEXT: dict[str, Any] = {"ti": SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="t")}
+CONTEXT: dict[str, Any] = {
+    "ti": SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="t"),
+    "params": {},
+}
+
+
+def run() -> Run:
+    return run_in(CONTEXT, RecordingCluster())
 
 
 class Job:
@@ -48,9 +56,7 @@ class Job:
             raise AirflowException("Cannot execute: spark-submit. Error code is: 1.")
 
     def act(self) -> dict[str, Any]:
-        return CompareAssignment(task_id="t", cluster="lab").act(
-            CONTEXT, run_in({"params": {}, **CONTEXT}, RecordingCluster())
-        )
+        return CompareAssignment(task_id="t", cluster="lab").act(CONTEXT, run())
 
 
 @pytest.fixture
@@ -58,7 +64,7 @@ def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Job:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     made = Job(monkeypatch)
     monkeypatch.setattr(SparkSubmitOperator, "execute", lambda task, context: made.run(task, context))
-    files_of(CONTEXT).store_plan(PLAN, {A: (1, 2), B: (2, 1)})
+    files_of(run()).store_plan(PLAN, {A: (1, 2), B: (2, 1)})
     return made
 
 

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException
 from in_run import run_in
 from signed_run import PASSED, sign
 
@@ -30,10 +29,14 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.reassignment.throttles import Former
-from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
-from kraft_runbook_airflow.reassignment.ending import nothing_to_do
-from kraft_runbook_airflow.reassignment.files import RunFiles
+from kraft_runbook.steps.reassignment.cancelling import (
+    cancel_reassignments,
+    list_reassignments,
+    shows_reassignments,
+)
+from kraft_runbook.steps.reassignment.ending import nothing_to_do
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
+from kraft_runbook.steps.run import NothingToDo
 from tests.unit.observations import SPEC, observation
 from tests.unit.recording import RecordingCluster
 
@@ -85,7 +88,7 @@ class Scene:
         return ()
 
     def earlier(self, name: str = "one", *, cluster_id: str = "id", throttled: bool = True) -> RunFiles:
-        files = RunFiles(name)
+        files = RunFiles(files_of_all(self.run.state) / name)
         files.store_plan(PLAN, PLACEMENT.present)
         save_state(files.saved, replace(self.look(), cluster_id=cluster_id), Former({"rate": "9"}, {}, {}))
         if throttled:
@@ -94,7 +97,7 @@ class Scene:
 
     def list(self, **params: Any) -> Any:
         self.context["params"] |= params
-        return ListReassignments(task_id="list", cluster="lab").act(self.context, self.run)
+        return list_reassignments(self.run)
 
     def sign(self) -> None:
         seen = observation(Phase.ZOOKEEPER)
@@ -104,7 +107,7 @@ class Scene:
         sign(self.context["ti"], CANCEL, make_proof(CANCEL, seen, SPEC, exhibits=exhibits, **made))
 
     def act(self) -> Any:
-        return CancelReassignments(task_id="cancel", cluster="lab").act(self.context, self.run)
+        return cancel_reassignments(self.run)
 
 
 @pytest.fixture
@@ -154,13 +157,13 @@ def test_of_somebody_elses_moves_the_order_is_unknown_and_said_to_be(scene: Scen
 
 
 def test_of_some_topics_alone_the_throttles_stay_for_what_still_moves(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = scene.earlier()
     assert scene.list(topics="a") == {"partitions": 1}
     scene.sign()
     assert scene.act() == {"cancelled": 1, "ordered": 1, "throttled_on": ["one"]}
-    assert "1 of its partitions still move: b-0" in capsys.readouterr().out
+    assert "1 of its partitions still move: b-0" in caplog.text
     assert files.throttles.rate == 5_000_000
 
 
@@ -176,9 +179,9 @@ def test_throttles_that_a_dead_run_left_are_put_back_although_nothing_moves(scen
 def test_where_nothing_moves_and_nothing_is_left_nobody_is_asked(scene: Scene) -> None:
     scene.earlier(throttled=False)
     scene.ongoing.clear()
-    with pytest.raises(AirflowSkipException, match="nothing of these topics is being reassigned"):
+    with pytest.raises(NothingToDo, match="nothing of these topics is being reassigned"):
         scene.list()
-    assert nothing_to_do(scene.context)
+    assert nothing_to_do(scene.run)
 
 
 def test_a_list_that_was_made_anew_after_the_signature_is_not_cancelled(scene: Scene) -> None:
@@ -198,16 +201,13 @@ def test_a_cancel_that_would_lose_data_is_not_put_before_a_person(scene: Scene) 
 
 
 def test_files_that_cannot_be_read_count_as_no_run_and_are_named(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = scene.earlier()
     files.saved.write_text(files.saved.read_text().replace("[1,2]", "[2,1]"))
     scene.list()
-    assert (
-        "What run one saved is left out" in (said := capsys.readouterr().out)
-        and "was changed since it was saved" in said
-    )
-    assert [told.what for _, told in of_kind(records_of(scene.context), Moves)] == ["to be cancelled"]
+    assert "What run one saved is left out" in (said := caplog.text) and "was changed since it was saved" in said
+    assert [told.what for _, told in of_kind(scene.run.journal.records(), Moves)] == ["to be cancelled"]
 
 
 def test_what_began_since_the_signature_is_not_cancelled(scene: Scene) -> None:

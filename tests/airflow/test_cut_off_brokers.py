@@ -4,10 +4,9 @@ a fake; task and waits are real.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,12 +19,10 @@ from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.steps import forward, waiting
 from kraft_runbook.steps.back import TO_ZOOKEEPER
+from kraft_runbook.steps.cut_off_brokers import SOON, restart_cut_off_brokers
 from kraft_runbook.steps.node_step import Look
 from kraft_runbook.steps.waiting import wait_for
-from kraft_runbook_airflow.migration import cut_off_brokers
-from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
 from tests.unit.observations import SPEC, broker, later, observation
 from tests.unit.recording import Ports, RecordingCluster, run_on
 
@@ -114,8 +111,11 @@ class Left(RecordingCluster):
         self.set(out_of_sync=dict.fromkeys(held, 7))
         return PlaybookResult("restart_broker", node, ("Restart",), (), 1, {}, BEGAN, BEGAN)
 
-    def sleep(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         self.set(clock=self.clock + seconds)
+
+    def now(self) -> float:
+        return BEGAN.timestamp() + self.clock
 
     def set(self, **what: Any) -> None:
         vars(self).update(what)
@@ -124,64 +124,41 @@ class Left(RecordingCluster):
         return wait_for(self, condition, deadline=deadline, node_id=node_id)
 
 
-class Now(datetime):
-    """The clock of the task's own module."""
-
-    cluster: Left
-
-    @classmethod
-    def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
-        return BEGAN + timedelta(seconds=cls.cluster.clock)
-
-
-Run = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the task against a cluster; gives its answer, with the nodes that the evidence names."""
-
-    def go(
-        cluster: Left, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
-    ) -> dict[str, Any]:
-        clock = SimpleNamespace(sleep=cluster.sleep, time=lambda: cluster.clock)
-        for module in (cut_off_brokers, forward, waiting):
-            monkeypatch.setattr(module, "time", clock)
-        monkeypatch.setattr(cut_off_brokers, "datetime", type("At", (Now,), {"cluster": cluster}))
-        spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})
-        task = RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster="lab", left_task="leave_kraft")
-        ti = SimpleNamespace(dag_id="d", run_id="r", task_id="restart_cut_off_brokers", xcom_pull=lambda task_ids: left)
-        cluster.set(spec=spec)
-        ports = Ports()
-        answer = task.act({"ti": ti}, run_on(cluster, ports, goal=goal))
-        for kind in (CutOff, Played):
-            assert [told.node_id for told in ports.kept if isinstance(told, kind)] == cluster.restarted
-        return dict(answer)
-
-    return go
+def run(
+    cluster: Left, *, left: Any = LONG_AGO, goal: str = "ZOOKEEPER", properties: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Its answer; the nodes that the evidence names are those that were restarted."""
+    spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **(properties or {})}})
+    cluster.set(spec=spec)
+    ports = Ports()
+    made = run_on(cluster, ports, answers={"leave_kraft": left}, goal=goal)
+    answer = restart_cut_off_brokers(made, left_task="leave_kraft")
+    for kind in (CutOff, Played):
+        assert [told.node_id for told in ports.kept if isinstance(told, kind)] == cluster.restarted
+    return dict(answer)
 
 
-def test_brokers_that_lost_a_thread_are_restarted_one_after_the_other_and_no_other_is(run: Run) -> None:
+def test_brokers_that_lost_a_thread_are_restarted_one_after_the_other_and_no_other_is() -> None:
     cluster = Left((1, 2, 3), dead=(3, 2))
     assert run(cluster) == {"restarted": [2, 3], "not_looked_at": []}
     assert (cluster.restarted, cluster.hybrid) == ([2, 3], {1})
 
 
-def test_one_that_only_the_next_takes_back_into_sync_holds_up_nothing(run: Run) -> None:
+def test_one_that_only_the_next_takes_back_into_sync_holds_up_nothing() -> None:
     cluster = Left((1, 2, 3), dead=(2, 3), held_by={2: 3})
     assert run(cluster)["restarted"] == [2, 3]
     assert cluster.out_of_sync == {}
-    assert cluster.clock >= cut_off_brokers.SOON, "it was given its time"
+    assert cluster.clock >= SOON, "it was given its time"
 
 
-def test_one_that_nobody_takes_back_into_sync_fails_the_task_at_the_end(run: Run) -> None:
+def test_one_that_nobody_takes_back_into_sync_fails_the_task_at_the_end() -> None:
     cluster = Left((1, 2, 3), dead=(2,), held_by={2: 1})
     with pytest.raises(StepFailed, match="broker 2 to be in sync: out of the ISR of 7 partitions"):
         run(cluster)
     assert cluster.restarted == [2]
 
 
-def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off(run: Run) -> None:
+def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that_is_cut_off() -> None:
     cluster = Left((1, 2), dead=(1,), held_by={3: 1})
     cluster.set(out_of_sync={3: 7})
     seen = cluster.observe()
@@ -190,37 +167,37 @@ def test_what_is_not_in_sync_keeps_other_brokers_from_a_restart_but_not_one_that
     assert run(cluster)["restarted"] == [1]
 
 
-def test_those_that_an_earlier_try_restarted_are_awaited_again(run: Run) -> None:
+def test_those_that_an_earlier_try_restarted_are_awaited_again() -> None:
     cluster = Left((1,))
     cluster.set(out_of_sync={2: 7})
     with pytest.raises(StepFailed, match="broker 2 to be in sync"):
         run(cluster)
 
 
-def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone(run: Run) -> None:
+def test_healthy_brokers_and_those_in_zookeeper_mode_are_left_alone() -> None:
     assert run(Left((1, 2, 3)))["restarted"] == []
     assert run(Left((1,), dead=(2, 3)))["restarted"] == []
 
 
-def test_brokers_that_ended_are_started_before_any_other_is_stopped(run: Run) -> None:
+def test_brokers_that_ended_are_started_before_any_other_is_stopped() -> None:
     """Whatever is out of sync meanwhile, and though another one does not run either."""
     cluster = Left((1,), dead=(1,), ended=(2, 3))
     cluster.set(out_of_sync={1: 7})
     assert run(cluster) == {"restarted": [2, 3, 1], "not_looked_at": []}
 
 
-def test_one_that_ended_is_started_also_where_no_other_is_in_migration_mode(run: Run) -> None:
+def test_one_that_ended_is_started_also_where_no_other_is_in_migration_mode() -> None:
     cluster = Left((), ended=(3,))
     assert run(cluster, left=None) == {"restarted": [3]}
     assert cluster.clock < 35, "no thread was waited for"
 
 
-def test_one_that_was_killed_is_started_only_once_its_session_has_ended(run: Run) -> None:
+def test_one_that_was_killed_is_started_only_once_its_session_has_ended() -> None:
     """Its id is taken until then: it would end again at once."""
     assert run(Left((1, 3), ended=(2,), session=18.0))["restarted"] == [2]
 
 
-def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> None:
+def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn() -> None:
     assert run(Left((1, 2, 3), dead=(2, 3), unseen=(2,))) == {"restarted": [3], "not_looked_at": [2]}
 
 
@@ -235,7 +212,7 @@ def test_a_broker_whose_threads_cannot_be_seen_is_left_to_its_turn(run: Run) -> 
     ],
 )
 def test_the_threads_are_given_the_time_to_notice_their_new_controller(
-    run: Run, left: Any, properties: dict[str, str], seconds: float
+    left: Any, properties: dict[str, str], seconds: float
 ) -> None:
     """Looked at before, a thread that is about to die still lives."""
     cluster = Left((1,))
@@ -246,7 +223,7 @@ def test_the_threads_are_given_the_time_to_notice_their_new_controller(
     assert looked_at == [seconds]
 
 
-def test_nothing_is_waited_for_where_no_broker_is_in_migration_mode_or_the_goal_is_hybrid(run: Run) -> None:
+def test_nothing_is_waited_for_where_no_broker_is_in_migration_mode_or_the_goal_is_hybrid() -> None:
     for cluster, goal in ((Left(()), "ZOOKEEPER"), (Left((1, 2, 3), dead=(1,)), "HYBRID")):
         assert run(cluster, left=None, goal=goal) == {"restarted": []}
         assert cluster.clock == 0

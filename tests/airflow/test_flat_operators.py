@@ -29,7 +29,7 @@ def ours(kind: type) -> set[type]:
 
 def test_no_operator_stands_more_than_two_levels_above_airflows_own() -> None:
     found = ours(BaseOperator)
-    assert len(found) > 20
+    assert len(found) > 10
     for operator in found:
         levels = [
             each
@@ -39,19 +39,8 @@ def test_no_operator_stands_more_than_two_levels_above_airflows_own() -> None:
         assert len(levels) <= 2, [each.__name__ for each in levels]
 
 
-SAME = {
-    "CheckBeforeMoving",
-    "ListReassignments",
-    "MakePlan",
-    "PlanGroupMoves",
-    "PlanRollback",
-    "QuorumWatch",
-    "ReassignmentWatch",
-    "TakeStep",
-    "TakeSteps",
-    "WayBackWatch",
-}
-"""Whose dry run is the same task: they change nothing, or by their run's cluster alone, which then rehearses."""
+SAME = {"PlanGroupMoves", "QuorumWatch", "TakeStep", "TakeSteps"}
+"""Whose dry run is the same task: it changes the cluster by its run alone, which then rehearses."""
 
 
 def test_every_operator_on_a_cluster_says_what_it_does_and_what_it_would_do_where_that_is_not_the_same() -> None:

@@ -5,6 +5,7 @@ closing report.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,15 +17,17 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.steps.back import SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook.steps.cut_off_brokers import restart_cut_off_brokers
+from kraft_runbook.steps.leaving import leave
+from kraft_runbook.steps.node_step import take_step
 from kraft_runbook.steps.restore_quorum import restore_quorum
+from kraft_runbook.steps.rollback import plan_rollback, verify_rollback
+from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.waiting import wait_for
 from kraft_runbook_airflow.base.gone import named_as_gone
-from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.sensors import ClusterSensor
-from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
-from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
-from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
+from kraft_runbook_airflow.migration.rollback import ProveBeforeLeaving
 from tests.unit.observations import SPEC, observation
 from tests.unit.recording import RecordingCluster, run_on
 
@@ -38,37 +41,41 @@ class Looks(RecordingCluster):
         raise Looked(self.gone)
 
 
-TASKS: dict[str, Callable[[], Any]] = {
-    "plan": lambda: PlanRollback(task_id="t", cluster="lab"),
-    "restore_quorum": lambda: TakeSteps(task_id="t", cluster="lab", does=restore_quorum),
-    "restart": lambda: TakeStep(task_id="t", cluster="lab", step=TO_ZOOKEEPER, node=1),
-    "leave_kraft": lambda: LeaveKraft(task_id="t", cluster="lab", parity_task="p"),
-    "cut_off": lambda: RestartCutOffBrokers(task_id="t", cluster="lab", left_task="l"),
-    "set_aside": lambda: TakeStep(task_id="t", cluster="lab", step=SET_ASIDE, node=101),
-    "verify": lambda: VerifyRollback(task_id="t", cluster="lab"),
-    "closing_report": lambda: ClosingReport(task_id="t", cluster="lab", operation=MIGRATION, goal=Phase.ZOOKEEPER),
+STEPS: dict[str, Callable[[Run], Any]] = {
+    "plan": plan_rollback,
+    "restore_quorum": restore_quorum,
+    "restart": lambda run: take_step(run, TO_ZOOKEEPER, 1),
+    "leave_kraft": lambda run: leave(run, parity_task="p"),
+    "cut_off": lambda run: restart_cut_off_brokers(run, left_task="l"),
+    "set_aside": lambda run: take_step(run, SET_ASIDE, 101),
+    "verify": verify_rollback,
 }
 
 
-def look(task: Any, **params: Any) -> frozenset[int]:
-    """Which controllers the task's first look counts as gone."""
-    ti = SimpleNamespace(dag_id="d", run_id="r", task_id="t", get_task_states=lambda *_, **__: {})
+def look(does: Callable[[Run], Any], **params: Any) -> frozenset[int]:
+    """Which controllers the first look counts as gone."""
     cluster = Looks(observation(Phase.HYBRID), gone=named_as_gone("103", SPEC))
     with pytest.raises(Looked) as seen:
-        task.act({"params": params, "ti": ti}, run_on(cluster, **params))
+        does(run_on(cluster, **params))
     found: frozenset[int] = seen.value.args[0]
     return found
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("step", STEPS)
 def test_each_task_of_the_way_back_looks_without_the_controllers_that_are_gone(
-    task: str,
+    step: str,
 ) -> None:
-    assert look(TASKS[task](), goal="ZOOKEEPER") == {103}
+    assert look(STEPS[step], goal="ZOOKEEPER") == {103}
 
 
-def test_so_does_its_parity() -> None:
-    assert look(ProveBeforeLeaving(task_id="t", cluster="lab")) == {103}
+def test_so_do_its_parity_and_its_report() -> None:
+    context = {
+        "params": {},
+        "ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t", get_task_states=lambda *_, **__: {}),
+    }
+    report = ClosingReport(task_id="t", cluster="lab", operation=MIGRATION, goal=Phase.ZOOKEEPER)
+    for task in (ProveBeforeLeaving(task_id="t", cluster="lab"), report):
+        assert look(partial(task.act, context)) == {103}
 
 
 def test_so_do_its_waits() -> None:

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.steps import disk_watch
 from kraft_runbook.steps.disk_watch import Hosts
-from kraft_runbook_airflow.migration import health_watch
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
 from tests.unit.recording import RecordingCluster
@@ -42,7 +39,7 @@ def refuse(unread: Unread) -> None:
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+def watch() -> Watch:
     """Watches dual write, look by look; ``spoil``: what is wrong at which look, from 0. Returns what broke;
     ``watch.ended_at``: when, of how many seconds.
     """
@@ -52,10 +49,6 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         now[0] += seconds
         while len(asyncio.all_tasks()) > 1:  # a reading of the hosts takes less than a look
             await asyncio.sleep(0.001)
-
-    monkeypatch.setattr(health_watch, "time", SimpleNamespace(time=lambda: now[0]))
-    monkeypatch.setattr(health_watch, "asyncio", SimpleNamespace(sleep=sleep, to_thread=asyncio.to_thread))
-    monkeypatch.setattr(disk_watch, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def looks(spoil: dict[int, Spoil], dead_from: float) -> Iterator[ClusterObservation]:
         began, number = now[0], 0
@@ -72,7 +65,9 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     ) -> str | None:
         began, seen = now[0], looks(spoil or {}, dead_from)
         trigger = HealthWatchTrigger("lab", now[0] + seconds)
-        trigger.hand = lambda: Shows(seen, hosts)  # type: ignore[method-assign]
+        cluster = Shows(seen, hosts)
+        vars(cluster)["now"] = lambda: now[0]
+        trigger.hand, trigger.sleep = (lambda: cluster), sleep  # type: ignore[method-assign,assignment]
 
         async def first() -> str | None:
             async for event in trigger.run():

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
 
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
+from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.reassignment.pictures import PREFIX, _application, _picture, picture_url
 
 DAG, RUN = "reassign_partitions__lab", "manual__2026-01-02T03:04:05+00:00"
-CONTEXT: dict[str, Any] = {"ti": SimpleNamespace(dag_id=DAG, run_id=RUN, task_id="plan")}
 DIGEST = "ab12" * 16
 
 
 @pytest.fixture(autouse=True)
 def drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    write_private(files_of(CONTEXT).picture(DIGEST), "<svg/>")
-    write_private(files_of(CONTEXT).picture(DIGEST, narrow=True), "<svg id='n'/>")
+    files = RunFiles(files_of_all(tmp_path) / run_file_name(DAG, RUN))
+    write_private(files.picture(DIGEST), "<svg/>")
+    write_private(files.picture(DIGEST, narrow=True), "<svg id='n'/>")
 
 
 def test_nobody_sees_a_picture_who_has_not_logged_in() -> None:

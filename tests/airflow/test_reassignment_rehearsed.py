@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from acted import everywhere
-from airflow.sdk.exceptions import AirflowSkipException
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.assignment import Ongoing
@@ -19,8 +18,9 @@ from kraft_runbook.io.kafka import dynamic_configs, leader_elections
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.procedures import look_at_replicas, see_reassignment, settled, throttle_replication
 from kraft_runbook.procedures.move_replicas import save_state
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
+from kraft_runbook.steps.run import Failed, NothingToDo
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from kraft_runbook_airflow.reassignment.files import RunFiles
 from tests.unit.moves_seen import NOTHING, TO_4, A, moves_seen
 
 
@@ -61,6 +61,7 @@ def rehearse(dag: Any, **form: Any) -> list[str]:
         )
         context = {"ti": ti, "params": params, "dag": dag, "dag_run": None}
         run = task.begin(context, dry=True)
+        vars(run.cluster)["pause"] = lambda _: None
         task.rehearse(context, run)
         if run.cluster.acts:
             run.journal.record(Rehearsed(acts=tuple(map(str, run.cluster.acts))))
@@ -80,10 +81,10 @@ def test_a_move_is_planned_and_shown_and_nothing_is_sent(cluster: Any, capsys: p
     )
 
 
-def test_what_a_run_saved_is_planned_back_and_nothing_is_sent(cluster: Any) -> None:
+def test_what_a_run_saved_is_planned_back_and_nothing_is_sent(cluster: Any, tmp_path: Path) -> None:
     before = moves_seen().look
-    save_state(RunFiles("one").saved, before, NOTHING)
-    with pytest.raises(AirflowSkipException, match="the cluster is as wanted"):
+    save_state(RunFiles(files_of_all(tmp_path) / "one").saved, before, NOTHING)
+    with pytest.raises(NothingToDo, match="the cluster is as wanted"):
         rehearse(cluster.restore_assignment, run="one")
     moved = replace(before.placement, present={**before.placement.present, A: (1, 3)})
     cluster.seen = replace(moves_seen(), look=replace(before, placement=moved))
@@ -98,9 +99,9 @@ def test_what_would_be_cancelled_is_listed_and_goes_on(cluster: Any, capsys: pyt
 
 
 def test_the_watch_changes_nothing_in_any_run_and_its_log_says_what_it_found(
-    cluster: Any, capsys: pytest.CaptureFixture[str]
+    cluster: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.seen = moves_seen(moving={A: Ongoing((4, 2, 1), (4,), (1,))})
-    with pytest.raises(Exception, match="stuck: a-0"):
+    with pytest.raises(Failed, match="stuck: a-0"):
         rehearse(cluster.reassignment_watch)
-    assert "stuck: a-0: the copy stands still (broker 4)" in capsys.readouterr().out
+    assert "stuck: a-0: the copy stands still (broker 4)" in caplog.text

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
 
 from kraft_runbook.cluster.assignment import TopicPartition
@@ -21,9 +21,11 @@ from kraft_runbook.reassignment.operation import as_planned
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
+from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.base.journal import record, records_of
-from kraft_runbook_airflow.reassignment.ending import ReassignmentReport, leave_with_nothing_to_do
-from kraft_runbook_airflow.reassignment.files import files_of
+from kraft_runbook_airflow.reassignment.ending import ReassignmentReport
 from tests.unit.observations import observation
 from tests.unit.recording import RecordingCluster
 
@@ -41,15 +43,20 @@ def context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     ti = SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="closing_report", given_back=[])
     made = {"ti": ti, "params": {}, "present": PLAN.target}
-    files_of(made).store_plan(PLAN, PLACEMENT.present)
+    files_of(run_of(made)).store_plan(PLAN, PLACEMENT.present)
     return made
+
+
+def run_of(context: dict[str, Any]) -> Run:
+    answers = {look_at_replicas: lambda **_: looks(context["present"])}
+    return run_in(context, RecordingCluster(observation(Phase.ZOOKEEPER), answers=answers))
 
 
 def close(context: dict[str, Any], **states: str) -> dict[str, Any]:
     context["ti"].get_task_states = lambda dag_id, run_ids: {"one": states}
-    answers = {look_at_replicas: lambda **_: looks(context["present"])}
-    run = run_in(context, RecordingCluster(observation(Phase.ZOOKEEPER), answers=answers))
-    told: dict[str, Any] = ReassignmentReport(task_id="report", cluster="lab", ends=as_planned).act(context, run)
+    told: dict[str, Any] = ReassignmentReport(task_id="report", cluster="lab", ends=as_planned).act(
+        context, run_of(context)
+    )
     return told
 
 
@@ -79,7 +86,7 @@ def test_throttles_that_were_not_put_back_make_no_success(
     context: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     record(context, "lab", Moves(what="planned", partitions=1))
-    files_of(context).will_throttle(RunThrottles.of(PLAN.moves, 5))
+    files_of(run_of(context)).will_throttle(RunThrottles.of(PLAN.moves, 5))
     all_marked_by_hand(context, "throttles that this run has set are not put back", capsys)
 
 
@@ -118,8 +125,8 @@ def test_what_a_person_ended_has_stopped_and_says_the_way_on_and_back(
 
 
 def test_a_run_that_found_nothing_to_do_has_succeeded(context: dict[str, Any]) -> None:
-    with pytest.raises(AirflowSkipException, match="as wanted"):
-        leave_with_nothing_to_do(context, "lab", "the cluster is as wanted")
+    with pytest.raises(NothingToDo, match="as wanted"):
+        leave_with_nothing_to_do(run_of(context), "the cluster is as wanted")
     assert close(context, checks="success", plan="skipped", move="skipped")["report"]
     record(context, "lab", Moves(what="planned", partitions=2))  # cleared, it found something
     with pytest.raises(AirflowFailException):

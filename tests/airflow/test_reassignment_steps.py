@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+from airflow.sdk.exceptions import TaskDeferred
 from in_run import Signed, run_in
 from signed_run import PASSED, sign
 
@@ -25,7 +24,7 @@ from kraft_runbook.gates.proof import Exhibit, make_proof
 from kraft_runbook.procedures.look_at_replicas import look_at_plan, look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, set_throttles
-from kraft_runbook.reassignment.batches import next_batch
+from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore, Topics
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -37,20 +36,21 @@ from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.stages import MOVE, read_plan
 from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
 from kraft_runbook.steps.handle import RehearsedCluster
-from kraft_runbook_airflow.base.approvals import begins
-from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.reassignment import throttling
-from kraft_runbook_airflow.reassignment.ending import PreferLeaders, VerifyPlan
-from kraft_runbook_airflow.reassignment.files import files_of, saved_by
-from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
-from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
-from kraft_runbook_airflow.reassignment.signed import require_signed
-from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
+from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
+from kraft_runbook.steps.reassignment.files import files_of, saved_by
+from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
+from kraft_runbook.steps.reassignment.planning import plan_moves
+from kraft_runbook.steps.reassignment.signed import require_signed
+from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle, throttle
+from kraft_runbook.steps.reassignment.waiting import WhileMoving
+from kraft_runbook.steps.reassignment.wanted import Wanted, asks_for_goal
+from kraft_runbook.steps.run import NothingToDo
+from kraft_runbook_airflow.base.report import first_tasks_succeeded
+from kraft_runbook_airflow.reassignment.moving import MoveReplicas
+from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
-from kraft_runbook_airflow.reassignment.wanted import Wanted
-from kraft_runbook_airflow.reassignment.words import asks_for_goal
 from tests.unit.observations import SPEC, broker, observation
-from tests.unit.recording import RecordingCluster
+from tests.unit.recording import RecordingCluster, run_on
 
 MB = 1_000_000
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -78,7 +78,7 @@ MOVING = {A: Ongoing((*PLAN.target[A], 1), (3,), (1,))}
 class Scene:
     """One run of one cluster; what is done to it is recorded."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.now = look()
         self.later: Look | None = None
         self.done: list[Any] = []
@@ -89,7 +89,6 @@ class Scene:
         self.throttles = NOTHING
         self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
         self.left: tuple[Leftover, ...] = ()
-        monkeypatch.setattr(time, "sleep", lambda _: None)
         self.cluster = RecordingCluster(
             observation(Phase.ZOOKEEPER),
             answers={
@@ -124,40 +123,36 @@ class Scene:
         return self.wanted
 
     def told(self) -> list[str]:
-        return [told.what for _, told in of_kind(records_of(self.context), Moves)]
+        return [told.what for _, told in of_kind(self.run.journal.records(), Moves)]
 
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    made = Scene(monkeypatch)
-    files = files_of(made.context)
+    made = Scene()
+    files = files_of(made.run)
     files.store_plan(PLAN, PLACEMENT.present)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     return made
 
 
-def move(scene: Scene) -> MoveReplicas:
-    return MoveReplicas(task_id="move", cluster="lab", asks=scene.asks)
+def move(scene: Scene) -> Any:
+    return move_on(scene.run, asks=scene.asks)
 
 
-def plan(scene: Scene) -> MakePlan:
-    return MakePlan(task_id="plan", cluster="lab", asks=scene.asks)
-
-
-def back() -> PutThrottlesBack:
-    return PutThrottlesBack(task_id="back", cluster="lab")
+def plan(scene: Scene) -> Any:
+    return plan_moves(scene.run, asks=scene.asks)
 
 
 def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene) -> None:
     for now, sent in ((look(), [A]), (HALF, [B])):
         scene.now = now
         with pytest.raises(TaskDeferred) as deferred:
-            move(scene).act(scene.context, scene.run)
+            MoveReplicas(task_id="move", cluster="lab", asks=scene.asks).act(scene.context, scene.run)
         assert scene.done.pop() == ("start", sent)
         assert deferred.value.method_name == "resume"
     scene.now = THERE
-    assert move(scene).act(scene.context, scene.run) == {"there": 2, "deleted_since": 0}
+    assert move(scene) == {"there": 2, "deleted_since": 0}
     assert not scene.done
     assert scene.told() == ["started", "started", "ended"]
 
@@ -165,23 +160,21 @@ def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene
 def test_the_dry_run_lists_the_moves_that_are_then_started_in_their_order(scene: Scene) -> None:
     would = RehearsedCluster(SPEC, lambda _: "", print)
     vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
-    move(scene).rehearse(scene.context, run_in(scene.context, would))
+    rehearse_moves(run_in(scene.context, would), asks=scene.asks)
     for now in (look(), HALF):
         scene.now = now
-        with pytest.raises(TaskDeferred):
-            move(scene).act(scene.context, scene.run)
+        move(scene)
     assert would.acts == scene.cluster.acts
     assert [str(each) for each in would.acts] == ["move a-0\n[1, 2] -> [2, 3]", "move a-1\n[1, 2] -> [3, 2]"]
 
 
 def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, throttle=5 * MB)
-    files = files_of(scene.context)
+    files = files_of(scene.run)
 
     def moved() -> list[Any]:
         scene.done.clear()
-        with pytest.raises(TaskDeferred):
-            move(scene).act(scene.context, scene.run)
+        move(scene)
         return [what for what in scene.done if what[0] == "throttle"]
 
     assert moved() == [("throttle", 5 * MB)]
@@ -189,7 +182,7 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     (files.directory / "throttle_mb").write_text("7\n")
     assert moved() == [("throttle", 7 * MB)]
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    assert back().act(scene.context, scene.run) == {"left": []}
+    assert put_throttles_back(scene.run) == {"left": []}
     assert scene.done[-1] == ("put back", (5 * MB, 7 * MB)), "each rate that was set, not the last alone"
     assert moved() == [("throttle", 7 * MB)]
 
@@ -204,17 +197,16 @@ def test_a_throttle_is_set_once_and_anew_after_it_was_put_back_or_changed(scene:
     ],
 )
 def test_a_throttle_that_cannot_be_had_while_data_moves_leaves_the_one_in_force_and_says_why(
-    scene: Scene, capsys: pytest.CaptureFixture[str], written: str, why: str
+    scene: Scene, caplog: pytest.LogCaptureFixture, written: str, why: str
 ) -> None:
     later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})  # 2 MB/s are produced
     scene.later = later
     scene.wanted = replace(scene.wanted, throttle=5 * MB)
-    files = files_of(scene.context)
+    files = files_of(scene.run)
     files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
     (files.directory / "throttle_mb").write_text(written)
-    with pytest.raises(TaskDeferred):
-        move(scene).act(scene.context, scene.run)
-    said = capsys.readouterr().out
+    move(scene)
+    said = caplog.text
     assert "The throttle is not changed, it stays 5 MB/s a broker" in said
     assert re.search(why, said)
     assert [what[0] for what in scene.done] == ["start"]
@@ -223,41 +215,39 @@ def test_a_throttle_that_cannot_be_had_while_data_moves_leaves_the_one_in_force_
 
 
 def test_where_none_is_in_force_a_throttle_that_cannot_be_had_leaves_the_runs_own(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Throttles were put back and the task was cleared: data must not move without the one that was asked for."""
     scene.wanted = replace(scene.wanted, throttle=5 * MB)
-    (files_of(scene.context).directory / "throttle_mb").write_text("fast")
-    with pytest.raises(TaskDeferred):
-        move(scene).act(scene.context, scene.run)
-    assert "it stays 5 MB/s a broker" in capsys.readouterr().out
+    (files_of(scene.run).directory / "throttle_mb").write_text("fast")
+    move(scene)
+    assert "it stays 5 MB/s a broker" in caplog.text
     assert scene.done[0] == ("throttle", 5 * MB)
 
 
 def test_a_throttle_that_lets_it_end_is_taken_while_data_moves(scene: Scene) -> None:
     scene.later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
-    files = files_of(scene.context)
+    files = files_of(scene.run)
     files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
     (files.directory / "throttle_mb").write_text("4")
-    with pytest.raises(TaskDeferred):
-        move(scene).act(scene.context, scene.run)
+    move(scene)
     assert scene.done[0] == ("throttle", 4 * MB)
 
 
 def test_a_run_that_set_no_throttle_takes_none_away(scene: Scene) -> None:
-    assert back().act(scene.context, scene.run) == {"left": []}
+    assert put_throttles_back(scene.run) == {"left": []}
     assert not scene.done
 
 
 def test_a_throttle_that_is_left_fails_the_task_by_its_name_and_is_tried_again(scene: Scene) -> None:
-    files = files_of(scene.context)
+    files = files_of(scene.run)
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     scene.left = (Leftover("the brokers' default", LEADER_RATE, str(MB)),)
     with pytest.raises(StepFailed, match=f"1 throttles are left: the brokers' default: {LEADER_RATE}={MB}"):
-        back().act(scene.context, scene.run)
+        put_throttles_back(scene.run)
     scene.left = ()
-    assert back().act(scene.context, scene.run) == {"left": []}
+    assert put_throttles_back(scene.run) == {"left": []}
     assert scene.done == [("put back", (MB,))] * 2
 
 
@@ -273,57 +263,56 @@ def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_
     scene: Scene, put_back: list[RunThrottles]
 ) -> None:
     """'plan' was cleared while data moved, so that nothing was put back in between."""
-    files = files_of(scene.context)
+    files = files_of(scene.run)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
-    throttling.throttle(scene.context, scene.run, MB)
+    throttle(scene.run, MB)
     other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
     files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
-    throttling.throttle(scene.context, scene.run, MB)
-    back().act(scene.context, scene.run)
+    throttle(scene.run, MB)
+    put_throttles_back(scene.run)
     assert set(put_back[0].lists) == {"a", "b"}
 
 
 def test_a_throttle_that_somebody_else_set_meanwhile_is_named_and_fails_nothing(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
+    scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files = files_of(scene.context)
+    files = files_of(scene.run)
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     scene.left = (Leftover("broker 3", LEADER_RATE, "5"),)
-    assert back().act(scene.context, scene.run) == {"left": []}
-    assert f"that this run did not set: broker 3: {LEADER_RATE}=5" in capsys.readouterr().out
+    assert put_throttles_back(scene.run) == {"left": []}
+    assert f"that this run did not set: broker 3: {LEADER_RATE}=5" in caplog.text
     assert files.throttles.rate is None
 
 
 def test_a_run_that_goes_on_later_gives_back_the_throttle_that_it_found_then(scene: Scene) -> None:
     """Its own came back, somebody set another, and the run was cleared: that one must not be lost."""
     scene.wanted = replace(scene.wanted, throttle=MB)
-    files = files_of(scene.context)
-    throttling.throttle(scene.context, scene.run, MB)
-    back().act(scene.context, scene.run)
+    files = files_of(scene.run)
+    throttle(scene.run, MB)
+    put_throttles_back(scene.run)
     scene.throttles = Former({LEADER_RATE: "9"}, {}, {})
-    throttling.throttle(scene.context, scene.run, MB)
+    throttle(scene.run, MB)
     assert read_state(files.saved) == SavedState("id", PLACEMENT.present, scene.throttles)
     scene.throttles = Former({LEADER_RATE: str(MB)}, {}, {})
-    throttling.throttle(scene.context, scene.run, 2 * MB)
+    throttle(scene.run, 2 * MB)
     assert read_state(files.saved).throttles.rates == {LEADER_RATE: "9"}, "what is its own, it does not save"
 
 
 def test_a_rate_that_was_written_before_anything_moves_is_judged_too(scene: Scene) -> None:
     scene.later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
-    (files_of(scene.context).directory / "throttle_mb").write_text("3")
+    (files_of(scene.run).directory / "throttle_mb").write_text("3")
     scene.wanted = replace(scene.wanted, throttle=9 * MB)
     with pytest.raises(Refused, match="would never let it end"):
-        SetThrottle(task_id="throttle", cluster="lab", asks=scene.asks).act(scene.context, scene.run)
+        set_throttle(scene.run, asks=scene.asks)
     assert not scene.done
 
 
-@pytest.mark.parametrize("task", [SaveState, SetThrottle, MoveReplicas, PreferLeaders])
-def test_no_task_acts_without_the_signature(scene: Scene, task: Any) -> None:
+@pytest.mark.parametrize("does", [save, set_throttle, move_on, prefer_leaders])
+def test_no_step_acts_without_the_signature(scene: Scene, does: Any) -> None:
     """The tasks before it were marked successful by hand."""
-
-    given = {"asks": scene.asks} if task in (SetThrottle, MoveReplicas) else {}
+    given = {"asks": scene.asks} if does in (set_throttle, move_on) else {}
     with pytest.raises(Refused, match="no proof is on record for gate move"):
-        task(task_id="any", cluster="lab", **given).act(scene.context, run_in(scene.context, scene.cluster))
+        does(run_in(scene.context, scene.cluster), **given)
     assert not scene.done
 
 
@@ -331,61 +320,61 @@ def test_throttles_come_back_also_where_the_first_task_left_no_record(scene: Sce
     scene.context["dag"] = SimpleNamespace(tasks=[SimpleNamespace(task_id="claim", upstream_task_ids=set())])
     for state, follows in (("failed", False), ("success", True)):
         scene.context["ti"].get_task_states = lambda *_, now=state, **__: {"one": {"claim": now}}
-        assert back().follows_a_record(scene.context) is follows
+        assert first_tasks_succeeded(scene.context) is follows
 
 
-def test_what_goes_on_without_a_throttle_is_said(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
-    files = files_of(scene.context)
+def test_what_goes_on_without_a_throttle_is_said(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    files = files_of(scene.run)
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     scene.now = look(ongoing=MOVING)
-    back().act(scene.context, scene.run)
-    assert "1 partitions still move, without a throttle from now on: a-0" in capsys.readouterr().out
+    put_throttles_back(scene.run)
+    assert "1 partitions still move, without a throttle from now on: a-0" in caplog.text
 
 
 def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene) -> None:
-    found = plan(scene).act(scene.context, scene.run)
+    found = plan(scene)
     assert (found["digest"], found["copies"], found["bound"]) == (PLAN.digest, 2, 2)
-    (exhibit,) = shows_plan(scene.run).exhibits
+    (exhibit,) = shows_plan_with_picture(scene.run).exhibits
     assert exhibit.digest == PLAN.digest and "2 partitions change, 20.0 MB are copied" in exhibit.rendered
-    drawn = files_of(scene.context).picture(PLAN.digest).read_text()
+    drawn = files_of(scene.run).picture(PLAN.digest).read_text()
     assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg?narrow=true)]" in exhibit.rendered
-    ((_, planned),) = of_kind(records_of(scene.context), Moves)
+    ((_, planned),) = of_kind(scene.run.journal.records(), Moves)
     assert planned.picture == drawn and "2 partitions change, 20.0 MB are copied" in planned.told
 
 
 def test_a_gate_never_shows_a_plan_in_the_words_of_another(scene: Scene) -> None:
     """Killed between the plan and its preview, and the task marked successful by hand."""
-    plan(scene).act(scene.context, scene.run)
+    plan(scene)
     other = make_plan(DrainBrokers((2,)), PLACEMENT)
-    files_of(scene.context).store_plan(other, PLACEMENT.present)
+    files_of(scene.run).store_plan(other, PLACEMENT.present)
     with pytest.raises(Refused, match="the preview of this plan can't be read"):
-        shows_plan(scene.run)
+        shows_plan_with_picture(scene.run)
 
 
 def test_what_was_saved_of_another_cluster_is_not_restored_here(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, cluster_id="another")
     with pytest.raises(Refused, match="saved of cluster another, and this is id"):
-        plan(scene).act(scene.context, scene.run)
+        plan(scene)
 
 
 def test_a_restore_of_patterns_that_choose_nothing_is_no_success(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, goal=Restore({A: (3, 2)}), topics=Topics(("ordres",)))
     with pytest.raises(Refused, match="no partition of the cluster is chosen"):
-        plan(scene).act(scene.context, scene.run)
+        plan(scene)
 
 
 def test_where_something_still_moves_the_cluster_is_not_as_wanted(scene: Scene) -> None:
     scene.wanted = replace(scene.wanted, goal=Explicit({A: (1, 2, 3)}))
     scene.now = look(present={A: (1, 2, 3), B: (1, 2)}, ongoing={A: Ongoing((1, 2, 3), (3,), ())})
     with pytest.raises(Refused, match="1 partitions still move: a-0"):
-        plan(scene).act(scene.context, scene.run)
+        plan(scene)
 
 
 def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:
     scene.now = THERE
-    with pytest.raises(AirflowSkipException, match="the cluster is as wanted"):
-        plan(scene).act(scene.context, scene.run)
+    with pytest.raises(NothingToDo, match="the cluster is as wanted"):
+        plan(scene)
 
 
 def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_do(scene: Scene) -> None:
@@ -393,10 +382,10 @@ def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_
     scene.later = later
     scene.wanted = replace(scene.wanted, throttle=3 * MB)
     with pytest.raises(Refused, match="broker 3: 2,000,000 bytes/s are produced") as refused:
-        plan(scene).act(scene.context, scene.run)
+        plan(scene)
     assert "well above 3.3 MB/s" in refused.value.way_out
     scene.wanted = replace(scene.wanted, throttle=4 * MB)
-    assert plan(scene).act(scene.context, scene.run)["partitions"] == 2
+    assert plan(scene)["partitions"] == 2
 
 
 class TestRequireSigned:
@@ -427,8 +416,8 @@ class TestRequireSigned:
             )
             sign(scene.context["ti"], MOVE, proof, *without)
             if begun:
-                begins(scene.context, SPEC.name, MOVE)
-            require_signed(scene.context, run_in(scene.context, scene.cluster))
+                scene.run.signatures.begins(MOVE)
+            require_signed(run_in(scene.context, scene.cluster))
 
         return go
 
@@ -479,10 +468,10 @@ class TestRequireSigned:
         asked(now=look(present={B: (1, 2)}))
 
 
-def waits_of(scene: Scene, *given: Any, awake: float = 0.05, say: float = 30.0) -> ReassignmentTrigger:
+def waits_of(scene: Scene, *given: Any) -> ReassignmentTrigger:
     """The wait of the run's files, in a hurry."""
-    waits = ReassignmentTrigger("lab", files_of(scene.context).name, [1, 1, None], *given)
-    waits.hand, waits.poll, waits.awake, waits.say = (lambda: scene.cluster), 0.001, awake, say  # type: ignore[method-assign]
+    waits = ReassignmentTrigger("lab", files_of(scene.run).name, [1, 1, None], *given)
+    waits.hand, waits.poll, waits.awake = (lambda: scene.cluster), 0.001, 0.05  # type: ignore[method-assign]
     return waits
 
 
@@ -507,9 +496,9 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene) -> None:
     scene.now = look(present={A: PLAN.target[A], B: (1, 2)})
     assert "the plan stands as planned" in awakened(scene, being_deleted=["a"])
     scene.now = look(ongoing=MOVING)
-    (files_of(scene.context).directory / "throttle_mb").write_text("3")
+    (files_of(scene.run).directory / "throttle_mb").write_text("3")
     assert "throttle is to change" in awakened(scene, throttled=MB)
-    (files_of(scene.context).directory / "throttle_mb").write_text("fast")
+    (files_of(scene.run).directory / "throttle_mb").write_text("fast")
     assert "throttle is to change" in awakened(scene, throttled=MB)
 
 
@@ -517,14 +506,14 @@ def test_a_lost_broker_that_only_a_topic_that_goes_would_need_wakes_nobody(scene
     """The task would look, find nothing lost, and wait again, without end."""
     other = TopicPartition("b", 0)
     both = ReassignmentPlan("two", {A: (1, 2), other: (1, 2)}, {A: (3, 2), other: (4, 2)}, copies=2, bound=2)
-    files_of(scene.context).store_plan(both, both.present)
+    files_of(scene.run).store_plan(both, both.present)
     moving = {other: Ongoing((4, 2, 1), (4,), (1,))}
     scene.now = look(racks={1: "x", 2: "y", 4: "x"}, present=both.present, ongoing=moving)
     assert "broker 3 is to take copies" in awakened(scene)
     assert awakened(scene, being_deleted=["a"]) == "the claim is renewed"
 
 
-def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene) -> None:
     grown = 0
     told: list[str] = []
 
@@ -535,15 +524,14 @@ def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene, monkeypatch: py
         now = replace(look(ongoing=MOVING, at=grown / MB) if grown < 8 * MB else THERE, logs=logs)
         return now, read_plan(PLAN, now.placement)
 
-    def keep(text: str, *values: Any) -> None:
-        told.append(text % values)
-
     scene.cluster.answers[look_at_plan] = looked
-    monkeypatch.setattr(ReassignmentTrigger, "log", SimpleNamespace(info=keep, warning=keep))
     for throttled, what in ((MB, "raise the throttle (throttle_mb)"), (None, "read the brokers' logs")):
         grown = 0
         told.clear()
-        assert "as planned" in asyncio.run(why_awake(waits_of(scene, throttled, awake=60.0, say=0.0)))
+        wait = WhileMoving(files_of(scene.run), Limits(1, 1, None), throttled, say=0.0, warn=told.append)
+        while not (why := wait.look(scene.cluster)):
+            pass
+        assert "as planned" in why
         grew = [each for each in told if "grew" in each]
         assert grew[0] == (
             f"What is left to copy grew 3 times in a row, to 5.0 MB: more is produced than copied; {what}"
@@ -557,16 +545,14 @@ async def why_awake(waits: ReassignmentTrigger) -> str:
 
 
 def verified(scene: Scene) -> Any:
-    return VerifyPlan(task_id="verify", cluster="lab", asks=scene.asks).act(scene.context, scene.run)
+    return verify_plan(scene.run, asks=scene.asks)
 
 
-def test_what_was_deleted_since_is_no_deviation_and_what_was_added_is_named(
-    scene: Scene, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_deleted_since_is_no_deviation_and_what_was_added_is_named(scene: Scene) -> None:
     added = TopicPartition("a", 7)
     scene.now = look(present={B: PLAN.target[B], added: (2, 3)})
     assert verified(scene) == {"partitions": 1, "added_since": 1}
-    said = capsys.readouterr().out
+    said = str(scene.cluster.told)
     assert "1 deleted since: a-0" in said and "1 new since, and not in the plan: a-7" in said
 
 
@@ -599,13 +585,13 @@ FORM = {
     ],
 )
 def test_the_form_is_read(form: dict[str, Any], said: str) -> None:
-    assert str(asks_for_goal({"params": FORM | form}).goal) == said
+    assert str(asks_for_goal(run_on(RecordingCluster(), **FORM | form)).goal) == said
 
 
 @pytest.mark.parametrize("goal", ["add brokers", "drain brokers", "replication factor", "explicit"])
 def test_a_form_that_lacks_what_its_goal_needs_is_refused(goal: str) -> None:
     with pytest.raises(Refused, match="form"):
-        asks_for_goal({"params": FORM | {"goal": goal}})
+        asks_for_goal(run_on(RecordingCluster(), **FORM | {"goal": goal}))
 
 
 def test_a_run_that_saved_nothing_is_named_beside_those_that_did(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from kraft_runbook.migration import plays
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.procedures.see_groups import look_for_live_groups
 from kraft_runbook.runbook.plays import Guard
-from kraft_runbook.steps import dual_write, forward
+from kraft_runbook.steps import forward
 from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
 from kraft_runbook.steps.finalization import finalize_active_controller
 from kraft_runbook.steps.forward import PROVISION, TO_HYBRID, TO_KRAFT
@@ -76,30 +76,25 @@ def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_forma
     [(TO_HYBRID, Phase.PRE_MIGRATION), (BACK_TO_HYBRID, Phase.HYBRID), (TO_ZOOKEEPER, Phase.ZOOKEEPER)],
     ids=["to hybrid", "back to hybrid", "to ZooKeeper"],
 )
-def test_a_broker_that_was_killed_is_started_once_its_session_has_ended(
-    step: NodeStep, phase: Phase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_was_killed_is_started_once_its_session_has_ended(step: NodeStep, phase: Phase) -> None:
     """Its id is taken until then: it would end again at once."""
     killed = broker(2, running=False, mode=WHY)(observation(phase))
     assert was_read(killed.zookeeper) and 2 in killed.zookeeper.brokers
     others = {i: each for i, each in killed.zookeeper.brokers.items() if i != 2}
     unread, ended = part(zookeeper=WHY)(killed), zookeeper(brokers=others)(killed)
-    slept: list[float] = []
-    monkeypatch.setattr(forward.time, "sleep", slept.append)
     cluster = RecordingCluster(killed, unread, ended)
     step.guard(look(2, killed, cluster))
-    assert (len(cluster.looks), slept) == (3, [SPEC.deadlines.poll] * 3)
+    assert (len(cluster.looks), cluster.paused) == (3, SPEC.deadlines.poll * 3)
     step.guard(look(2, ended, cluster))
-    assert len(slept) == 3, "nothing to wait for"
+    assert cluster.paused == SPEC.deadlines.poll * 3, "nothing to wait for"
 
 
-def test_a_session_that_does_not_end_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_does_not_end_is_not_waited_for_for_ever() -> None:
     """Someone may have started the broker by hand, and it hangs; its start then says why it ends."""
     killed = broker(2, running=False, mode=WHY)(observation(Phase.ZOOKEEPER))
-    slept: list[float] = []
-    monkeypatch.setattr(forward.time, "sleep", slept.append)
-    forward.require_safe_start(look(2, killed))
-    assert sum(slept) == SPEC.deadlines.registration
+    cluster = RecordingCluster(killed)
+    forward.require_safe_start(look(2, killed, cluster))
+    assert cluster.paused == SPEC.deadlines.registration
 
 
 def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
@@ -157,12 +152,11 @@ def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraf
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> RecordingCluster:
+def looks() -> RecordingCluster:
     """What the guard sees, look by look, three seconds apart; the last one again and again."""
-    now = [0.0]
-    monkeypatch.setattr(dual_write, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    move = lambda _, within: now.__setitem__(0, now[0] + within)  # noqa: E731
-    return RecordingCluster(answers={await_movement: move})
+    cluster = RecordingCluster()
+    cluster.answers[await_movement] = lambda _, within: cluster.pause(within)
+    return cluster
 
 
 def standing(seen: ClusterObservation, seconds: float, *, at: int = 990) -> ClusterObservation:

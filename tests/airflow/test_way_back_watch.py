@@ -9,16 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from in_run import run_in
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.steps.run import Failed, NothingToDo
+from kraft_runbook.steps.way_back_watch import watch_the_way_back
 from kraft_runbook_airflow.base.journal import run_file_name
-from kraft_runbook_airflow.migration import way_back_watch
-from kraft_runbook_airflow.migration.way_back_watch import WayBackWatch
 from tests.unit.observations import (
     SPEC,
     WHY,
@@ -52,12 +51,11 @@ class Watch:
     def __init__(self, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.state = state
         monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(state))
-        monkeypatch.setattr(way_back_watch, "time", SimpleNamespace(sleep=lambda _: None))
 
     def run(self, *looks: ClusterObservation) -> Any:
         context = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t"), "params": {}}
         cluster = Shows(*looks, answers={what_lies_behind: None})
-        return WayBackWatch(task_id="can_it_go_back", cluster="lab").act(context, run_in(context, cluster))
+        return watch_the_way_back(run_in(context, cluster))
 
     def recorded(self) -> dict[str, Any]:
         (record,) = read_records(self.state / "evidence", run_file_name("d", "r"))
@@ -106,7 +104,7 @@ CLOSED: dict[str, tuple[Spoil, str]] = {
 def test_its_run_fails_when_the_way_back_is_closed_or_about_to_be(watch: Watch, phase: Phase, why: str) -> None:
     spoil, said = CLOSED[why]
     seen = observation(phase)
-    with pytest.raises(AirflowFailException, match=said):
+    with pytest.raises(Failed, match=said):
         watch.run(seen, spoil(dual_writing(seen, 3)))
     assert (watch.recorded()["possible"] and not watch.recorded()["threats"]) is False
 
@@ -115,7 +113,7 @@ def test_its_run_fails_when_the_way_back_is_closed_or_about_to_be(watch: Watch, 
 def test_its_run_fails_when_the_next_election_would_end_dual_write(watch: Watch, phase: Phase) -> None:
     """ZooKeeper is written still, and no metric shows anything."""
     seen = with_quorum(kraft_only_configs=("client-metrics apps",))(observation(phase))
-    with pytest.raises(AirflowFailException, match=r"KRB-PRE-067 .*1: client-metrics apps What to do: delete them"):
+    with pytest.raises(Failed, match=r"KRB-PRE-067 .*1: client-metrics apps What to do: delete them"):
         watch.run(seen, dual_writing(seen, 3))
     assert watch.recorded()["threats"] == ["KRB-PRE-067"]
 
@@ -124,7 +122,7 @@ def test_its_run_fails_when_the_next_election_would_end_dual_write(watch: Watch,
 def test_its_run_fails_when_dual_write_has_died(watch: Watch, phase: Phase) -> None:
     seen = observation(phase)
     with pytest.raises(
-        AirflowFailException, match=r"would be lost: /migration has stood at offset 999 for 3\.0 s.*(?s:.*)KRB-DW-001"
+        Failed, match=r"would be lost: /migration has stood at offset 999 for 3\.0 s.*(?s:.*)KRB-DW-001"
     ):
         watch.run(seen, dual_writing(seen, 3, dead=True))
     assert watch.recorded()["threats"] == ["KRB-DW-001"]
@@ -132,11 +130,11 @@ def test_its_run_fails_when_dual_write_has_died(watch: Watch, phase: Phase) -> N
 
 def test_its_run_fails_when_a_finalization_left_a_broker_behind(watch: Watch) -> None:
     seen = broker(2, mode=BrokerMode.HYBRID)(observation(Phase.FINALIZED))
-    with pytest.raises(AirflowFailException, match=r"KRB-GATE-007 .*THE MIGRATION WAS FINALIZED TOO EARLY"):
+    with pytest.raises(Failed, match=r"KRB-GATE-007 .*THE MIGRATION WAS FINALIZED TOO EARLY"):
         watch.run(seen, seen)
 
 
 @pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.FINALIZED])
 def test_where_nothing_is_at_stake_the_run_is_skipped(watch: Watch, phase: Phase) -> None:
-    with pytest.raises(AirflowSkipException):
+    with pytest.raises(NothingToDo):
         watch.run(observation(phase), observation(phase))

@@ -14,18 +14,9 @@ AROUND_A_TASK = {
     "base/node_steps.py": "operators, by their base",
     "base/task_run.py": "the run of a task",
     "base/task_waits.py": "the wait of a task",
+    "migration/rollback.py": "an operator, by its base",
+    "reassignment/moving.py": "an operator, by its base",
     "every_dag.py": "makes the DAGs",
-    "migration/cut_off_brokers.py": "an operator, by its base",
-    "migration/leave_kraft.py": "an operator, by its base",
-    "reassignment/cancel_steps.py": "operators, by their base",
-    "reassignment/checks.py": "an operator, by its base",
-    "reassignment/earlier_runs.py": "the files of Airflow's runs",
-    "reassignment/files.py": "the files of an Airflow run",
-    "reassignment/moving.py": "operators, by their base",
-    "reassignment/planning.py": "an operator, by its base",
-    "reassignment/signed.py": "what an operator asks first",
-    "reassignment/throttling.py": "operators, by their base",
-    "reassignment/wanted.py": "reads the trigger form",
 }
 
 

@@ -27,7 +27,7 @@ AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 class RecordingCluster(Cluster):
     """``shown``: what the looks see, one after the other, the last one again and again. ``answers``: by procedure, what
     it answers, or a function that does. ``facts``: of hosts. ``looks``: what each look asked for. ``did``: acts and
-    waits, in their order.
+    waits, in their order. ``paused``: seconds in all; its clock runs by them alone.
     """
 
     shown: list[ClusterObservation]
@@ -36,6 +36,7 @@ class RecordingCluster(Cluster):
     looks: list[dict[str, Any]]
     did: list[str]
     told: list[str]
+    paused: float
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class RecordingCluster(Cluster):
         told: list[str] = []
         super().__init__(spec, lambda ref: "a secret", told.append, frozenset(gone))
         vars(self).update(
-            shown=list(shown), answers=dict(answers or {}), facts=facts or {}, looks=[], did=[], told=told
+            shown=list(shown), answers=dict(answers or {}), facts=facts or {}, looks=[], did=[], told=told, paused=0.0
         )
 
     def observe(self, **deep: Any) -> ClusterObservation:
@@ -63,6 +64,12 @@ class RecordingCluster(Cluster):
 
     def ask(self, question: Callable[..., T], *given: Any, **how: Any) -> T:
         return self._answer(question, given, how)
+
+    def now(self) -> float:
+        return AT.timestamp() + self.paused
+
+    def pause(self, seconds: float) -> None:
+        vars(self)["paused"] += seconds
 
     def wait_for(self, condition: Condition, *, deadline: float, node_id: int | None = None) -> ClusterObservation:
         self.did.append(f"awaited {condition.describe(node_id)}")

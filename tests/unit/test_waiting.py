@@ -4,15 +4,12 @@ looks.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress
-from kraft_runbook.steps import waiting
 from kraft_runbook.steps.waiting import Wait
 from tests.unit.observations import SPEC, later, observation
 from tests.unit.recording import RecordingCluster
@@ -37,33 +34,31 @@ def test_what_was_committed_some_seconds_ago_must_have_arrived() -> None:
 REGISTERED, IN_SYNC = "broker_registered", "broker_in_sync"
 
 
-def waited(monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]]) -> Wait:
+def waited(looks: list[tuple[bool, bool]]) -> Wait:
     """A wait for a broker to register (10 s) and to be in sync (20 s more), one look a second; of each look whether the
     one and the other hold.
     """
     left = list(looks)
-    now = [0.0]
 
     registered = Condition(
         REGISTERED, "broker {id} to register", lambda *_: Progress(left[0][0], f"waiting for {REGISTERED}")
     )
     in_sync = Condition(IN_SYNC, "broker {id} to be in sync", lambda *_: Progress(left[0][1], f"waiting for {IN_SYNC}"))
 
-    monkeypatch.setattr(waiting, "time", SimpleNamespace(time=lambda: now[0]))
     seen = (later(observation(Phase.DUAL_WRITE), second) for second in range(len(looks)))
-    wait = Wait(RecordingCluster(*seen), in_sync, 20.0, node_id=1, began=0.0, first=(registered, 10.0))
+    cluster = RecordingCluster(*seen)
+    wait = Wait(cluster, in_sync, 20.0, node_id=1, first=(registered, 10.0))
     while left and not wait.look():
         left.pop(0)
-        now[0] += 1
+        cluster.pause(1)
     assert len(left) == 1, f"it ended {len(left) - 1} looks too early, or never"
     return wait
 
 
-def test_a_broker_is_registered_and_in_sync_at_the_same_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_is_registered_and_in_sync_at_the_same_looks() -> None:
     """In every ISR before it is registered says nothing: the ISR may be that of its life before."""
     assert SPEC.deadlines.healthy_in_a_row == 3
     wait = waited(
-        monkeypatch,
         [(False, True)] * 3 + [(True, False)] * 2 + [(True, True)] * 2 + [(False, True)] + [(True, True)] * 3,
     )
     assert wait.first_held == 3.0
@@ -81,8 +76,6 @@ def test_a_broker_is_registered_and_in_sync_at_the_same_looks(monkeypatch: pytes
     ],
     ids=["never registered", "never in sync", "hidden again by an election that does not end"],
 )
-def test_each_of_two_conditions_has_its_deadline(
-    monkeypatch: pytest.MonkeyPatch, looks: list[tuple[bool, bool]], told: str
-) -> None:
+def test_each_of_two_conditions_has_its_deadline(looks: list[tuple[bool, bool]], told: str) -> None:
     with pytest.raises(StepFailed, match=told):
-        waited(monkeypatch, looks)
+        waited(looks)

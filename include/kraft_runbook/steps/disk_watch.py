@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -44,8 +43,8 @@ class DiskWatch:
         if self._reading is not None and self._reading.done():
             found = self._judge(seen, self._reading.result())
             self._reading = None
-        if self._reading is None and time.monotonic() >= self._due:
-            self._due = time.monotonic() + self._every
+        if self._reading is None and self._cluster.now() >= self._due:
+            self._due = self._cluster.now() + self._every
             self._reading = asyncio.create_task(asyncio.to_thread(read_controllers, self._cluster))
         return found
 

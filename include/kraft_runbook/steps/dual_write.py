@@ -4,8 +4,6 @@ can't go back without a loss.
 
 from __future__ import annotations
 
-import time
-
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.checks import Verdict
@@ -23,7 +21,7 @@ def require_dual_write(cluster: Cluster, seen: ClusterObservation) -> None:
     ``deadlines.healthy_in_a_row`` looks say so. Parts that could not be read are looked at again until
     ``deadlines.quorum`` seconds have passed. Raises Refused, with nothing changed.
     """
-    ends = time.monotonic() + cluster.spec.deadlines.quorum
+    ends = cluster.now() + cluster.spec.deadlines.quorum
     stopped = 0
     while True:
         cluster.ask(await_movement, seen, within=LIVENESS_SECONDS)
@@ -32,7 +30,7 @@ def require_dual_write(cluster: Cluster, seen: ClusterObservation) -> None:
         if alive.passed:
             return
         stopped += alive.verdict is Verdict.FAIL
-        if stopped >= cluster.spec.deadlines.healthy_in_a_row or time.monotonic() >= ends:
+        if stopped >= cluster.spec.deadlines.healthy_in_a_row or cluster.now() >= ends:
             break
     raise Refused(
         f"{alive.code} {alive.title}: {alive.verdict}. {alive.evidence}. A broker that is restarted in KRaft mode now"

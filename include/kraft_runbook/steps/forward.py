@@ -5,7 +5,6 @@ out of migration mode.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -152,7 +151,7 @@ def await_session_end(look: Look, guard: Callable[[Look], None]) -> None:
             return
         if seen is look.seen:
             look.tell(f"broker {look.node} has ended: waiting until its ZooKeeper session ends, which has its id")
-        time.sleep(deadlines.poll)
+        look.cluster.pause(deadlines.poll)
         seen = look.cluster.observe()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -75,6 +76,14 @@ class Cluster:
         raises StepFailed.
         """
         return wait_for(self, condition, deadline=deadline, node_id=node_id)
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def pause(self, seconds: float) -> None:
+        """Let so much time pass between two looks."""
+        time.sleep(seconds)
 
     # -- acts ----------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ moment later.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -44,10 +43,10 @@ def look_and_judge(
                 + "; ".join(f"{each.code} {each.evidence}" for each in wrong)
             )
             before = cluster.observe()
-            time.sleep(apart)
+            cluster.pause(apart)
             earlier = cluster.observe()
             if not _momentary(judge(earlier, before), listed):
-                time.sleep(apart)
+                cluster.pause(apart)
                 break
         else:
             return seen, checks

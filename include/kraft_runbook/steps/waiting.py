@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -35,10 +34,16 @@ class Observed(Protocol):
     def observe(self) -> ClusterObservation:
         """One look."""
 
+    def now(self) -> float:
+        """Seconds since the epoch."""
+
+    def pause(self, seconds: float, /) -> None:
+        """Let time pass."""
+
 
 @dataclass
 class Wait:
-    """Waits for one condition, with a deadline in seconds from ``began`` (epoch seconds).
+    """Waits for one condition, with a deadline in seconds from ``began`` (epoch seconds; 0: now).
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
@@ -49,7 +54,7 @@ class Wait:
     condition: Condition
     deadline: float
     node_id: int | None = None
-    began: float = field(default_factory=lambda: time.time())
+    began: float = 0.0
     first: tuple[Condition, float] | None = None
     first_held: float | None = None
     """Seconds from ``began`` until ``first`` held; None before."""
@@ -59,6 +64,9 @@ class Wait:
     _hopeless_since: float | None = None
     _said: tuple[str, float] = ("", 0.0)
 
+    def __post_init__(self) -> None:
+        self.began = self.began or self.cluster.now()
+
     def look(self) -> bool:
         """Observe once. True when the condition has held ``healthy_in_a_row`` times. Raises StepFailed after the
         deadline, or when waiting can't help.
@@ -66,14 +74,14 @@ class Wait:
         self.seen = self.cluster.observe()
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
-        elapsed = time.time() - self.began
+        elapsed = self.cluster.now() - self.began
         if self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             for node, why in condition.keeps(self.seen).get(NOT_KNOWN, {}).items():
                 self.cluster.tell(f"whether controller {node} is warm is not known: {why}; {RULE}")
             return True
-        self._hopeless_since = (self._hopeless_since or time.time()) if progress.hopeless else None
-        hopeless = self._hopeless_since is not None and time.time() - self._hopeless_since >= HOPELESS_AFTER
+        self._hopeless_since = (self._hopeless_since or self.cluster.now()) if progress.hopeless else None
+        hopeless = self._hopeless_since is not None and self.cluster.now() - self._hopeless_since >= HOPELESS_AFTER
         if hopeless or elapsed > deadline:
             why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
             raise StepFailed(
@@ -84,9 +92,9 @@ class Wait:
                 ),
             )
         message, at = self._said
-        if not progress.done and (progress.waiting_for != message or time.time() - at > SAY_EVERY):
+        if not progress.done and (progress.waiting_for != message or self.cluster.now() - at > SAY_EVERY):
             self.cluster.tell(f"{progress.waiting_for}, {elapsed:.0f} s")
-            self._said = (progress.waiting_for, time.time())
+            self._said = (progress.waiting_for, self.cluster.now())
         return False
 
     def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
@@ -102,7 +110,7 @@ class Wait:
         condition, deadline = self.first
         progress = condition.progress(seen, self.cluster.spec, node_id=self.node_id, earlier=earlier)
         if progress.done and self.first_held is None:
-            self.first_held = time.time() - self.began
+            self.first_held = self.cluster.now() - self.began
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {self.first_held:.0f} s")
         if self.first_held is not None:
             deadline += self.deadline
@@ -132,6 +140,6 @@ def wait_for(
     """Wait in this thread. Returns the observation that fulfilled the condition."""
     wait = Wait(cluster, condition, deadline, node_id)
     while not wait.look():
-        time.sleep(cluster.spec.deadlines.poll)
+        cluster.pause(cluster.spec.deadlines.poll)
     assert wait.seen is not None
     return wait.seen

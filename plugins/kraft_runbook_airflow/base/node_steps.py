@@ -8,6 +8,7 @@ from typing import Any
 from kraft_runbook.steps.node_step import NodeStep, take_step
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.report import first_tasks_succeeded
 
 
 class TakeStep(ClusterOperator):
@@ -26,16 +27,26 @@ class TakeStep(ClusterOperator):
 
 class TakeSteps(ClusterOperator):
     """Take steps in the core's order. ``does``: given the task's run, which in a dry run rehearses. ``changes``: the
-    cluster.
+    cluster. ``comes_always``: also where the run's first task failed, perhaps before its first line.
     """
 
     def __init__(
-        self, *, does: Callable[[Run], Any], irreversible: bool = False, changes: bool = True, **kwargs: Any
+        self,
+        *,
+        does: Callable[[Run], Any],
+        irreversible: bool = False,
+        changes: bool = True,
+        comes_always: bool = False,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.does = does
+        self.comes_always = comes_always
         if changes:
             self.ui_color = "#f6d5d5" if irreversible else "#fde8c8"
+
+    def follows_a_record(self, context: Any) -> bool:
+        return first_tasks_succeeded(context) if self.comes_always else super().follows_a_record(context)
 
     def act(self, context: Any, run: Run) -> Any:
         return self.does(run)

@@ -36,9 +36,7 @@ class ClosingReport(ClusterOperator):
         self.goal = goal
 
     def follows_a_record(self, context: Any) -> bool:
-        """False if the run's first task failed, perhaps before its first line: the report is written in any case."""
-        states = states_of(context)
-        return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
+        return first_tasks_succeeded(context)
 
     def rehearse(self, context: Any, run: Run) -> dict[str, Any]:
         if any(state in BAD for state in states_of(context).values()):
@@ -122,6 +120,12 @@ def why_they_failed(context: Any, failed: Iterable[str]) -> list[str]:
     """A line for each of these tasks, with the error that it left on record."""
     reasons = {r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR}
     return [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
+
+
+def first_tasks_succeeded(context: Any) -> bool:
+    """False if the run's first task failed, perhaps before its first line: what comes in any case goes on."""
+    states = states_of(context)
+    return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
 
 
 def states_of(context: Any) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -39,6 +38,7 @@ class HealthWatchTrigger(BaseTrigger):
         super().__init__()
         self.cluster = cluster
         self.until = until
+        self.sleep = asyncio.sleep
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "until": self.until}
@@ -73,8 +73,8 @@ class HealthWatchTrigger(BaseTrigger):
         # once at least, also where a triggerer takes the watch over behind its time: what blocked before is known to
         # nobody
         while True:
-            left = self.until - time.time()
-            await asyncio.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
+            left = self.until - cluster.now()
+            await self.sleep((min(LOOK_EVERY, left) if left > 0 else LOOK_EVERY) + 0.1)
             before, seen = seen, await asyncio.to_thread(cluster.observe)
             results = [
                 *CHECKS.run(seen, cluster.spec, detect_phase(seen).phase, gate="soak", earlier=before).results,
@@ -90,9 +90,9 @@ class HealthWatchTrigger(BaseTrigger):
             self.log.info(
                 "healthy: %d checks pass, %.0f s left",
                 sum(r.verdict is Verdict.PASS for r in results),
-                max(0.0, self.until - time.time()),
+                max(0.0, self.until - cluster.now()),
             )
-            if time.time() >= self.until and not bad:
+            if cluster.now() >= self.until and not bad:
                 break
         return _told(await on_disk.last_look(seen))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
@@ -13,23 +14,23 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps import cut_off_brokers, leaving
 from kraft_runbook.steps import restore_quorum as restoring
+from kraft_runbook.steps import rollback as rolling_back
 from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook.steps.finalization import finalize_active_controller, forget_zookeeper_secrets
 from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.migration_gates import ShowsParity, examine, examine_and_keep
+from kraft_runbook.steps.way_back_watch import watch_the_way_back
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.gone import GONE_TITLE
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
-from kraft_runbook_airflow.migration.cut_off_brokers import RestartCutOffBrokers
-from kraft_runbook_airflow.migration.leave_kraft import LeaveKraft
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
-from kraft_runbook_airflow.migration.rollback import PlanRollback, ProveBeforeLeaving, VerifyRollback
+from kraft_runbook_airflow.migration.rollback import ProveBeforeLeaving
 from kraft_runbook_airflow.migration.soak import SoakOperator
-from kraft_runbook_airflow.migration.way_back_watch import WayBackWatch
 
 
 def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
@@ -173,8 +174,8 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
 def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then show the rollback's steps, or refuse if none is possible."""
     with TaskGroup("plan") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanRollback(
-            task_id="way_back", cluster=cluster.name
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
+            task_id="way_back", cluster=cluster.name, does=rolling_back.plan_rollback, changes=False
         )
     return group
 
@@ -207,14 +208,16 @@ def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
 
 def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator:
     """Fence the quorum, drain it, prove, stop it, give the controller role back, wait until every broker follows."""
-    return LeaveKraft(task_id="leave_kraft", cluster=cluster.name, parity_task=proven.task_id)
+    does = partial(leaving.leave, parity_task=proven.task_id)
+    return TakeSteps(task_id="leave_kraft", cluster=cluster.name, does=does, irreversible=True)
 
 
 def restart_cut_off_brokers(cluster: ClusterSpec, *, left: BaseOperator) -> BaseOperator:
     """Restart any broker that lost a thread to its controller when the cluster left KRaft. The roll can't go on while
     such a broker runs.
     """
-    return RestartCutOffBrokers(task_id="restart_cut_off_brokers", cluster=cluster.name, left_task=left.task_id)
+    does = partial(cut_off_brokers.restart_cut_off_brokers, left_task=left.task_id)
+    return TakeSteps(task_id="restart_cut_off_brokers", cluster=cluster.name, does=does)
 
 
 def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
@@ -231,7 +234,7 @@ def set_controllers_aside(cluster: ClusterSpec) -> TaskGroup:
 
 def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
     """Verify that the cluster is in the goal phase and, in ZOOKEEPER, that a migration could begin again."""
-    return VerifyRollback(task_id="verify", cluster=cluster.name)
+    return TakeSteps(task_id="verify", cluster=cluster.name, does=rolling_back.verify_rollback, changes=False)
 
 
 def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
@@ -254,7 +257,7 @@ def way_back_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     says nothing else.
     """
     with words.read_only_dag(cluster, "way_back_watch", "the way back", cluster.way_back_schedule, doc) as dag:
-        WayBackWatch(task_id="can_it_go_back", cluster=cluster.name)
+        TakeSteps(task_id="can_it_go_back", cluster=cluster.name, does=watch_the_way_back, changes=False)
     return dag
 
 

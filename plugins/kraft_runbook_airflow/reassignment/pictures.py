@@ -15,8 +15,12 @@ from urllib.parse import quote, urlsplit
 
 from airflow.configuration import conf
 
+from kraft_runbook.steps.examine import Shown
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of, files_of_all
+from kraft_runbook.steps.reassignment.planning import shows_plan
+from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
-from kraft_runbook_airflow.reassignment.files import RunFiles
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Response
@@ -34,6 +38,13 @@ def picture_url(dag_id: str, run_id: str, digest: str) -> str:
     """Where Airflow's API server shows the picture of the plan with this digest, without the host."""
     base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
     return f"{base}{PREFIX}/reassignments/{quote(dag_id, safe='')}/{quote(run_id, safe='')}/{digest}.svg"
+
+
+def shows_plan_with_picture(run: Run) -> Shown:
+    """The plan of this run, for its gate. Raises Refused where there is none."""
+    of, digest = run.journal.records()[0].body, files_of(run).plan().digest
+    url = picture_url(of["dag"], of["run"], digest)
+    return shows_plan(run, f"[![Each broker before and after]({url}?narrow=true)]({url})\n\n[The whole picture]({url})")
 
 
 async def pictures(
@@ -62,7 +73,11 @@ def _picture(dag_id: str, run_id: str, digest: str, narrow: bool = False) -> Res
     if not (digest.isalnum() and digest.isascii()):
         raise HTTPException(404, "no such picture")
     try:
-        drawn = RunFiles(run_file_name(dag_id, run_id)).picture(digest, narrow=narrow).read_bytes()
+        drawn = (
+            RunFiles(files_of_all(state_directory()) / run_file_name(dag_id, run_id))
+            .picture(digest, narrow=narrow)
+            .read_bytes()
+        )
     except OSError:
         raise HTTPException(404, "this server has no picture of that plan") from None
     return Response(drawn, media_type="image/svg+xml", headers=HEADERS)

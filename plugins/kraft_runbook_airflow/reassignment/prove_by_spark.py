@@ -11,10 +11,10 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
-from kraft_runbook_airflow.reassignment.files import files_of
 
 
 class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
@@ -31,7 +31,7 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
         return tied(super()._get_hook())
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
-        files = files_of(context)
+        files = files_of(run)
         output = files.directory / "compared.json"
         given = ["--plan", str(files.planned), "--before", str(files.before)]
         by_hand = (

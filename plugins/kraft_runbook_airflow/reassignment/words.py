@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused
-from kraft_runbook.procedures.move_replicas import read_state
-from kraft_runbook.reassignment.goals import (
-    AddBrokers,
-    DrainBrokers,
-    EvenLeaders,
-    EvenOut,
-    Explicit,
-    Goal,
-    Measure,
-    MendRacks,
-    Restore,
-    SetReplicationFactor,
-    Topics,
-)
 from kraft_runbook.reassignment.operation import REASSIGNMENT, as_planned, cancelled
-from kraft_runbook.reassignment.plan_file import from_json
-from kraft_runbook.reassignment.refusals import Reason
 from kraft_runbook.reassignment.stages import CANCEL, MOVE
-from kraft_runbook_airflow.base.environment import state_directory
+from kraft_runbook.steps.reassignment import cancelling
+from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
+from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
+from kraft_runbook.steps.reassignment.moving import save
+from kraft_runbook.steps.reassignment.planning import plan_moves
+from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle
+from kraft_runbook.steps.reassignment.wanted import Asks
+from kraft_runbook.steps.reassignment.watch import watch_reassignments
+from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.words import ask, read_only_dag
-from kraft_runbook_airflow.reassignment.cancel_steps import CancelReassignments, ListReassignments, shows_reassignments
-from kraft_runbook_airflow.reassignment.checks import CheckBeforeMoving, examine
-from kraft_runbook_airflow.reassignment.ending import Ends, PreferLeaders, ReassignmentReport, VerifyPlan
-from kraft_runbook_airflow.reassignment.files import saved_by
-from kraft_runbook_airflow.reassignment.moving import MoveReplicas, SaveState
-from kraft_runbook_airflow.reassignment.planning import MakePlan, shows_plan
+from kraft_runbook_airflow.reassignment.ending import Ends, ReassignmentReport
+from kraft_runbook_airflow.reassignment.moving import MoveReplicas
+from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
 from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
-from kraft_runbook_airflow.reassignment.throttling import PutThrottlesBack, SetThrottle
-from kraft_runbook_airflow.reassignment.wanted import Asks, Wanted
-from kraft_runbook_airflow.reassignment.watch import ReassignmentWatch
 
 GOALS = ("even out", "add brokers", "drain brokers", "replication factor", "even leaders", "mend racks", "explicit")
 TOPICS: Mapping[str, Param] = {
@@ -113,77 +98,23 @@ RESTORING: Mapping[str, Param] = {
 }
 
 
-def asks_for_goal(context: Any) -> Wanted:
-    """What the form of reassign_partitions asks for. Raises Refused for what makes no sense together."""
-    params = context["params"]
-    return replace(_wanted(params, _goal(params)), keep_order=params["keep_order"])
-
-
-def asks_to_restore(context: Any) -> Wanted:
-    """The same for restore_assignment. Raises Refused where the run saved nothing."""
-    params = context["params"]
-    saved = read_state(saved_by(str(params["run"] or ""), state_directory()))
-    return replace(_wanted(params, Restore(saved.assignment)), cluster_id=saved.cluster_id)
-
-
-def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
-    allowed = [
-        *([Reason.REPLICATION_FACTOR] if params["allow_replication_factor"] else []),
-        *([Reason.RACKS] if params["allow_racks"] else []),
-        *([Reason.NO_RACK] if params["allow_no_rack"] else []),
-    ]
-    if isinstance(goal, SetReplicationFactor):
-        allowed.append(Reason.REPLICATION_FACTOR)  # it is what the run asks for by name
-    return Wanted(
-        goal,
-        Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split())),
-        tuple(allowed),
-        round(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
-        params["partitions_a_request"],
-        params["moves_a_broker"],
-        int(params["mb_a_broker"] * 1e6) if params["mb_a_broker"] else None,
-    )
-
-
-def _goal(params: Mapping[str, Any]) -> Goal:
-    brokers = tuple(int(each) for each in str(params["brokers"] or "").replace(",", " ").split())
-    name = params["goal"]
-    if name in ("add brokers", "drain brokers") and not brokers:
-        raise Refused(f"to {name}, the form must name them", way_out="trigger the run anew with 'brokers' filled in")
-    if name == "replication factor" and not params["factor"]:
-        raise Refused("the form names no replication factor", way_out="trigger the run anew with 'factor' filled in")
-    if name == "explicit" and not params["plan"]:
-        raise Refused("the form holds no plan", way_out="trigger the run anew with 'plan' filled in")
-    goals: Mapping[str, Any] = {
-        "even out": lambda: EvenOut(Measure(params["by"])),
-        "add brokers": lambda: AddBrokers(brokers, Measure(params["by"])),
-        "drain brokers": lambda: DrainBrokers(brokers, params["even"], Measure(params["by"])),
-        "replication factor": lambda: SetReplicationFactor(params["factor"]),
-        "even leaders": EvenLeaders,
-        "mend racks": MendRacks,
-        "explicit": lambda: Explicit(from_json(params["plan"], source="the form's plan")),
-    }
-    found: Goal = goals[name]()
-    return found
-
-
 def claim_and_check(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check of the operation."""
     with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> CheckBeforeMoving(
-            task_id="checks", cluster=cluster.name
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
+            task_id="checks", cluster=cluster.name, does=check_before_moving, changes=False
         )
     return group
 
 
 def plan(cluster: ClusterSpec, asks: Asks) -> BaseOperator:
     """Plan with the least movement; refuse what must not be planned; preview."""
-    return MakePlan(task_id="plan", cluster=cluster.name, asks=asks)
+    return TakeSteps(task_id="plan", cluster=cluster.name, does=partial(plan_moves, asks=asks), changes=False)
 
 
 def agree(cluster: ClusterSpec) -> TaskGroup:
     """Prove, show the preview, ask a person, confirm: bound to the plan and the present assignment."""
-    return ask(cluster, REASSIGNMENT, MOVE, examine, shows=shows_plan)
+    return ask(cluster, REASSIGNMENT, MOVE, examine, shows=shows_plan_with_picture)
 
 
 def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
@@ -192,16 +123,21 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
     """
     given: dict[str, Any] = {"cluster": cluster.name}
     with TaskGroup("carry_out") as group:
-        saved = SaveState(task_id="save", **given)
-        throttled = SetThrottle(task_id="throttle", asks=asks, **given)
+        saved = TakeSteps(task_id="save", does=save, changes=False, **given)
+        throttled = TakeSteps(task_id="throttle", does=partial(set_throttle, asks=asks), **given)
         moved = MoveReplicas(task_id="move", asks=asks, **given)
         # A teardown without a setup comes whatever happened to what stands before it, and alone is not skipped where a
         # person marks the run as failed. A worker that is killed in it is no reason to leave it at that.
-        back = PutThrottlesBack(
-            task_id="put_throttles_back", retries=2, retry_delay=timedelta(seconds=10), **given
+        back = TakeSteps(
+            task_id="put_throttles_back",
+            does=put_throttles_back,
+            comes_always=True,
+            retries=2,
+            retry_delay=timedelta(seconds=10),
+            **given,
         ).as_teardown(on_failure_fail_dagrun=True)
-        leaders = PreferLeaders(task_id="prefer_leaders", **given)
-        verified = VerifyPlan(task_id="verify", asks=asks, **given)
+        leaders = TakeSteps(task_id="prefer_leaders", does=prefer_leaders, **given)
+        verified = TakeSteps(task_id="verify", does=partial(verify_plan, asks=asks), changes=False, **given)
         chain(
             saved, throttled, moved, back, leaders, verified, CompareAssignment(task_id="compare_assignment", **given)
         )
@@ -217,7 +153,7 @@ def report(cluster: ClusterSpec, *, behind: TaskGroup | BaseOperator, ends: Ends
     behind >> said.as_teardown(on_failure_fail_dagrun=True)
     if isinstance(behind, TaskGroup):
         for task in behind:
-            if isinstance(task, PutThrottlesBack):
+            if isinstance(task, TakeSteps) and task.comes_always:
                 task >> said
     return said
 
@@ -230,24 +166,24 @@ def report_cancelled(cluster: ClusterSpec, *, behind: BaseOperator) -> BaseOpera
 def list_reassignments(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster, list what is being reassigned, and refuse what must not be cancelled."""
     with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> ListReassignments(
-            task_id="list", cluster=cluster.name
+        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
+            task_id="list", cluster=cluster.name, does=cancelling.list_reassignments, changes=False
         )
     return group
 
 
 def agree_to_cancel(cluster: ClusterSpec) -> TaskGroup:
     """Prove, show what is cancelled, ask a person, confirm."""
-    return ask(cluster, REASSIGNMENT, CANCEL, examine, shows=shows_reassignments)
+    return ask(cluster, REASSIGNMENT, CANCEL, examine, shows=cancelling.shows_reassignments)
 
 
 def cancel(cluster: ClusterSpec) -> BaseOperator:
     """Cancel what was signed for, and give back the order of replicas and the throttles that were saved."""
-    return CancelReassignments(task_id="cancel", cluster=cluster.name)
+    return TakeSteps(task_id="cancel", cluster=cluster.name, does=cancelling.cancel_reassignments)
 
 
 def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``reassignment_watch__<cluster>``: every ten minutes, read-only."""
     with read_only_dag(cluster, "reassignment_watch", "reassignments", "*/10 * * * *", doc) as dag:
-        ReassignmentWatch(task_id="watch", cluster=cluster.name)
+        TakeSteps(task_id="watch", cluster=cluster.name, does=watch_reassignments, changes=False)
     return dag

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanReading, PlanStage
+from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.reassignment.files import files_of
 
 
-def require_signed(context: Any, run: Run) -> tuple[Look, PlanReading, ClusterObservation]:
+def require_signed(run: Run) -> tuple[Look, PlanReading, ClusterObservation]:
     """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
     signed for. Once the plan's own moves are under way the proof's age stops nobody.
 
@@ -22,7 +20,7 @@ def require_signed(context: Any, run: Run) -> tuple[Look, PlanReading, ClusterOb
     stops the run, with the way to plan anew: somebody else's move, a broker that is lost. Raises Refused.
     """
     run.claim.take()
-    files = files_of(context)
+    files = files_of(run)
     plan = files.plan()
     look, reading = run.cluster.ask(look_at_plan, plan, known=files.known, deletions=True)
     if reading.lost:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
@@ -12,8 +13,10 @@ from kraft_runbook.reassignment.cancelling import saved_order
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
-from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.reassignment.files import SAVED, THROTTLES, RunFiles
+from kraft_runbook.steps.reassignment.files import SAVED, THROTTLES, RunFiles, files_of_all
+from kraft_runbook.steps.run import Run
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,24 +29,21 @@ class EarlierRun:
     throttles: RunThrottles
 
 
-def earlier_runs(
-    cluster_id: str, tell: Callable[[str], object], *, having: Iterable[str] = (SAVED,)
-) -> Iterator[EarlierRun]:
+def earlier_runs(run: Run, cluster_id: str, *, having: Iterable[str] = (SAVED,)) -> Iterator[EarlierRun]:
     """Those of this cluster, the newest first, each read when it is asked for: what a run saved may be large.
-    ``having``: the files of which they must have one. ``tell`` hears of a run whose files can't be read; it counts as
-    none.
+    ``having``: the files of which they must have one. A run whose files can't be read is named in the log, and counts
+    as none.
     """
-    directory = state_directory() / "reassignments"
-    places = {place.parent: place for name in having for place in directory.glob(f"*/{name}")}
+    places = {place.parent: place for name in having for place in files_of_all(run.state).glob(f"*/{name}")}
     for place in sorted(places.values(), key=lambda path: path.stat().st_mtime, reverse=True):
-        files = RunFiles(place.parent.name)
+        files = RunFiles(place.parent)
         try:
-            run = EarlierRun(files, files.plan(), read_state(files.saved), files.throttles)
+            found = EarlierRun(files, files.plan(), read_state(files.saved), files.throttles)
         except Refused as unreadable:
-            tell(f"What run {files.name} saved is left out: {unreadable.problem}")
+            log.warning("What run %s saved is left out: %s", files.name, unreadable.problem)
             continue
-        if run.saved.cluster_id == cluster_id:
-            yield run
+        if found.saved.cluster_id == cluster_id:
+            yield found
 
 
 def order_before(
@@ -63,7 +63,7 @@ def order_before(
     return found
 
 
-def still_throttling(cluster_id: str, tell: Callable[[str], object]) -> tuple[EarlierRun, ...]:
+def still_throttling(run: Run, cluster_id: str) -> tuple[EarlierRun, ...]:
     """Those whose throttles were not put back. Whoever holds the claim knows that none of them goes on."""
-    found = earlier_runs(cluster_id, tell, having=(THROTTLES,))
-    return tuple(run for run in found if run.throttles.rate is not None)
+    found = earlier_runs(run, cluster_id, having=(THROTTLES,))
+    return tuple(each for each in found if each.throttles.rate is not None)

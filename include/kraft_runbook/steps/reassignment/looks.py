@@ -12,11 +12,9 @@ from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.look import Look, ReassignmentSeen
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.steps.examine import Examined
+from kraft_runbook.steps.examine import Examined, in_words
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.journal import require_mirrored
-from kraft_runbook_airflow.base.operators import ClusterOperator
 
 
 def settled_look(cluster: Cluster, **how: Any) -> Look:
@@ -28,22 +26,19 @@ def see(cluster: Cluster) -> ReassignmentSeen:
     return cluster.ask(see_reassignment, tell=cluster.tell)
 
 
-class CheckBeforeMoving(ClusterOperator):
-    """Every check of the operation. One that blocks and does not pass fails the task."""
-
-    def act(self, context: Any, run: Run) -> dict[str, Any]:
-        seen = see(run.cluster)
-        report = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage)
-        self.log.info("%s", report.render_markdown())
-        run.journal.record(Checked(phase=detect_phase(seen.cluster).phase.value, checks=report.to_dict()))
-        require_mirrored(context)
-        if report.blocking:
-            raise Refused(
-                "there are reasons not to move replicas now:\n"
-                + "\n".join(f"{c.code} {c.title}: {c.evidence}\n  What to do: {c.fix}" for c in report.blocking),
-                way_out="correct what is named above and clear this task",
-            )
-        return {"passed": sum(each.passed for each in report.results)}
+def check_before_moving(run: Run) -> dict[str, Any]:
+    """Every check of the operation, on record. Raises Refused where one blocks and does not pass."""
+    seen = see(run.cluster)
+    report = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage)
+    run.cluster.tell(report.render_markdown())
+    run.journal.record(Checked(phase=detect_phase(seen.cluster).phase.value, checks=report.to_dict()))
+    run.journal.require_mirrored()
+    if report.blocking:
+        raise Refused(
+            f"there are reasons not to move replicas now:\n{in_words(report)}",
+            way_out="correct what is named above and clear this task",
+        )
+    return {"passed": sum(each.passed for each in report.results)}
 
 
 def examine(run: Run, gate: str) -> Examined:

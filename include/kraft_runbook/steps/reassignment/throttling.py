@@ -1,9 +1,8 @@
-"""The tasks that throttle a plan's moves, and put every throttle back."""
+"""The throttles of a plan's moves: set, changed while they move, put back."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import logging
 from contextlib import suppress
 from typing import Any
 
@@ -22,13 +21,13 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, cannot_end, produced_into
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.looks import settled_look
+from kraft_runbook.steps.reassignment.signed import require_signed
+from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.report import states_of
-from kraft_runbook_airflow.reassignment.checks import settled_look
-from kraft_runbook_airflow.reassignment.files import RunFiles, files_of
-from kraft_runbook_airflow.reassignment.signed import require_signed
-from kraft_runbook_airflow.reassignment.wanted import Asks
+
+log = logging.getLogger(__name__)
 
 PRODUCED_SECONDS = 5.0
 """Between the two looks that tell what is produced."""
@@ -47,7 +46,7 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int) -> N
     """Raise Refused for a throttle under which the copies would never catch up with what is produced now. ``look``:
     with the sizes of the plan's partitions, made just now.
     """
-    time.sleep(PRODUCED_SECONDS)
+    run.cluster.pause(PRODUCED_SECONDS)
     later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
     produced = produced_into(plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at)
     if reasons := cannot_end(rate, produced):
@@ -58,42 +57,27 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int) -> N
         )
 
 
-Tell = Callable[[str], object]
-
-
-class SetThrottle(ClusterOperator):
-    """Throttle the plan's moves, where the run asks for it."""
-
-    def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.asks = asks
-
-    def act(self, context: Any, run: Run) -> None:
-        look, _, _ = require_signed(context, run)
-        files, given = files_of(context), self.asks(context).throttle
-        rate = files.wanted_throttle(given)
-        if rate is None:
-            self.log.info("No throttle is asked for")
-            return
+def set_throttle(run: Run, *, asks: Asks) -> None:
+    """Throttle the plan's moves, where the run asks for it. Raises Refused."""
+    look = None if run.cluster.rehearses else require_signed(run)[0]
+    files, given = files_of(run), asks(run).throttle
+    rate = files.wanted_throttle(given)
+    if rate is None:
+        run.cluster.tell("No throttle is asked for")
+    elif look is None:
+        run.cluster.do(set_throttles, files.plan().moves, rate, would=[throttled(rate)])
+    else:
         if rate != given:  # a person wrote it since the plan was judged
             require_an_end(run, files.plan(), look, rate)
         run.signatures.begins(MOVE)
-        throttle(context, run, rate)
-
-    def rehearse(self, context: Any, run: Run) -> None:
-        files = files_of(context)
-        rate = files.wanted_throttle(self.asks(context).throttle)
-        if rate is None:
-            self.log.info("No throttle is asked for")
-        else:
-            run.cluster.do(set_throttles, files.plan().moves, rate, would=[throttled(rate)])
+        throttle(run, rate)
 
 
-def throttle(context: Any, run: Run, rate: int) -> None:
+def throttle(run: Run, rate: int) -> None:
     """Set this rate for the moves of the run's plan; that it will be set is written down first, and where none of the
     run's is in force, what is set now is saved.
     """
-    files = files_of(context)
+    files = files_of(run)
     moves = files.plan().moves
     if files.throttles.rate is None:
         topics = {p.topic for p in read_state(files.saved).assignment} | {move.partition.topic for move in moves}
@@ -103,12 +87,12 @@ def throttle(context: Any, run: Run, rate: int) -> None:
     run.journal.record(Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
 
 
-def change_throttle(context: Any, run: Run, look: Look, given: int | None, warn: Tell) -> None:
+def change_throttle(run: Run, look: Look, given: int | None) -> None:
     """While replicas move: set the rate that a person wrote since, or the run's own where none is in force. A rate that
     makes no sense, or would never let it end, stops nothing that moves: the rate in force stays, and the file says it
     again; where none is, the run's own is set. ``given``: the run's own, in bytes a second a broker.
     """
-    files = files_of(context)
+    files = files_of(run)
     in_force = files.throttles.rate
     try:
         rate = files.wanted_throttle(given)
@@ -120,44 +104,38 @@ def change_throttle(context: Any, run: Run, look: Look, given: int | None, warn:
         files.keep_throttle(in_force)
         rate = given if in_force is None else in_force
         stays = "there is none" if rate is None else f"it stays {rate / 1e6:g} MB/s a broker"
-        warn(f"The throttle is not changed, {stays}: {refused.problem}. What to do: {refused.way_out}")
+        log.warning("The throttle is not changed, %s: %s. What to do: %s", stays, refused.problem, refused.way_out)
         if rate is None or rate == in_force:
             return
-    throttle(context, run, rate)
+    throttle(run, rate)
 
 
-class PutThrottlesBack(ClusterOperator):
-    """Runs whatever happened: throttles become what they were, and it is proven that none of ours is left."""
-
-    def follows_a_record(self, context: Any) -> bool:
-        """Not where the run's first task did not end well, perhaps before its first line."""
-        states = states_of(context)
-        return all(states.get(task.task_id) == "success" for task in context["dag"].tasks if not task.upstream_task_ids)
-
-    def act(self, context: Any, run: Run) -> dict[str, Any]:
-        files = files_of(context)
-        if files.throttles.rate is None:
-            self.log.info("This run set no throttle")
-            return {"left": []}
-        run.claim.take()
-        topics = files.throttles.lists
-        put_back(context, run, files, self.log.warning)
-        with suppress(Unreachable):  # it was to be said only; the throttles are back
-            ongoing = settled_look(run.cluster, sizes_of=(), settings=False).placement.ongoing
-            if moving := sorted(p for p in ongoing if p.topic in topics):
-                named = ", ".join(map(str, moving[:10]))
-                self.log.warning("%d partitions still move, without a throttle from now on: %s", len(moving), named)
-        return {"left": []}
-
-    def rehearse(self, context: Any, run: Run) -> None:
+def put_throttles_back(run: Run) -> dict[str, Any]:
+    """Whatever happened: throttles become what they were, and it is proven that none of the run's is left."""
+    tell = run.cluster.tell
+    if run.cluster.rehearses:
         acts = [act for _, told in of_kind(run.journal.records(), Rehearsed) for act in told.acts]
         if any(act.startswith(THROTTLED) for act in acts):
             run.cluster.do(remove_throttles, would=[PUT_BACK])
         else:
-            self.log.info("This run would set no throttle")
+            tell("This run would set no throttle")
+        return {"left": []}
+    files = files_of(run)
+    if files.throttles.rate is None:
+        tell("This run set no throttle")
+        return {"left": []}
+    run.claim.take()
+    topics = files.throttles.lists
+    put_back(run, files)
+    with suppress(Unreachable):  # it was to be said only; the throttles are back
+        ongoing = settled_look(run.cluster, sizes_of=(), settings=False).placement.ongoing
+        if moving := sorted(p for p in ongoing if p.topic in topics):
+            named = ", ".join(map(str, moving[:10]))
+            log.warning("%d partitions still move, without a throttle from now on: %s", len(moving), named)
+    return {"left": []}
 
 
-def put_back(context: Any, run: Run, files: RunFiles, warn: Tell) -> None:
+def put_back(run: Run, files: RunFiles) -> None:
     """Make throttles what they were before the run of these files set its own. What somebody else set since is named
     and stays. Raises StepFailed, with the names, where something of the run's is left.
     """
@@ -167,5 +145,5 @@ def put_back(context: Any, run: Run, files: RunFiles, warn: Tell) -> None:
     mine = ours.among(left, saved.throttles)
     require_swept(mine)
     if others := [str(each) for each in left if each not in mine]:
-        warn(f"{len(others)} throttles are set that this run did not set: {'; '.join(others[:20])}")
+        log.warning("%d throttles are set that this run did not set: %s", len(others), "; ".join(others[:20]))
     files.throttles_are_back()

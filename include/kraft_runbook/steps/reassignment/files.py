@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
@@ -13,21 +12,21 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
-from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES = "saved.json", "throttles.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The files of one run. ``name``: of the run, as ``kraft-runbook evidence`` lists it."""
+    """The files of one run, in a directory that has its name."""
 
-    name: str
+    directory: Path
 
     @property
-    def directory(self) -> Path:
-        return state_directory() / "reassignments" / self.name
+    def name(self) -> str:
+        """Of the run, as ``kraft-runbook evidence`` lists it."""
+        return self.directory.name
 
     @property
     def saved(self) -> Path:
@@ -119,17 +118,20 @@ class RunFiles:
         (self.directory / THROTTLES).unlink(missing_ok=True)
 
 
-def files_of(context: Any) -> RunFiles:
-    """Of the run of this task."""
-    ti = context["ti"]
-    return RunFiles(run_file_name(ti.dag_id, ti.run_id))
+def files_of_all(state: Path) -> Path:
+    """Where the runs that share this state directory keep their files: each in a directory of its name."""
+    return state / "reassignments"
 
 
-def saved_by(name: str, directory: Path) -> Path:
+def files_of(run: Run) -> RunFiles:
+    return RunFiles(files_of_all(run.state) / run.name)
+
+
+def saved_by(name: str, state: Path) -> Path:
     """Where a run of this name saved what was there before it. Raises Refused where none did."""
-    path = directory / "reassignments" / name / SAVED
+    path = files_of_all(state) / name / SAVED
     if "/" in name or not name or not path.is_file():
-        known = sorted(p.parent.name for p in (directory / "reassignments").glob(f"*/{SAVED}"))
+        known = sorted(p.parent.name for p in files_of_all(state).glob(f"*/{SAVED}"))
         raise Refused(
             f"no run named {name!r} saved an assignment",
             way_out=f"name one of: {', '.join(known) or '(there is none)'}",

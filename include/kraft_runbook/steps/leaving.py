@@ -1,0 +1,181 @@
+"""Leaving KRaft: the quorum is fenced, drained, proven and stopped, and a ZooKeeper controller leads again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import LeftKraft
+from kraft_runbook.gates.signatures import concluded
+from kraft_runbook.migration import conditions
+from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.transitions import TABLE, Gate, Step
+from kraft_runbook.migration.way_back import quorum_is_lost
+from kraft_runbook.parity.parity_report import Verdict
+from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
+from kraft_runbook.steps.back import KNOWN_WITHIN
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.restore_quorum import died_in_the_copy, restore
+from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.way_back_facts import examine_the_hosts_of_those_down
+
+
+def leaving(plan: FencePlan) -> Act:
+    """The act of leaving KRaft, with the controllers that are stopped, in their order."""
+    return Act("leave KRaft in this order", tuple(plan.render().splitlines()))
+
+
+def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
+    """Give the controller role back to ZooKeeper: fence, drain, prove, stop, delete, wait for every broker. Safe to
+    kill and clear anywhere. ``parity_task``: the task of this run that proved parity in full. In a rehearsal, tell the
+    plan: the controllers that it would stop, in order, and what it would prove and delete.
+    """
+    if unasked := MIGRATION.left_out(Step.LEAVE_KRAFT, run.params):
+        run.cluster.tell(unasked)
+        return {"not_asked_for": unasked}
+    seen = run.cluster.settled()
+    if run.cluster.rehearses:
+        plan = fence_plan(seen, gone=run.cluster.gone)
+        run.cluster.do(leave_kraft, plan, would=[leaving(plan)])
+        return {"dry_run": True}
+    lost = quorum_is_lost(seen)
+    if lost:  # an earlier try was killed in the middle: begin again from a quorum that leads
+        if died_in_the_copy(run, seen):
+            return _leave_what_was_never_copied(run)
+        restore(run, seen, lost)
+        seen = run.cluster.settled()
+    run.claim.take()
+    if detect_phase(seen).phase is Phase.ZOOKEEPER:
+        return _settle(run, seen)
+    return _leave(run, seen, parity_task)
+
+
+def _settle(run: Run, seen: ClusterObservation) -> dict[str, Any]:
+    """ZooKeeper has the controller already. A /migration that is left is deleted, a /controller_epoch that is too
+    low is set, and every broker is seen to follow.
+    """
+    tell = run.cluster.tell
+    run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
+
+    def departed(moments: Departure) -> None:
+        if "/controller" in moments.deleted:
+            _record(run, moments, Phase.ZOOKEEPER)
+
+    departure = run.cluster.do(
+        settle_in_zookeeper,
+        would=[Act("let the brokers follow a ZooKeeper controller")],
+        tell=tell,
+        known_within=KNOWN_WITHIN,
+        departed=departed,
+    )
+    assert departure is not None, "a rehearsal ends before"
+    tell(f"already done: broker {departure.controller} is the controller, and every broker knows it")
+    tell(f"Elections by the ZooKeeper controller: {departure.election}")
+    departed(departure)
+    return {"already_done": "a ZooKeeper broker is the controller"}
+
+
+def _leave(run: Run, seen: ClusterObservation, parity_task: str) -> dict[str, Any]:
+    reading = detect_phase(seen)
+    step = Step.DEPROVISION_CONTROLLERS if reading.phase is Phase.PRE_MIGRATION else Step.LEAVE_KRAFT
+    edge = TABLE.require(step, reading)
+    run.signatures.require(MIGRATION, edge.gate, seen)
+    gone = run.cluster.gone
+    seen = examine_the_hosts_of_those_down(run.cluster, seen)
+    _guard(run, seen, gone)
+    run.signatures.begins(Gate.ROLLBACK)
+    if step is Step.LEAVE_KRAFT:
+        seen = run.cluster.wait_for(conditions.READY_TO_LEAVE, deadline=run.spec.deadlines.metadata_copy)
+    proven_since = _proven_since(run, parity_task) if step is Step.LEAVE_KRAFT else None
+    departure = _depart(run, fence_plan(seen, gone=gone), proven_since, reading.phase)
+    return _report(run, reading.phase, departure)
+
+
+def _leave_what_was_never_copied(run: Run) -> dict[str, Any]:
+    """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other
+    takes over what it led.
+    """
+    gone = run.cluster.gone
+    seen = run.cluster.observe()
+    _guard(run, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
+    plan = FencePlan(None, tuple(i for i in run.spec.controller_ids if i not in gone), tuple(sorted(gone)))
+    run.signatures.begins(Gate.ROLLBACK)
+    phase = detect_phase(seen).phase
+    return _report(run, phase, _depart(run, plan, None, phase))
+
+
+def _depart(run: Run, plan: FencePlan, proven_since: int | None, phase: Phase) -> Departure:
+    departure = run.cluster.do(
+        leave_kraft,
+        plan,
+        would=[leaving(plan)],
+        proven_since=proven_since,
+        tell=run.cluster.tell,
+        known_within=KNOWN_WITHIN,
+        still_mine=run.claim.renew,
+        departed=lambda moments: _record(run, moments, phase),
+    )
+    assert departure is not None, "a rehearsal ends before"
+    return departure
+
+
+def _guard(run: Run, seen: ClusterObservation, gone: Collection[int]) -> None:
+    fence = why_no_fence(seen, run.spec, gone=gone)
+    if fence:
+        raise Refused(
+            f"the quorum can't be fenced: {fence}",
+            way_out="nothing was changed; docs/rollback.md says what you can do",
+        )
+    wrong = [f"broker {b.id}" for b in seen.brokers.values() if b.mode not in (BrokerMode.HYBRID, BrokerMode.ZOOKEEPER)]
+    if wrong:
+        raise Refused(
+            f"{', '.join(wrong)} is not proven to run in migration or ZooKeeper mode",
+            way_out="bring it back into migration mode first (the roll before this task)",
+        )
+    if not was_read(seen.zookeeper):
+        raise Refused(
+            f"ZooKeeper can't be read: {seen.zookeeper.reason}", way_out="make it reachable and clear this task"
+        )
+    absent = [i for i in seen.brokers if i not in seen.zookeeper.brokers]
+    if absent:
+        raise Refused(
+            f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would treat it as"
+            " dead",
+            way_out="wait until it is there, then clear this task",
+        )
+
+
+def _proven_since(run: Run, parity_task: str) -> int:
+    compared = run.answer_of(parity_task) or {}
+    found = concluded(
+        run.journal.records(), parity_task, compared.get("digest", "")
+    )  # an answer can be written by hand
+    if found is None or found.verdict is not Verdict.MATCH or found.offset is None:
+        raise Refused(
+            "no full parity of this run is on record (a task marked successful by hand proves nothing)",
+            way_out=f"clear {parity_task}",
+        )
+    return found.offset
+
+
+def _report(run: Run, phase: Phase, departure: Departure) -> dict[str, Any]:
+    tell, told = run.cluster.tell, departure.to_dict()
+    if departure.raised:
+        tell(
+            f"{len(departure.raised)} state znodes were written again, since their version was lower than the"
+            f" partition's epoch: {', '.join(told['raised'])}"
+        )
+    tell("; ".join(departure.figures()))
+    tell(f"Elections by the ZooKeeper controller: {departure.election}")
+    _record(run, departure, phase)
+    return told
+
+
+def _record(run: Run, moments: Departure, phase: Phase) -> None:
+    """What is known of the departure by now. A later record of the same one takes its place on the page."""
+    run.journal.record(LeftKraft(values=moments.to_dict(), phase=phase.value))

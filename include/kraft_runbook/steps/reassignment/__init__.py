@@ -1,0 +1,1 @@
+"""The steps of a run that moves replicas: the plan, its gate, the moves, cancelling, the watch."""

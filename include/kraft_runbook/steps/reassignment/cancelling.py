@@ -1,0 +1,233 @@
+"""Reassignments are cancelled: list, and, behind the gate, cancel where no data is lost."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order
+from kraft_runbook.reassignment.cancelling import unsafe_cancels
+from kraft_runbook.reassignment.goals import Topics
+from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.plan import plain
+from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.stages import CANCEL
+from kraft_runbook.runbook.digests import sha256_of
+from kraft_runbook.steps.examine import Shown
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs, order_before, still_throttling
+from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
+from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.reassignment.looks import settled_look
+from kraft_runbook.steps.reassignment.throttling import put_back
+from kraft_runbook.steps.run import Run
+
+log = logging.getLogger(__name__)
+LISTED = "cancelled.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a person signs: ``partitions``, each with its replicas as they will be, in the saved order where ``ordered``
+    names it; ``targets``: where each was moving to; ``throttling``: the names of runs whose throttles are put back.
+    """
+
+    partitions: Mapping[TopicPartition, Replicas]
+    targets: Mapping[TopicPartition, Replicas]
+    ordered: frozenset[TopicPartition]
+    throttling: tuple[str, ...]
+    text: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "partitions": plain(self.partitions),
+            "targets": plain(self.targets),
+            "ordered": [[p.topic, p.partition] for p in sorted(self.ordered)],
+            "throttling": list(self.throttling),
+            "text": self.text,
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Listed:
+        return Listed(
+            {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["partitions"]},
+            {TopicPartition(topic, number): tuple(replicas) for topic, number, replicas in data["targets"]},
+            frozenset(TopicPartition(topic, number) for topic, number in data["ordered"]),
+            tuple(data["throttling"]),
+            data["text"],
+        )
+
+    @property
+    def digest(self) -> str:
+        return sha256_of(self.to_dict())
+
+    def begun_since(self, ongoing: Mapping[TopicPartition, Ongoing]) -> tuple[TopicPartition, ...]:
+        """The listed partitions that now move elsewhere, or from elsewhere: nobody has signed for that cancel."""
+        return tuple(
+            p
+            for p, after in sorted(self.partitions.items())
+            if p in ongoing
+            and (set(ongoing[p].original) != set(after) or set(ongoing[p].target) != set(self.targets[p]))
+        )
+
+
+def list_reassignments(run: Run) -> dict[str, Any]:
+    """List what is being reassigned of the chosen topics, with the order that an earlier run saved and the throttles
+    that it left. Raises Refused where a cancel would lose data, NothingToDo where there is none.
+    """
+    params = run.params
+    chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
+    look = settled_look(run.cluster, settings=False)
+    ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if chosen.matches(p.topic)}
+    left = still_throttling(run, look.cluster_id)
+    throttling = [each for each in left if _of_chosen(chosen, each.throttles)]
+    if not ongoing and not throttling:
+        if not any(chosen.matches(p.topic) for p in look.seen):
+            raise Refused("no topic of the cluster is chosen", way_out="trigger the run anew with other patterns")
+        leave_with_nothing_to_do(run, "nothing of these topics is being reassigned")
+    if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
+        raise Refused(
+            f"cancelling would lose data: {'; '.join(map(str, unsafe[:5]))}",
+            way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:5])),
+        )
+    ordered = order_before(ongoing, earlier_runs(run, look.cluster_id))
+    names = tuple(sorted(each.files.name for each in throttling))
+    after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
+    targets = {p: each.target for p, each in ongoing.items()}
+    listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names))
+    write_private(files_of(run).directory / LISTED, json.dumps(listed.to_dict()))
+    run.cluster.tell(listed.text)
+    run.journal.record(Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
+    return {"partitions": len(ongoing)}
+
+
+def shows_reassignments(run: Run) -> Shown:
+    """What is to be cancelled, for the gate. Raises Refused where nothing was listed."""
+    listed = _listed(run)
+    return Shown(exhibits=(Exhibit("list", listed.digest, listed.text),), by="preflight.list")
+
+
+def cancel_reassignments(run: Run) -> dict[str, Any] | None:
+    """Cancel what was listed and signed for, each where an original replica is alive and in sync. Then give back what
+    was saved: the order of replicas, and the throttles of runs of which nothing moves any more. Raises Refused.
+    """
+    if run.cluster.rehearses:
+        _rehearse(run)
+        return None
+    run.claim.take()
+    seen = run.cluster.settled()
+    listed = _listed(run)
+    run.signatures.require(REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
+    wanted, look = list(listed.partitions), settled_look(run.cluster, settings=False)
+    if others := listed.begun_since(look.placement.ongoing):
+        raise Refused(
+            f"{len(others)} partitions do not move as they did when they were listed:"
+            f" {', '.join(map(str, others[:20]))}",
+            way_out="clear the task 'preflight.list' with its downstream tasks: it is listed and signed for anew",
+        )
+    run.signatures.begins(CANCEL)
+    cancels, orders = _acts(listed, look.placement.ongoing)
+    cancelled = run.cluster.do(cancel_moves, look, wanted, would=cancels) or {}
+    run.journal.record(Moves(what="cancelled", partitions=len(cancelled)))
+    run.cluster.tell(f"Cancelled {len(cancelled)} of {len(wanted)}; the others had ended")
+    saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered}
+    if other := run.cluster.do(give_back_order, saved, would=orders):
+        named = ", ".join(map(str, other[:20]))
+        log.warning("%d partitions have other replicas than before, since their move had ended: %s", len(other), named)
+    left = _put_throttles_back(run, listed.throttling)
+    return {"cancelled": len(cancelled), "ordered": len(saved) - len(other or ()), "throttled_on": list(left)}
+
+
+def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
+    """Returns the runs whose throttles stay: something of theirs still moves, or those of a later run stay, which
+    found and will give back what the earlier one had set.
+    """
+    look = settled_look(run.cluster, sizes_of=(), settings=False)
+    staying: list[str] = []
+    later: list[str] = []
+    for earlier in still_throttling(run, look.cluster_id):
+        if earlier.files.name not in names:
+            later.append(earlier.files.name)
+            continue
+        moving = sorted(earlier.plan.target.keys() & look.placement.ongoing.keys())
+        if moving:
+            log.warning(
+                "The throttles of run %s stay, since %d of its partitions still move: %s",
+                earlier.files.name,
+                len(moving),
+                ", ".join(map(str, moving[:20])),
+            )
+            staying.append(earlier.files.name)
+            later.append(earlier.files.name)
+        elif later:
+            log.warning(
+                "The throttles of run %s stay until those of the later run %s are back: cancel that too",
+                earlier.files.name,
+                later[-1],
+            )
+            staying.append(earlier.files.name)
+        else:
+            put_back(run, earlier.files)
+            run.cluster.tell(f"The throttles that run {earlier.files.name} found are set again")
+    return tuple(staying)
+
+
+def _rehearse(run: Run) -> None:
+    listed = _listed(run)
+    cancels, orders = _acts(listed, settled_look(run.cluster, settings=False).placement.ongoing)
+    run.cluster.do(cancel_moves, would=cancels)
+    run.cluster.do(give_back_order, would=orders)
+    run.cluster.do(put_back, would=[Act(f"put the throttles back that run {name} found") for name in listed.throttling])
+
+
+def _acts(listed: Listed, ongoing: Collection[TopicPartition]) -> tuple[list[Act], list[Act]]:
+    """The cancels, and the orders that are given back."""
+    cancels = [Act(f"cancel the move of {p}") for p in listed.partitions if p in ongoing]
+    return cancels, [
+        Act(f"give {p} the order {list(order)}") for p, order in listed.partitions.items() if p in listed.ordered
+    ]
+
+
+def _of_chosen(chosen: Topics, throttles: RunThrottles) -> bool:
+    """A run that only reorders notes a rate and no list: that is nobody's topic, and is put back with any."""
+    return not throttles.lists or any(map(chosen.matches, throttles.lists))
+
+
+def _listed(run: Run) -> Listed:
+    path = files_of(run).directory / LISTED
+    try:
+        return Listed.from_dict(json.loads(path.read_text()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Refused(
+            f"{path} can't be read: {error}", way_out="clear the task 'preflight.list' with its downstream tasks"
+        ) from None
+
+
+def _table(
+    ongoing: Mapping[TopicPartition, Ongoing], ordered: Mapping[TopicPartition, Replicas], throttling: Sequence[str]
+) -> str:
+    lines = [
+        f"{len(ongoing)} reassignments:",
+        "",
+        "| partition | gets back | its order | moves to |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {p} | {list(ordered.get(p, each.original))} | {'as saved' if p in ordered else 'unknown'} |"
+        f" {list(each.target)} |"
+        for p, each in list(ongoing.items())[:100]
+    ]
+    lines += ["", "…"] if len(ongoing) > 100 else []
+    if unknown := len(ongoing) - len(ordered):
+        lines += ["", f"Of {unknown} no run of this tool saved the order of replicas: Kafka gives back one of its own."]
+    if throttling:
+        lines += ["", f"Throttles are put back to what they were before: {', '.join(throttling)}"]
+    return "\n".join(lines)

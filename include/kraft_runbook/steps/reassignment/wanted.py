@@ -1,0 +1,109 @@
+"""What a run's form asks for, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.move_replicas import read_state
+from kraft_runbook.reassignment.batches import KRAFT_LIMITS, ZOOKEEPER_LIMITS, Limits
+from kraft_runbook.reassignment.goals import (
+    AddBrokers,
+    DrainBrokers,
+    EvenLeaders,
+    EvenOut,
+    Explicit,
+    Goal,
+    Measure,
+    MendRacks,
+    Restore,
+    SetReplicationFactor,
+    Topics,
+)
+from kraft_runbook.reassignment.plan_file import from_json
+from kraft_runbook.reassignment.refusals import Reason
+from kraft_runbook.steps.reassignment.files import saved_by
+from kraft_runbook.steps.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows.
+    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none. ``keep_order``:
+    change no order where no replica moves.
+    """
+
+    goal: Goal
+    topics: Topics
+    allowed: tuple[Reason, ...]
+    throttle: int | None
+    partitions: int | None
+    moves: int
+    bytes: int | None
+    cluster_id: str | None = None
+    keep_order: bool = False
+
+    def limits(self, seen: ClusterObservation) -> Limits:
+        """A controller in ZooKeeper mode takes less in one request."""
+        in_kraft = {broker.mode for broker in seen.brokers.values() if was_read(broker.mode)} == {BrokerMode.KRAFT}
+        most = self.partitions or (KRAFT_LIMITS if in_kraft else ZOOKEEPER_LIMITS).partitions
+        return Limits(most, self.moves, self.bytes)
+
+
+Asks = Callable[[Run], Wanted]
+"""Reads the run's form. Raises Refused for what makes no sense."""
+
+
+def asks_for_goal(run: Run) -> Wanted:
+    """What the form of reassign_partitions asks for. Raises Refused for what makes no sense together."""
+    return replace(_wanted(run.params, _goal(run.params)), keep_order=run.params["keep_order"])
+
+
+def asks_to_restore(run: Run) -> Wanted:
+    """The same for restore_assignment. Raises Refused where the run saved nothing."""
+    saved = read_state(saved_by(str(run.params["run"] or ""), run.state))
+    return replace(_wanted(run.params, Restore(saved.assignment)), cluster_id=saved.cluster_id)
+
+
+def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
+    allowed = [
+        *([Reason.REPLICATION_FACTOR] if params["allow_replication_factor"] else []),
+        *([Reason.RACKS] if params["allow_racks"] else []),
+        *([Reason.NO_RACK] if params["allow_no_rack"] else []),
+    ]
+    if isinstance(goal, SetReplicationFactor):
+        allowed.append(Reason.REPLICATION_FACTOR)  # it is what the run asks for by name
+    return Wanted(
+        goal,
+        Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split())),
+        tuple(allowed),
+        round(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
+        params["partitions_a_request"],
+        params["moves_a_broker"],
+        int(params["mb_a_broker"] * 1e6) if params["mb_a_broker"] else None,
+    )
+
+
+def _goal(params: Mapping[str, Any]) -> Goal:
+    brokers = tuple(int(each) for each in str(params["brokers"] or "").replace(",", " ").split())
+    name = params["goal"]
+    if name in ("add brokers", "drain brokers") and not brokers:
+        raise Refused(f"to {name}, the form must name them", way_out="trigger the run anew with 'brokers' filled in")
+    if name == "replication factor" and not params["factor"]:
+        raise Refused("the form names no replication factor", way_out="trigger the run anew with 'factor' filled in")
+    if name == "explicit" and not params["plan"]:
+        raise Refused("the form holds no plan", way_out="trigger the run anew with 'plan' filled in")
+    goals: Mapping[str, Any] = {
+        "even out": lambda: EvenOut(Measure(params["by"])),
+        "add brokers": lambda: AddBrokers(brokers, Measure(params["by"])),
+        "drain brokers": lambda: DrainBrokers(brokers, params["even"], Measure(params["by"])),
+        "replication factor": lambda: SetReplicationFactor(params["factor"]),
+        "even leaders": EvenLeaders,
+        "mend racks": MendRacks,
+        "explicit": lambda: Explicit(from_json(params["plan"], source="the form's plan")),
+    }
+    found: Goal = goals[name]()
+    return found
