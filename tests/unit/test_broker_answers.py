@@ -38,7 +38,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
                 raise Unreachable("broker 1 does not answer", way_out="")
             return answer
 
-        monkeypatch.setattr(broker_answers, "KafkaConnection", connection)
+        monkeypatch.setattr(broker_answers, "connect_to", connection)
         monkeypatch.setattr(broker_answers, "POLL", 0.001)
         found = ask_until(
             SPEC, SPEC.brokers[0], question, secrets=None, deadline=time.monotonic() + within, apart=0.001

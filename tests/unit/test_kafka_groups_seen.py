@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 import pytest
+from connected import nodes_that
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
@@ -48,33 +49,18 @@ class Brokers:
         self.hung: set[str] = set()
         self.waited_for: list[str] = []
         self.asked: list[tuple[str, str, int]] = []
-        monkeypatch.setattr(groups_seen, "KafkaConnection", self._connect)
+        monkeypatch.setattr(groups_seen, "connect_to", nodes_that(self._answer))
         monkeypatch.setattr(groups_seen, "GROUPS_A_REQUEST", 2)
 
     def read(self, *names: str, silent: dict[int, str] | None = None) -> dict[str, GroupSide]:
         return dict(read_kafka_groups(SPEC, names, secrets=lambda _: "", silent=silent))
 
-    def _connect(self, address: str, who: str, *_: Any, **__: Any) -> Any:
-        brokers = self
-
-        class Connection:
-            def __enter__(self) -> Self:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                pass
-
-            def send(self, request: Any) -> Any:
-                if who in brokers.hung:
-                    brokers.waited_for.append(who)
-                    raise TimedOut(f"{who} did not answer in 10 s", way_out="start it")
-                if who in brokers.down:
-                    raise Unreachable(f"{who} did not answer", way_out="start it")
-                return brokers._answer(who, request)
-
-        return Connection()
-
     def _answer(self, who: str, request: Any) -> Any:
+        if who in self.hung:
+            self.waited_for.append(who)
+            raise TimedOut(f"{who} did not answer in 10 s", way_out="start it")
+        if who in self.down:
+            raise Unreachable(f"{who} did not answer", way_out="start it")
         if isinstance(request, MetadataRequest):
             assert request.allow_auto_topic_creation is False
             return SimpleNamespace(topics=[SimpleNamespace(error_code=self.offsets_topic)])
@@ -208,28 +194,18 @@ def test_an_assignment_that_is_none(data: bytes) -> None:
 def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int]] = []
 
-    class Connection:
-        def __init__(self, _: str, who: str, *__: Any, **___: Any) -> None:
-            self.who = who
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def send(self, request: Any) -> Any:
-            if isinstance(request, MetadataRequest):
-                return SimpleNamespace(cluster_id="c", topics=[_topic(each.name) for each in request.topics])
-            if self.who == "broker 2":
-                raise Unreachable("broker 2 did not answer", way_out="start it")
-            (topic,) = request.topics
-            asked.append((topic.name, topic.partitions[0].timestamp))
-            end = {-1: 9, -2: 4}[topic.partitions[0].timestamp]
-            answer = [
-                SimpleNamespace(partition_index=p.partition_index, error_code=0, offset=end) for p in topic.partitions
-            ]
-            return SimpleNamespace(topics=[SimpleNamespace(name=topic.name, partitions=answer)])
+    def answer(who: str, request: Any) -> Any:
+        if isinstance(request, MetadataRequest):
+            return SimpleNamespace(cluster_id="c", topics=[_topic(each.name) for each in request.topics])
+        if who == "broker 2":
+            raise Unreachable("broker 2 did not answer", way_out="start it")
+        (topic,) = request.topics
+        asked.append((topic.name, topic.partitions[0].timestamp))
+        end = {-1: 9, -2: 4}[topic.partitions[0].timestamp]
+        answer = [
+            SimpleNamespace(partition_index=p.partition_index, error_code=0, offset=end) for p in topic.partitions
+        ]
+        return SimpleNamespace(topics=[SimpleNamespace(name=topic.name, partitions=answer)])
 
     def _topic(name: str) -> Any:
         error = {"gone": 3, "denied": 29, "no name!": 17}.get(name, 0)
@@ -241,7 +217,7 @@ def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest
             partitions=[SimpleNamespace(partition_index=n, leader_id=i) for n, i in enumerate(leaders)],
         )
 
-    monkeypatch.setattr(log_ends, "KafkaConnection", Connection)
+    monkeypatch.setattr(log_ends, "connect_to", nodes_that(answer))
     found = read_log_bounds(SPEC, {"t", "gone", "denied", "no name!"}, secrets=lambda _: "")
     assert found["gone"] is None and found["no name!"] is None and isinstance(found["denied"], Unread)
     assert found["t"] == {0: LogBounds(4, 9), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}

@@ -4,12 +4,12 @@ connection is a fake: which controller a migrating broker names in each answer i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from connected import nodes_that
 from observations import SPEC
 
 from kraft_runbook.errors import StepFailed, Unreachable
@@ -29,20 +29,15 @@ class Brokers:
         self.names: dict[int, Names] = dict.fromkeys(SPEC.broker_ids, lambda: 2)
         self.ended: set[int] = set()
         self.asked: dict[int, int] = dict.fromkeys(SPEC.broker_ids, 0)
-        monkeypatch.setattr(broker_answers, "KafkaConnection", self._connect)
+        monkeypatch.setattr(broker_answers, "connect_to", nodes_that(self._answer))
         monkeypatch.setattr(broker_answers, "POLL", 0.001)
         for name, value in (("APART", 0.0001), ("SLICE", 0.02), ("accepts", self._accepts)):
             monkeypatch.setattr(known_controller, name, value)
 
-    @contextmanager
-    def _connect(self, _: str, who: str, *__: Any, **___: Any) -> Iterator[Any]:
-        broker = int(who.rpartition(" ")[2])
-
-        def send(_: Any) -> Any:
-            self.asked[broker] += 1
-            return SimpleNamespace(controller_id=self.names[broker]())
-
-        yield SimpleNamespace(send=send)
+    def _answer(self, who: str, _: Any) -> Any:
+        broker = int(who.removeprefix("broker "))
+        self.asked[broker] += 1
+        return SimpleNamespace(controller_id=self.names[broker]())
 
     def _accepts(self, host: str, port: int, **_: Any) -> bool:
         found = next(b.id for b in SPEC.brokers if SPEC.broker_address(b) == f"{host}:{port}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 import pytest
+from connected import nodes_that
 from kafka.protocol.metadata import MetadataRequest
 from observations import SPEC
 
@@ -30,31 +31,17 @@ class Brokers:
         self.by_name: Mapping[str, int] = {}
         self.down: set[str] = set()
         self.asked: list[tuple[str, int]] = []
-        monkeypatch.setattr(log_ends, "KafkaConnection", self._connect)
+        monkeypatch.setattr(log_ends, "connect_to", nodes_that(self._answer))
         monkeypatch.setattr(log_ends, "AT_ONCE", 2)
         monkeypatch.setattr(log_ends, "APART_SECONDS", 0)
 
     def read(self, *also: str, patience: float = 0) -> LogEnds:
         return read_log_ends(SPEC, secrets=lambda _: "", also=also, patience=patience)
 
-    def _connect(self, address: str, who: str, *_: Any, **__: Any) -> Any:
-        brokers = self
-
-        class Connection:
-            def __enter__(self) -> Self:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                pass
-
-            def send(self, request: Any) -> Any:
-                if who in brokers.down:
-                    raise Unreachable(f"{who} at {address} did not answer", way_out="start it")
-                if isinstance(request, MetadataRequest):
-                    return brokers._metadata(request)
-                return brokers._offsets(who, request)
-
-        return Connection()
+    def _answer(self, who: str, request: Any) -> Any:
+        if who in self.down:
+            raise Unreachable(f"{who} did not answer", way_out="start it")
+        return self._metadata(request) if isinstance(request, MetadataRequest) else self._offsets(who, request)
 
     def _metadata(self, request: Any) -> Any:
         def topic(name: str, error: int, leaders: list[int]) -> Any:
@@ -109,7 +96,7 @@ def test_each_leader_is_asked_for_its_partitions_some_at_once(brokers: Brokers) 
         ({"ends": {("t", 2): [-78]}}, {"t-2": "its leader answers error 78"}),
         ({"ends": {("u", 0): [-29]}}, {"u-0": DENIED}),
         ({"by_name": {"hidden": 29, "odd": 5}}, {"hidden": DENIED, "odd": "Metadata answers error 5"}),
-        ({"down": {"broker 2"}}, {"t-1": f"broker 2 at {SPEC.broker_address(SPEC.broker(2))} did not answer"}),
+        ({"down": {"broker 2"}}, {"t-1": "broker 2 did not answer"}),
     ],
 )
 def test_what_nobody_tells_has_its_reason(brokers: Brokers, changed: dict[str, Any], unread: dict[str, str]) -> None:

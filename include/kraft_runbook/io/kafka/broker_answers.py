@@ -10,7 +10,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 
 POLL = 0.1
@@ -32,9 +32,7 @@ def ask_until(
     """
     while True:
         try:
-            with KafkaConnection(
-                spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets
-            ) as connection:
+            with connect_to(spec, broker, secrets=secrets) as connection:
                 while problem := question(connection):
                     if time.monotonic() > deadline:
                         return problem

@@ -16,7 +16,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 
-from kraft_runbook.cluster.spec_parts import ClientSecurity
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, Controller
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.secrets import Secrets
 
@@ -108,6 +109,17 @@ class KafkaConnection:
 
     def timed_out(self, why: str) -> TimedOut:
         return TimedOut(f"{self.who} did not answer: {why}", way_out=_WAY_OUT)
+
+
+def connect_to(
+    spec: ClusterSpec, node: Broker | Controller, *, secrets: Secrets, timeout: float = 5.0
+) -> KafkaConnection:
+    """To the node's listener of the cluster file. ``timeout``: seconds a request, connecting included."""
+    if isinstance(node, Broker):
+        address, security = spec.broker_address(node), spec.broker_security
+        return KafkaConnection(address, f"broker {node.id}", security, secrets=secrets, timeout=timeout)
+    security = spec.controller_security
+    return KafkaConnection(node.address, f"controller {node.id}", security, secrets=secrets, timeout=timeout)
 
 
 _WAY_OUT = (

@@ -7,7 +7,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.secrets import Secrets
 
 
@@ -21,13 +21,7 @@ def controller_address(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 
     reasons = []
     for broker in spec.brokers:
         try:
-            with KafkaConnection(
-                spec.broker_address(broker),
-                f"broker {broker.id}",
-                spec.broker_security,
-                secrets=secrets,
-                timeout=timeout,
-            ) as connection:
+            with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
                 answer = connection.send(MetadataRequest(version=8, topics=[]))
         except Unreachable as error:
             reasons.append(error.problem)

@@ -14,7 +14,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigs
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 
 RESOURCES_A_REQUEST = 500
@@ -130,9 +130,7 @@ def _connection(spec: ClusterSpec, broker_id: int | None, secrets: Secrets, time
     for broker in spec.brokers:
         if broker_id not in (None, broker.id):
             continue
-        connection = KafkaConnection(
-            spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-        )
+        connection = connect_to(spec, broker, secrets=secrets, timeout=timeout)
         try:
             connection.connect()
             return connection

@@ -17,7 +17,7 @@ from kraft_runbook.cluster.feature_levels import Answer, LevelsInLog, NodeFeatur
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import describe_committed
 from kraft_runbook.io.secrets import Secrets
@@ -42,7 +42,7 @@ def node_features(
     spec: ClusterSpec, node: Broker | Controller, *, secrets: Secrets, timeout: float = 5.0
 ) -> NodeFeatures:
     """What one running node supports and shows as finalized. Raises Unreachable."""
-    with _connection(spec, node, secrets, timeout) as connection:
+    with connect_to(spec, node, secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(
             ApiVersionsRequest(version=API_VERSIONS, client_software_name="kraft-runbook", client_software_version="1")
         )
@@ -80,7 +80,7 @@ def update_feature(
         feature_updates=[update],
         validate_only=validate_only,
     )
-    with _connection(spec, spec.controller(leader_id), secrets, timeout) as connection:
+    with connect_to(spec, spec.controller(leader_id), secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(request)
     results = {each.feature: (int(each.error_code), each.error_message or "") for each in answer.results}
     return Answer(int(answer.error_code), answer.error_message or "", results, validate_only)
@@ -110,12 +110,3 @@ def levels_to_come(
             chunks = reader.sent_to(Position(disk.end, disk.epoch), end=quorum.high_watermark - 1)
             found[disk.node_id] = tuple(level for chunk in chunks for level in levels_in(chunk))
     return found
-
-
-def _connection(spec: ClusterSpec, node: Broker | Controller, secrets: Secrets, timeout: float) -> KafkaConnection:
-    if isinstance(node, Broker):
-        address, security = spec.broker_address(node), spec.broker_security
-        return KafkaConnection(address, f"broker {node.id}", security, secrets=secrets, timeout=timeout)
-    return KafkaConnection(
-        node.address, f"controller {node.id}", spec.controller_security, secrets=secrets, timeout=timeout
-    )

@@ -22,9 +22,10 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.classify import DEAD
 from kraft_runbook.groups.look import KafkaMember, KafkaSide, Partition
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
 from kraft_runbook.io.kafka.log_ends import UNKNOWN_TOPIC, metadata_request
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.slices import slices
 
 COORDINATOR_VERSION, DESCRIBE_VERSION, OFFSETS_VERSION = 4, 5, 8
 """The first that take many groups (Kafka 3.0); OffsetFetch asks for no stable offsets."""
@@ -87,7 +88,7 @@ def _coordinators(
             why = silent[broker.id]
             continue
         try:
-            with _connection(spec, broker, secrets, timeout) as connection:
+            with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
                 return _found(connection, names)
         except Unreachable as error:
             why = error.problem
@@ -101,7 +102,7 @@ def _found(connection: KafkaConnection, names: Sequence[str]) -> tuple[dict[int,
         return {}, dict.fromkeys(names, None)
     by_coordinator: dict[int, list[str]] = defaultdict(list)
     unread: dict[str, GroupSide] = {}
-    for some in _slices(names, GROUPS_A_REQUEST):
+    for some in slices(names, GROUPS_A_REQUEST):
         answer = connection.send(FindCoordinatorRequest(version=COORDINATOR_VERSION, key_type=0, coordinator_keys=some))
         told = {each.key: each for each in answer.coordinators}
         for name in some:
@@ -123,8 +124,8 @@ def _asked(
         return dict.fromkeys(names, Unread(silent[broker.id]))
     found: dict[str, GroupSide] = {}
     try:
-        with _connection(spec, broker, secrets, timeout) as connection:
-            for some in _slices(names, GROUPS_A_REQUEST):
+        with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+            for some in slices(names, GROUPS_A_REQUEST):
                 found |= _described(connection, some)
     except Unreachable as error:
         _keep_if_late(error, broker, silent)
@@ -220,14 +221,3 @@ def assigned(data: bytes) -> frozenset[Partition] | Unread:
 
 def _error(code: int) -> str:
     return _ERRORS.get(code, f"Kafka answers error {code}")
-
-
-def _slices(names: Sequence[str], size: int) -> Iterator[list[str]]:
-    for start in range(0, len(names), size):
-        yield list(names[start : start + size])
-
-
-def _connection(spec: ClusterSpec, broker: Broker, secrets: Secrets, timeout: float) -> KafkaConnection:
-    return KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    )

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.secrets import Secrets
 
 NOT_ALLOWED = 31
@@ -33,9 +33,7 @@ def describe_log_dirs(
     asked = None
     if partitions is not None:
         asked = [topic(topic=name, partitions=ids) for name, ids in by_topic(partitions).items()]
-    with KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    ) as connection:
+    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(DescribeLogDirsRequest(version=4, topics=asked))
         if answer.error_code == NOT_ALLOWED:
             raise Refused(

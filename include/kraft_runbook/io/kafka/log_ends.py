@@ -20,11 +20,10 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.groups.look import LogBounds, TopicLogs
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.canonical_rows import kafka_uuid
 
@@ -109,7 +108,7 @@ def _metadata(
     last: Unreachable | None = None
     for broker in spec.brokers:
         try:
-            with _connection(spec, broker, secrets, timeout) as connection:
+            with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
                 return _told(connection, also, every=every)
         except Unreachable as error:
             last = error
@@ -165,7 +164,7 @@ def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float, at
             return
         done = 0
         try:
-            with _connection(spec, declared[leader], secrets, timeout) as connection:
+            with connect_to(spec, declared[leader], secrets=secrets, timeout=timeout) as connection:
                 for start in range(0, len(partitions), AT_ONCE):
                     yield from _list_offsets(connection, partitions[start : start + AT_ONCE], at)
                     done = start + AT_ONCE
@@ -218,9 +217,3 @@ def _list_offsets(
                 else f"its leader answers error {each.error_code}",
             )
     yield from ((each, "its leader did not name it") for each in left)
-
-
-def _connection(spec: ClusterSpec, broker: Broker, secrets: Secrets, timeout: float) -> KafkaConnection:
-    return KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    )

@@ -18,7 +18,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, Unreachable
-from kraft_runbook.io.kafka.connection import FetchSnapshotRequest, KafkaConnection
+from kraft_runbook.io.kafka.connection import FetchSnapshotRequest, KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.frames import batches
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
@@ -72,13 +72,7 @@ class MetadataLogReader:
 
     def _connect(self) -> KafkaConnection:
         controller = self._spec.controller(self._leader_id)
-        return KafkaConnection(
-            controller.address,
-            f"controller {controller.id}",
-            self._spec.controller_security,
-            secrets=self._secrets,
-            timeout=self._timeout,
-        )
+        return connect_to(self._spec, controller, secrets=self._secrets, timeout=self._timeout)
 
     def __enter__(self) -> MetadataLogReader:
         self._connection.__enter__()

@@ -24,7 +24,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
 from kraft_runbook.io.kafka.metadata_log_reader import METADATA_TOPIC, LogTruncated, MetadataLogReader, Position
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
@@ -83,7 +83,7 @@ def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0
 
     def ask(controller: Controller) -> QuorumDescription | str:
         try:
-            with _controller(spec, controller, secrets, timeout) as connection:
+            with connect_to(spec, controller, secrets=secrets, timeout=timeout) as connection:
                 found = _describe(connection)
             if found is None:
                 say_no.add(controller.id)
@@ -127,7 +127,7 @@ class QuorumConnection:
     """One open connection to the controller that leads, for looks that must be quick. A context manager."""
 
     def __init__(self, spec: ClusterSpec, leader_id: int, *, secrets: Secrets, timeout: float = 2.0) -> None:
-        self._connection = _controller(spec, spec.controller(leader_id), secrets, timeout)
+        self._connection = connect_to(spec, spec.controller(leader_id), secrets=secrets, timeout=timeout)
         self.leader_epoch = -1
         """The quorum's epoch at the last look."""
 
@@ -188,7 +188,7 @@ def controller_mode(
 
     Raises Unreachable when it does not answer.
     """
-    with _controller(spec, controller, secrets, timeout) as connection:
+    with connect_to(spec, controller, secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(_api_versions())
         if answer.error_code:
             raise connection.unreachable(f"ApiVersions failed with error {answer.error_code}")
@@ -201,9 +201,7 @@ def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout:
 
     Raises Unreachable when it does not answer.
     """
-    with KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    ) as connection:
+    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(_api_versions())
         offered = {each.api_key for each in answer.api_keys}
         if answer.error_code or (LEADER_AND_ISR in offered) == (DESCRIBE_QUORUM in offered):
@@ -217,7 +215,7 @@ def broker_mode(spec: ClusterSpec, broker: Broker, *, secrets: Secrets, timeout:
 
 def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, timeout: float = 5.0) -> str:
     """The cluster id that a controller was formatted with (DescribeCluster of its controller endpoint, KIP-919)."""
-    with _controller(spec, spec.controller(controller_id), secrets, timeout) as connection:
+    with connect_to(spec, spec.controller(controller_id), secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(DescribeClusterRequest(version=1, endpoint_type=2))
         if answer.error_code:
             raise connection.unreachable(f"DescribeCluster failed with error {answer.error_code}")
@@ -256,12 +254,6 @@ def _read_on(reader: MetadataLogReader, state: BrokersAndFeatures, end: int, sta
         state.kraft_only,
         reader.position,
         state,
-    )
-
-
-def _controller(spec: ClusterSpec, controller: Controller, secrets: Secrets, timeout: float) -> KafkaConnection:
-    return KafkaConnection(
-        controller.address, f"controller {controller.id}", spec.controller_security, secrets=secrets, timeout=timeout
     )
 
 

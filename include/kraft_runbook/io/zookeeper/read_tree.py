@@ -5,7 +5,7 @@ Counts are exact, samples capped.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kraft_runbook.cluster.observation import ZookeeperTree
+from kraft_runbook.io.slices import slices
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.read_entities import read_entities
 from kraft_runbook.io.zookeeper.read_epochs import compared
@@ -80,7 +81,7 @@ def read_tree(
     names = reader.children("/brokers/topics") or ()
     seen = _Topics(findings)
     unusual: list[str] = []
-    for topics in _slices(names, TOPICS_AT_ONCE):
+    for topics in slices(names, TOPICS_AT_ONCE):
         columns, odd = read_topic_columns(reader, topics, epochs=seen.epochs)
         _see_columns(seen, columns)
         unusual += odd
@@ -198,11 +199,6 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
             seen.under_replicated.add(f"{name}-{number}")
         if state["leader"] < 0:
             seen.offline.add(f"{name}-{number}")
-
-
-def _slices(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
 
 
 def _objects(

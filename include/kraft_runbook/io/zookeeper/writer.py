@@ -55,19 +55,8 @@ class ZookeeperWriter:
         ZooKeeper asks the parent's ACL for DELETE before it compares versions (``PrepRequestProcessor``), and no znode
         has this version. Needs no right to create. Raises RunbookError where there is no such znode, Unreachable.
         """
-        try:
-            self._client.delete(self._at(path), version=NO_ZNODES_VERSION)
-        except NoAuthError:
-            return False
-        except BadVersionError:
-            return True
-        except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-            raise self._session.unreachable(
-                f"{type(error).__name__} while asking for the right to delete {path}"
-            ) from None
-        except KazooException as error:
-            raise self._session.refused(error) from None
-        raise AssertionError(f"ZooKeeper deleted {path} at version {NO_ZNODES_VERSION}")
+        refused = partial(self._client.delete, self._at(path), version=NO_ZNODES_VERSION)
+        return self._may("delete", path, refused, BadVersionError)
 
     def may_write(self, path: str) -> bool:
         """Whether this session may write this znode's data. Nothing is written; True where there is no such znode.
@@ -75,19 +64,24 @@ class ZookeeperWriter:
         ZooKeeper asks the znode's ACL for WRITE before it compares versions, as ``may_delete_beside`` has it. Raises
         Unreachable.
         """
+        refused = partial(self._client.set, self._at(path), b"", version=NO_ZNODES_VERSION)
+        return self._may("write", path, refused, (BadVersionError, NoNodeError))
+
+    def _may(self, right: str, path: str, refused: Callable[[], Any], had: _Errors) -> bool:
+        """Whether this session has the right: ``refused`` then ends with what it ``had``."""
         try:
-            self._client.set(self._at(path), b"", version=NO_ZNODES_VERSION)
+            refused()
         except NoAuthError:
             return False
-        except (BadVersionError, NoNodeError):
+        except had:
             return True
         except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
             raise self._session.unreachable(
-                f"{type(error).__name__} while asking for the right to write {path}"
+                f"{type(error).__name__} while asking for the right to {right} {path}"
             ) from None
         except KazooException as error:
             raise self._session.refused(error) from None
-        raise AssertionError(f"ZooKeeper wrote {path} at version {NO_ZNODES_VERSION}")
+        raise AssertionError(f"ZooKeeper let this session {right} {path} at version {NO_ZNODES_VERSION}")
 
     def delete_all(
         self, znodes: Sequence[Znode], *, first: tuple[Znode, bytes] | None = None, unchanged: Znode | None = None
