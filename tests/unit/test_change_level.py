@@ -5,7 +5,7 @@ it is asked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from feature_looks import kafka3, kafka4, look
@@ -16,7 +16,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.features.change import LevelChange, plan_change
 from kraft_runbook.io.kafka.feature_calls import UpgradeType
-from kraft_runbook.procedures import change_level as changing
+from kraft_runbook.procedures.change_level import TRIES, Calls, Pace, await_level, change_level
 
 OK, NOT_LEADER = (0, ""), (41, "")
 SAID = "Invalid metadata.version 20. Refusing the requested downgrade because it might delete metadata information."
@@ -38,6 +38,7 @@ class Quorum:
     leader: int = 101
     asked: list[tuple[int, int, bool]] = field(default_factory=list)
     looks_without_a_leader: int = 0
+    shows: NodeFeatures | None = None
 
     def update(
         self,
@@ -65,30 +66,19 @@ class Quorum:
         return self.leader, LevelsInLog((WrittenLevel(METADATA_VERSION, self.level, 5),), {}, {}, 3, 9)
 
 
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Quorum], bool]:
-    monkeypatch.setattr(changing, "SETTLES", 0)
-    monkeypatch.setattr(changing, "APART", 0)
-
-    def call(quorum: Quorum) -> bool:
-        monkeypatch.setattr(changing, "update_feature", quorum.update)
-        monkeypatch.setattr(changing, "read_levels", quorum.read)
-        return changing.change_level(SPEC, to_20(), secrets=nobody, tell=print)  # type: ignore[arg-type]
-
-    return call
+QUICK = Pace(apart=0, settles=0, leads_within=0.05, seen_within=0.01)
+PATIENT = replace(QUICK, leads_within=60)
 
 
-def test_the_level_of_kraft_version_is_what_the_leader_shows(
-    run: Callable[[Quorum], bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def run(quorum: Quorum, change: LevelChange | None = None, pace: Pace = PATIENT) -> bool:
+    calls = Calls(levels=quorum.read, update=quorum.update, shown=lambda *_, **__: quorum.shows)
+    return change_level(SPEC, change or to_20(), secrets=nobody, tell=print, calls=calls, pace=pace)  # type: ignore[arg-type]
+
+
+def test_the_level_of_kraft_version_is_what_the_leader_shows() -> None:
     """It stands in the quorum's control records, which are no FeatureLevelRecord: by the log it would be 0 for ever."""
-    raised = NodeFeatures(101, {}, {"kraft.version": 1}, 7, "4.1.1")
-    monkeypatch.setattr(changing, "node_features", lambda *_, **__: raised)
-    quorum = Quorum([])
-    run(Quorum([OK, OK]))
-    monkeypatch.setattr(changing, "update_feature", quorum.update)
-    change = plan_change(kafka4(), "kraft.version", 0, "1")
-    assert not changing.change_level(SPEC, change, secrets=nobody, tell=print)  # type: ignore[arg-type]
+    quorum = Quorum([], shows=NodeFeatures(101, {}, {"kraft.version": 1}, 7, "4.1.1"))
+    assert not run(quorum, plan_change(kafka4(), "kraft.version", 0, "1"))
     assert quorum.asked == []
 
 
@@ -106,25 +96,25 @@ def lost_with_the_leader(quorum: Quorum) -> tuple[int, str]:
     raise Unreachable("controller 101 did not answer", way_out="")
 
 
-def test_it_is_validated_and_then_applied_once(run: Callable[[Quorum], bool]) -> None:
+def test_it_is_validated_and_then_applied_once() -> None:
     quorum = Quorum([OK, OK])
     assert run(quorum)
     assert quorum.asked == [(101, 20, True), (101, 20, False)]
 
 
-def test_where_it_is_already_there_nothing_is_sent(run: Callable[[Quorum], bool]) -> None:
+def test_where_it_is_already_there_nothing_is_sent() -> None:
     quorum = Quorum([], level=20)
     assert not run(quorum) and quorum.asked == []
 
 
-def test_from_another_level_than_planned_nothing_is_sent(run: Callable[[Quorum], bool]) -> None:
+def test_from_another_level_than_planned_nothing_is_sent() -> None:
     quorum = Quorum([], level=19)
     with pytest.raises(Refused, match=r"metadata\.version is at 19, and this change was planned from 21 to 20"):
         run(quorum)
     assert quorum.asked == []
 
 
-def test_what_validate_only_refuses_is_never_applied(run: Callable[[Quorum], bool]) -> None:
+def test_what_validate_only_refuses_is_never_applied() -> None:
     quorum = Quorum([REFUSES])
     with pytest.raises(
         Refused, match=r"the server refuses metadata\.version 20: Invalid metadata\.version 20"
@@ -133,40 +123,34 @@ def test_what_validate_only_refuses_is_never_applied(run: Callable[[Quorum], boo
     assert quorum.asked == [(101, 20, True)] and "would be lost" in error.value.way_out
 
 
-def test_an_answer_that_never_came_is_not_asked_for_again_once_the_level_is_there(
-    run: Callable[[Quorum], bool],
-) -> None:
+def test_an_answer_that_never_came_is_not_asked_for_again_once_the_level_is_there() -> None:
     quorum = Quorum([OK, lost_after_it_was_applied])
     assert not run(quorum)
     assert [validate_only for _, _, validate_only in quorum.asked] == [True, False]
 
 
-def test_an_answer_that_was_lost_with_the_leader_is_asked_of_the_next_one(run: Callable[[Quorum], bool]) -> None:
+def test_an_answer_that_was_lost_with_the_leader_is_asked_of_the_next_one() -> None:
     quorum = Quorum([OK, lost_with_the_leader, OK, OK])
     assert run(quorum)
     assert quorum.asked == [(101, 20, True), (101, 20, False), (102, 20, True), (102, 20, False)]
 
 
-def test_where_nobody_leads_it_looks_again_until_its_time_is_over(
-    run: Callable[[Quorum], bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nobody_leads_it_looks_again_until_its_time_is_over() -> None:
     quorum = Quorum([OK, OK], looks_without_a_leader=3)
     assert run(quorum) and len(quorum.asked) == 2
-    monkeypatch.setattr(changing, "LEADS_WITHIN", 0.05)
     for_ever = Quorum([], looks_without_a_leader=10**9)
     with pytest.raises(Unreachable, match="no leader of the controller quorum was found"):
-        run(for_ever)
+        run(for_ever, pace=QUICK)
 
 
-def test_who_does_not_lead_is_not_asked_for_ever(run: Callable[[Quorum], bool]) -> None:
+def test_who_does_not_lead_is_not_asked_for_ever() -> None:
     quorum = Quorum([NOT_LEADER] * 9)
     with pytest.raises(StepFailed, match=r"no leader of the quorum took metadata\.version 20 in 3 tries"):
         run(quorum)
-    assert len(quorum.asked) == changing.TRIES
+    assert len(quorum.asked) == TRIES
 
 
-def test_a_level_counts_when_every_node_shows_it_twice_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing, "APART", 0)
+def test_a_level_counts_when_every_node_shows_it_twice_in_a_row() -> None:
     asked: list[int] = []
 
     def shows(_: ClusterSpec, node: object, **__: object) -> NodeFeatures:
@@ -175,14 +159,11 @@ def test_a_level_counts_when_every_node_shows_it_twice_in_a_row(monkeypatch: pyt
         late = node_id == 3 and asked.count(3) in (1, 3)  # not yet, then, not (a restart), then
         return NodeFeatures(node_id, {}, {METADATA_VERSION: 21 if late else 20}, 7, "3.9.2")
 
-    monkeypatch.setattr(changing, "node_features", shows)
-    changing.await_level(SPEC, METADATA_VERSION, 20, secrets=nobody, tell=print)  # type: ignore[arg-type]
+    await_level(SPEC, METADATA_VERSION, 20, secrets=nobody, tell=print, calls=Calls(shown=shows), pace=QUICK)  # type: ignore[arg-type]
     assert asked.count(3) == 5
 
 
-def test_who_never_shows_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changing, "APART", 0)
-    monkeypatch.setattr(changing, "SEEN_WITHIN", 0.01)
+def test_who_never_shows_it_is_named() -> None:
     seen = look(kafka3(), 20)
 
     def shows(_: ClusterSpec, node: object, **__: object) -> NodeFeatures:
@@ -193,8 +174,7 @@ def test_who_never_shows_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(found, NodeFeatures)
         return found
 
-    monkeypatch.setattr(changing, "node_features", shows)
     with pytest.raises(
         StepFailed, match=r"is not shown by every node after .* node 102: controller 102 did not answer"
     ):
-        changing.await_level(SPEC, METADATA_VERSION, 20, secrets=nobody, tell=print)  # type: ignore[arg-type]
+        await_level(SPEC, METADATA_VERSION, 20, secrets=nobody, tell=print, calls=Calls(shown=shows), pace=QUICK)  # type: ignore[arg-type]

@@ -54,7 +54,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         *arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS, claim: str = ""
     ) -> tuple[int, str, str]:
         monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
-        monkeypatch.setattr(sys, "argv", ["kraft-runbook", *arguments])
         if seen is not None:
             for name in ("observe", "observe_settled"):
                 monkeypatch.setattr(app, name, lambda *_, **__: seen)
@@ -63,7 +62,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
             monkeypatch.setattr(app, "told_of_groups", lambda spec, **__: ("orders: ALL_OLD",))
             monkeypatch.setattr(app, "told_of_claim", lambda spec, **__: claim if spec.zookeeper else "")
         with pytest.raises(SystemExit) as ended:
-            app.main()
+            app.main(arguments)
         captured = capsys.readouterr()
         assert "Traceback" not in captured.out + captured.err
         return int(ended.value.code or 0), captured.out, captured.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,11 +19,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["kraft-runbook", "evidence", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            app.main()
+            app.main(["evidence", *map(str, arguments)])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.out + captured.err
         return int(ended.value.code or 0), captured.out, captured.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -48,9 +47,8 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         monkeypatch.setattr(app, "_load", lambda *_: with_both)
         monkeypatch.setattr(features_command, "observe_features", lambda *_, **__: on_hosts(seen))
         monkeypatch.setattr(preview_levels, "update_feature", asked)
-        monkeypatch.setattr(sys, "argv", ["kraft-runbook", "features", "--cluster", "lab", *arguments])
         with pytest.raises(SystemExit) as ended:
-            app.main()
+            app.main(["features", "--cluster", "lab", *arguments])
         captured = capsys.readouterr()
         return int(ended.value.code or 0), captured.out + captured.err
 

@@ -193,11 +193,15 @@ class Scene:
         since: int | None = 640,
         tell: Callable[[str], None] = lambda _: None,
         departed: Departed | None = None,
+        taken: Refused | None = None,
     ) -> Departure:
+        """``taken``: why the claim is not this run's any more."""
         others = tuple(i for i in (101, 102, 103) if i != active)
         plan = FencePlan(active, others)
 
         def mine() -> None:
+            if taken:
+                raise taken
             self.did.append("still mine")
 
         return leave_kraft(
@@ -238,6 +242,22 @@ def test_mend_catch_up_fence_drain_prove_stop_delete_follow(scene: Scene) -> Non
     ]
     assert (told.high_watermark, told.migration_offset, told.touched_keys) == (HIGH, HIGH - 1, 7)
     assert scene.settled == [True]
+
+
+@pytest.mark.parametrize("active", [101, None])
+def test_the_claim_is_renewed_right_before_the_fence_and_where_another_run_has_it_nothing_is_stopped(
+    scene: Scene, active: int | None
+) -> None:
+    """After all that may outlast the claim."""
+    scene.offsets = [HIGH - 1 if active else None]
+    since = None if active is None else 640
+    taken = Refused("cluster lab is being changed by run two", way_out="wait")
+    stops(scene, "run two", lambda: scene.leave(active, since=since, taken=taken))
+    assert not [each for each in scene.did if each.startswith("fenced")]
+    scene.did.clear()
+    scene.leave(active, since=since)
+    at = scene.did.index("still mine")
+    assert scene.did[at - 1 : at + 2] == ["ready", "still mine", f"fenced all but {active}"]
 
 
 def test_nothing_is_stopped_where_this_tool_may_not_delete(scene: Scene) -> None:

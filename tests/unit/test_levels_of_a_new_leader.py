@@ -26,8 +26,8 @@ from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.parity.assignment_stores import topics_in_log
 from kraft_runbook.parity.log_follower import LogFollower
-from kraft_runbook.procedures import change_level as changing
 from kraft_runbook.procedures import preview_levels
+from kraft_runbook.procedures.change_level import Calls, Pace, change_level
 from kraft_runbook.procedures.topic_margins import topic_margins
 
 host_module("kafka_host")
@@ -111,9 +111,7 @@ def test_a_change_waits_for_it_and_is_neither_refused_nor_taken_for_done(
         asked.append((leader, validate_only))
         return Answer(0, "", {feature: (0, "")}, validate_only)
 
-    monkeypatch.setattr(changing, "APART", 0)
-    monkeypatch.setattr(changing, "update_feature", update)
     knows[:] = [-1, -1, 3]
     change = plan_change(kafka4(), METADATA_VERSION, 26, "25")
-    assert changing.change_level(SPEC, change, secrets=nobody, tell=print)
+    assert change_level(SPEC, change, secrets=nobody, tell=print, calls=Calls(update=update), pace=Pace(apart=0))
     assert asked == [(102, True), (102, False)]

@@ -9,7 +9,6 @@ import pytest
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, Replicas, TopicPartition
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.procedures import move_replicas
 from kraft_runbook.procedures.move_replicas import give_back_order
 from kraft_runbook.reassignment.cancelling import saved_order
 from kraft_runbook.reassignment.look import Look
@@ -46,25 +45,26 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    made = Cluster({A: (2, 3, 1), B: (2, 1)})
-    monkeypatch.setattr(move_replicas, "look_at_replicas", made.look)
-    monkeypatch.setattr(move_replicas, "Reassignments", made)
-    monkeypatch.setattr(move_replicas, "APART_SECONDS", 0.0)
-    return made
+def cluster() -> Cluster:
+    return Cluster({A: (2, 3, 1), B: (2, 1)})
+
+
+def give_back(cluster: Cluster, saved: Mapping[TopicPartition, Replicas]) -> tuple[TopicPartition, ...]:
+    how: Any = {"client": cluster, "looks": cluster.look}
+    return give_back_order(SPEC, saved, secrets=lambda _: "", apart=0.0, **how)
 
 
 def test_the_saved_order_is_sent_once_and_no_other_partition_is(cluster: Cluster) -> None:
     for sent in ([[A]], []):
         cluster.sent.clear()
-        assert give_back_order(SPEC, {A: (1, 2, 3), B: (2, 1)}, secrets=None) == ()
+        assert give_back(cluster, {A: (1, 2, 3), B: (2, 1)}) == ()
         assert (cluster.present[A], cluster.sent) == ((1, 2, 3), sent)
 
 
 def test_right_after_the_cancel_a_broker_may_still_show_what_was(cluster: Cluster) -> None:
     cluster.present[A] = (4, 3, 1, 2)
     cluster.coming = [{}, {A: (2, 3, 1)}]
-    assert give_back_order(SPEC, {A: (1, 2, 3)}, secrets=None) == ()
+    assert give_back(cluster, {A: (1, 2, 3)}) == ()
     assert cluster.present[A] == (1, 2, 3)
 
 
@@ -73,23 +73,23 @@ def test_a_move_that_had_ended_or_goes_on_is_named_and_left_alone_and_a_deleted_
 ) -> None:
     cluster.present[A] = (4, 3)
     cluster.ongoing = {B: Ongoing((4, 2, 1), (4,), (1,))}
-    assert give_back_order(SPEC, {A: (1, 2, 3), B: (1, 2), tp("gone"): (1, 2)}, secrets=None) == (A, B)
+    assert give_back(cluster, {A: (1, 2, 3), B: (1, 2), tp("gone"): (1, 2)}) == (A, B)
     assert cluster.sent == []
 
 
 def test_an_order_that_kafka_does_not_take_fails_the_step(cluster: Cluster) -> None:
     cluster.obeys = False
     with pytest.raises(StepFailed, match="1 partitions are not in the saved order: a-0"):
-        give_back_order(SPEC, {A: (1, 2, 3)}, secrets=None)
+        give_back(cluster, {A: (1, 2, 3)})
     cluster.answer = Answer.INVALID_REPLICA_ASSIGNMENT
     with pytest.raises(StepFailed, match=r"did not reorder 1 of 1 .* \(Kafka's text\)"):
-        give_back_order(SPEC, {A: (1, 2, 3)}, secrets=None)
+        give_back(cluster, {A: (1, 2, 3)})
 
 
 def test_many_orders_go_in_requests_that_a_controller_takes_quickly(cluster: Cluster) -> None:
     saved = {tp("m", n): (1, 2) for n in range(120)}
     cluster.present = dict.fromkeys(saved, (2, 1))
-    assert give_back_order(SPEC, saved, secrets=None) == ()
+    assert give_back(cluster, saved) == ()
     assert [len(each) for each in cluster.sent] == [50, 50, 20]
 
 

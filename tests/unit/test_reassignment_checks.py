@@ -13,7 +13,7 @@ from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
-from kraft_runbook.procedures import look_at_replicas, move_replicas
+from kraft_runbook.procedures.look_at_replicas import LOOKS, agreed, look_at_plan
 from kraft_runbook.procedures.move_replicas import cancel_moves, read_state, save_state, start_next_batch
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.checks import CHECKS
@@ -112,31 +112,29 @@ def test_what_the_first_try_saved_stays_and_another_cluster_is_refused(tmp_path:
         read_state(tmp_path / "none.json")
 
 
-def test_a_move_that_has_just_ended_and_is_still_shown_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_that_has_just_ended_and_is_still_shown_is_looked_at_again() -> None:
     """Seen in KRaft mode: the quorum lists no move any more, and the broker's Metadata still has all three replicas."""
     plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
     late = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(3, 2, 1), (2, 1)])))
     ended = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(3, 2), (2, 1)])))
     shown = [late, late, ended]
-    monkeypatch.setattr(look_at_replicas, "APART_SECONDS", 0.0)
-    monkeypatch.setattr(look_at_replicas, "look_at_replicas", lambda *_, **__: shown.pop(0))
-    assert look_at_replicas.look_at_plan(SPEC, plan, secrets=lambda _: "")[1].stage is PlanStage.AS_PLANNED
-    shown[:] = [late] * look_at_replicas.LOOKS
-    assert look_at_replicas.look_at_plan(SPEC, plan, secrets=lambda _: "")[1].stage is PlanStage.UNKNOWN
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: shown.pop(0), "apart": 0.0}
+    assert look_at_plan(SPEC, plan, **how)[1].stage is PlanStage.AS_PLANNED
+    shown[:] = [late] * LOOKS
+    assert look_at_plan(SPEC, plan, **how)[1].stage is PlanStage.UNKNOWN
     assert not shown
 
 
-def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on() -> None:
     def seen(*replicas: int) -> AssignmentSeen:
         return AssignmentSeen("id", {}, {tp("a"): PartitionSeen(replicas, replicas[0], replicas)})
 
-    monkeypatch.setattr(look_at_replicas, "APART_SECONDS", 0.0)
     shown = [seen(3, 2, 1), seen(3, 2), seen(3, 2)]
-    monkeypatch.setattr(look_at_replicas, "assignment_seen", lambda *_, **__: shown.pop(0))
-    assert look_at_replicas._agreed(SPEC, lambda _: "").partitions[tp("a")].replicas == (3, 2)
+    how: Any = {"secrets": lambda _: "", "seen_by": lambda *_, **__: shown.pop(0), "apart": 0.0}
+    assert agreed(SPEC, **how).partitions[tp("a")].replicas == (3, 2)
     shown[:] = [seen(1, n) for n in range(2, 10)]
     with pytest.raises(Unreachable, match="the assignment changed at each of 7 looks"):
-        look_at_replicas._agreed(SPEC, lambda _: "")
+        agreed(SPEC, **how)
 
 
 class Client:
@@ -145,7 +143,7 @@ class Client:
     def __init__(self, answer: Answer) -> None:
         self.answer, self.sent = answer, []
 
-    def __call__(self, *_: Any, **__: Any) -> Client:
+    def __call__(self, *_: Any, **__: Any) -> Any:
         return self
 
     def alter(self, moves: Any, *, allow_replication_factor_change: bool) -> dict:
@@ -157,36 +155,34 @@ class Client:
         return {p: PartitionResult(p, self.answer, "Kafka's text") for p in partitions}
 
 
-def test_what_kafka_refused_is_told_in_its_words_and_a_deleted_topic_is_no_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_kafka_refused_is_told_in_its_words_and_a_deleted_topic_is_no_error() -> None:
     plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
-    monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.INVALID_REPLICA_ASSIGNMENT))
-    monkeypatch.setattr(move_replicas, "look_at_replicas", lambda *_, **__: LOOK)
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: LOOK}
+    client = Client(Answer.INVALID_REPLICA_ASSIGNMENT)
     with pytest.raises(StepFailed, match=r"did not start 1 of 1 .*a-0: invalid replica assignment \(Kafka's text\)"):
-        start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "")
+        start_next_batch(SPEC, plan, LOOK, Limits(5), client=client, **how)
     assert client.sent == [([tp("a")], False)]
-    monkeypatch.setattr(move_replicas, "Reassignments", Client(Answer.UNKNOWN_TOPIC_OR_PARTITION))
-    assert len(start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "")) == 1
+    gone = Client(Answer.UNKNOWN_TOPIC_OR_PARTITION)
+    assert len(start_next_batch(SPEC, plan, LOOK, Limits(5), client=gone, **how)) == 1
 
 
-def test_what_somebody_gave_another_target_since_the_look_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_somebody_gave_another_target_since_the_look_is_left_alone() -> None:
     plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
-    monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.ACCEPTED))
+    client = Client(Answer.ACCEPTED)
     ongoing = {tp("a"): Ongoing((4, 2, 1), (4,), (1,))}
     since = replace(LOOK, placement=replace(LOOK.placement, ongoing=ongoing))
-    monkeypatch.setattr(move_replicas, "look_at_replicas", lambda *_, **__: since)
-    assert start_next_batch(SPEC, plan, LOOK, Limits(5), secrets=lambda _: "") == ()
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: since}
+    assert start_next_batch(SPEC, plan, LOOK, Limits(5), client=client, **how) == ()
     assert not any(sent for sent, _ in client.sent)
 
 
-def test_one_unsafe_cancel_stops_all_of_them_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(move_replicas, "Reassignments", client := Client(Answer.ACCEPTED))
+def test_one_unsafe_cancel_stops_all_of_them_before_anything_is_sent() -> None:
+    client: Any = Client(Answer.ACCEPTED)
     ongoing = {**MOVING, tp("a", 1): Ongoing((3, 1, 2), (3,), (1, 2))}
     seen = {tp("a"): PartitionSeen((3, 2, 1), 2, (1, 2)), tp("a", 1): PartitionSeen((3, 1, 2), 3, (3,))}
     look = replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
     with pytest.raises(Refused, match="cancelling would lose data: a-1: none of the replicas"):
-        cancel_moves(SPEC, look, list(ongoing), secrets=lambda _: "")
+        cancel_moves(SPEC, look, list(ongoing), secrets=lambda _: "", client=client)
     assert not client.sent
-    assert list(cancel_moves(SPEC, look, [tp("a")], secrets=lambda _: "")) == [tp("a")]
+    assert list(cancel_moves(SPEC, look, [tp("a")], secrets=lambda _: "", client=client)) == [tp("a")]
     assert client.sent == [[tp("a")]]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -431,10 +431,12 @@ def _observation_text(seen: ClusterObservation) -> str:
     return "\n".join([*lines, *(["", "could not be read:", *(f"  {part}" for part in unread)] if unread else [])])
 
 
-def main() -> None:
-    """The entry point: errors meant for a person are printed as problem and way out, without a traceback."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point: errors meant for a person are printed as problem and way out, without a traceback.
+    ``arguments``: those of the command line by default.
+    """
     try:
-        result = app(standalone_mode=False)
+        result = app(args=arguments, standalone_mode=False)
     except RunbookError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(ERROR)

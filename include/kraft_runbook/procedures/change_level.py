@@ -7,8 +7,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
-from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, NodeFeatures
+from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, Answer, LevelsInLog, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
@@ -20,19 +21,40 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.preview_levels import kind_of
 
 Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What a level's change asks of the nodes (``io.kafka.feature_calls``)."""
+
+    levels: Callable[..., tuple[int, LevelsInLog]] = read_levels
+    shown: Callable[..., NodeFeatures] = node_features
+    update: Callable[..., Answer] = update_feature
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds. ``leads_within``: in which a leader has to be found: two to four, once the one before was killed (3.9.2,
+    with defaults). ``settles``: after an answer that never came: what the leader had taken is committed by then, or
+    lost with it. ``seen_within``: until every node must show the level.
+    """
+
+    apart: float = 0.5
+    leads_within: float = 60.0
+    settles: float = 3.0
+    seen_within: float = 60.0
+
+
+CALLS, PACE = Calls(), Pace()
 TRIES = 3
 """How often the leader is looked for again. The level is read before each time, so that none is applied twice."""
 LOOKS = 2
 """How many looks in a row must show the level on every node."""
-SEEN_WITHIN = 60.0
-SETTLES = 3.0
-"""Seconds after an answer that never came: what the leader had taken is committed by then, or lost with it."""
-APART = 0.5
-LEADS_WITHIN = 60.0
-"""Seconds in which a leader has to be found. Two to four, once the one before was killed (3.9.2, with defaults)."""
 
 
-def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, tell: Tell) -> bool:
+def change_level(
+    spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, tell: Tell, calls: Calls = CALLS, pace: Pace = PACE
+) -> bool:
     """Bring the feature to the change's target. Whether this call changed it: False where it was there already.
 
     Raises Refused, with a way out, where the level is neither that of the plan nor its target, or the leader refuses;
@@ -40,7 +62,7 @@ def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, te
     minute.
     """
     for _ in range(TRIES):
-        leader, now = _level(spec, change.feature, secrets=secrets, tell=tell)
+        leader, now = _level(spec, change.feature, secrets, tell, calls, pace)
         if now == change.target:
             return False
         if now != change.now or change.direction is Direction.NONE:
@@ -48,7 +70,7 @@ def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, te
                 f"{change.feature} is at {now}, and this change was planned from {change.now} to {change.target}",
                 way_out="plan it anew, and let that be signed",
             )
-        if _ask(spec, leader, change, secrets=secrets, tell=tell):
+        if _ask(spec, leader, change, secrets, tell, calls, pace):
             return True
     raise StepFailed(
         f"no leader of the quorum took {change.feature} {change.target} in {TRIES} tries",
@@ -56,31 +78,33 @@ def change_level(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, te
     )
 
 
-def _level(spec: ClusterSpec, feature: str, *, secrets: Secrets, tell: Tell) -> tuple[int, int]:
+def _level(spec: ClusterSpec, feature: str, secrets: Secrets, tell: Tell, calls: Calls, pace: Pace) -> tuple[int, int]:
     """The leader and the level that holds (as ``FeatureObservation.level``), once a leader is there: the one before may
     just have ended.
     """
-    ends, told = time.monotonic() + LEADS_WITHIN, False
+    ends, told = time.monotonic() + pace.leads_within, False
     while True:
         try:
-            leader, log = read_levels(spec, secrets=secrets)
+            leader, log = calls.levels(spec, secrets=secrets)
             if feature != KRAFT_VERSION:
                 return leader, log.levels.get(feature, 0)
-            return leader, node_features(spec, spec.controller(leader), secrets=secrets).finalized.get(feature, 0)
+            return leader, calls.shown(spec, spec.controller(leader), secrets=secrets).finalized.get(feature, 0)
         except Unreachable as error:
             if time.monotonic() > ends:
                 raise
             if not told:
-                tell(f"{error.problem}; looking again for {LEADS_WITHIN:g} s: a new one may just be elected")
+                tell(f"{error.problem}; looking again for {pace.leads_within:g} s: a new one may just be elected")
             told = True
-            time.sleep(APART)
+            time.sleep(pace.apart)
 
 
-def _ask(spec: ClusterSpec, leader: int, change: LevelChange, *, secrets: Secrets, tell: Tell) -> bool:
+def _ask(
+    spec: ClusterSpec, leader: int, change: LevelChange, secrets: Secrets, tell: Tell, calls: Calls, pace: Pace
+) -> bool:
     """Whether the leader applied it; False where another leads by now, or no answer came."""
     for validate_only in (True, False):
         try:
-            answer = update_feature(
+            answer = calls.update(
                 spec,
                 leader,
                 change.feature,
@@ -91,20 +115,29 @@ def _ask(spec: ClusterSpec, leader: int, change: LevelChange, *, secrets: Secret
             )
         except Unreachable as error:
             tell(f"{error.problem}; whether it was applied is not known: looking at the level")
-            time.sleep(SETTLES)
+            time.sleep(pace.settles)
             return False
         if not answer.accepted:
             codes = [answer.code, *(code for code, _ in answer.features.values())]
             if NOT_THE_LEADER in codes:
                 tell(f"controller {leader} does not lead any more")
-                time.sleep(APART)
+                time.sleep(pace.apart)
                 return False
             raise refused(change.feature, change.target, next(code for code in codes if code), answer.refusal)
     tell(f"controller {leader} applied {change.feature} {change.target}")
     return True
 
 
-def await_level(spec: ClusterSpec, feature: str, level: int, *, secrets: Secrets, tell: Tell) -> float:
+def await_level(
+    spec: ClusterSpec,
+    feature: str,
+    level: int,
+    *,
+    secrets: Secrets,
+    tell: Tell,
+    calls: Calls = CALLS,
+    pace: Pace = PACE,
+) -> float:
     """Wait until every node shows the level, two looks in a row. The seconds that it took.
 
     Raises StepFailed after a minute, naming who does not show it. Levels are compared, not epochs: a broker's epoch
@@ -112,12 +145,12 @@ def await_level(spec: ClusterSpec, feature: str, level: int, *, secrets: Secrets
     """
     began, shown, told = time.monotonic(), 0, ""
     while True:
-        missing = list(_missing(spec, feature, level, secrets))
+        missing = list(_missing(spec, feature, level, secrets, calls))
         shown = 0 if missing else shown + 1
         took = time.monotonic() - began
         if shown == LOOKS:
             return took
-        if missing and took > SEEN_WITHIN:
+        if missing and took > pace.seen_within:
             raise StepFailed(
                 f"{feature} {level} is not shown by every node after {took:.0f} s: {'; '.join(missing)}",
                 way_out="look at what is named: a node that has not applied it may not serve. The level itself is set",
@@ -125,13 +158,13 @@ def await_level(spec: ClusterSpec, feature: str, level: int, *, secrets: Secrets
         if missing and missing[0] != told:
             told = missing[0]
             tell(f"waiting: {'; '.join(missing)}")
-        time.sleep(APART)
+        time.sleep(pace.apart)
 
 
-def _missing(spec: ClusterSpec, feature: str, level: int, secrets: Secrets) -> Iterator[str]:
+def _missing(spec: ClusterSpec, feature: str, level: int, secrets: Secrets, calls: Calls) -> Iterator[str]:
     def ask(node_id: int) -> NodeFeatures | Unread:
         try:
-            return node_features(spec, node_of(spec, node_id), secrets=secrets)
+            return calls.shown(spec, node_of(spec, node_id), secrets=secrets)
         except RunbookError as error:
             return Unread(error.problem)
 

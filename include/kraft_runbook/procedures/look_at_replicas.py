@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
@@ -47,7 +47,7 @@ def look_at_replicas(
     """
     reassignments = Reassignments(spec, secrets=secrets)
     before = reassignments.ongoing()
-    seen = _agreed(spec, secrets) if settings else assignment_seen(spec, secrets=secrets)
+    seen = agreed(spec, secrets=secrets) if settings else assignment_seen(spec, secrets=secrets)
     ongoing = {**before, **reassignments.ongoing()}
     at = time.monotonic()
     logs, unread = _logs(spec, seen.racks, secrets, sizes_of)
@@ -89,26 +89,36 @@ def look_at_plan(
     sizes_of: Collection[TopicPartition] | None = None,
     known: Collection[TopicPartition] | None = None,
     deletions: bool = False,
+    looks: Callable[..., Look] | None = None,
+    apart: float = APART_SECONDS,
 ) -> tuple[Look, PlanReading]:
     """A quick look, and where the plan stands. UNKNOWN, or a lost broker, is believed once it has lasted: right after
     a move has ended, a broker may still show it, and a broker that restarts is back soon. ``known``: as of
     ``read_plan``; ``deletions``: as of ``look_at_replicas``.
     """
     for _ in range(LOOKS):
-        look = look_at_replicas(spec, secrets=secrets, sizes_of=sizes_of, settings=False, deletions=deletions)
+        look = (looks or look_at_replicas)(
+            spec, secrets=secrets, sizes_of=sizes_of, settings=False, deletions=deletions
+        )
         reading = read_plan(plan, look.placement, known=known)
         if reading.stage is not PlanStage.UNKNOWN and not reading.lost:
             break
-        time.sleep(APART_SECONDS)
+        time.sleep(apart)
     return look, reading
 
 
-def _agreed(spec: ClusterSpec, secrets: Secrets) -> AssignmentSeen:
+def agreed(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    seen_by: Callable[..., AssignmentSeen] = assignment_seen,
+    apart: float = APART_SECONDS,
+) -> AssignmentSeen:
     """Metadata, once what two answers both name has the same replicas in both."""
-    seen = assignment_seen(spec, secrets=secrets)
+    seen = seen_by(spec, secrets=secrets)
     for _ in range(LOOKS):
-        time.sleep(APART_SECONDS)
-        again = assignment_seen(spec, secrets=secrets)
+        time.sleep(apart)
+        again = seen_by(spec, secrets=secrets)
         common = seen.partitions.keys() & again.partitions.keys()
         if all(seen.partitions[p].replicas == again.partitions[p].replicas for p in common):
             return again

@@ -26,6 +26,8 @@ from kraft_runbook.reassignment.plan_file import from_json as plan_from_json
 from kraft_runbook.reassignment.saved_state import SavedState, from_json
 from kraft_runbook.reassignment.throttles import Former
 
+Client = Callable[..., Reassignments]
+Looks = Callable[..., Look]
 SAMPLE = 5
 LOOKS, APART_SECONDS = 10, 1.0
 ORDERS_A_REQUEST = 50
@@ -82,7 +84,14 @@ def read_assignment(path: Path, *, ignored: Callable[[str], object] = lambda _: 
 
 
 def start_next_batch(
-    spec: ClusterSpec, plan: ReassignmentPlan, look: Look, limits: Limits, *, secrets: Secrets
+    spec: ClusterSpec,
+    plan: ReassignmentPlan,
+    look: Look,
+    limits: Limits,
+    *,
+    secrets: Secrets,
+    client: Client = Reassignments,
+    looks: Looks | None = None,
 ) -> tuple[Move, ...]:
     """Send what may be started now; returns it. ``look``: for sizes and deletions; the replicas are looked at again,
     since a target takes the place of one that somebody gave meanwhile. A topic that was deleted meanwhile is no error.
@@ -90,10 +99,10 @@ def start_next_batch(
     """
     if not next_batch(plan, look.placement, limits):
         return ()
-    now = look_at_replicas(spec, secrets=secrets, sizes_of=(), settings=False).placement
+    now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False).placement
     placement = replace(look.placement, racks=now.racks, present=now.present, ongoing=now.ongoing)
     batch = next_batch(plan, placement, limits)
-    answers = Reassignments(spec, secrets=secrets).alter(
+    answers = client(spec, secrets=secrets).alter(
         batch, allow_replication_factor_change=plan.changes_replication_factor
     )
     _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
@@ -101,7 +110,12 @@ def start_next_batch(
 
 
 def cancel_moves(
-    spec: ClusterSpec, look: Look, partitions: Collection[TopicPartition], *, secrets: Secrets
+    spec: ClusterSpec,
+    look: Look,
+    partitions: Collection[TopicPartition],
+    *,
+    secrets: Secrets,
+    client: Client = Reassignments,
 ) -> Mapping[TopicPartition, Ongoing]:
     """Cancel the reassignment of these partitions, where that is safe for all of them; returns what was cancelled,
     which is those that moved. One that ended by itself is no error.
@@ -115,38 +129,46 @@ def cancel_moves(
             f"cancelling would lose data: {'; '.join(map(str, unsafe[:SAMPLE]))}{more}",
             way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:SAMPLE])),
         )
-    answers = Reassignments(spec, secrets=secrets).cancel(ongoing)
+    answers = client(spec, secrets=secrets).cancel(ongoing)
     _require_accepted(answers, "cancel", but=Answer.NO_REASSIGNMENT_IN_PROGRESS)
     return ongoing
 
 
-def give_back_order(spec: ClusterSpec, saved: Assignment, *, secrets: Secrets) -> tuple[TopicPartition, ...]:
+def give_back_order(
+    spec: ClusterSpec,
+    saved: Assignment,
+    *,
+    secrets: Secrets,
+    client: Client = Reassignments,
+    looks: Looks | None = None,
+    apart: float = APART_SECONDS,
+) -> tuple[TopicPartition, ...]:
     """Give these partitions their replicas in the saved order, where they have the same ones; no data moves. Returns
     those that have others, or still move. Right after a cancel a broker may still show what was: it is looked again.
     Done again it sends nothing twice. Raises StepFailed with Kafka's texts.
     """
-    now = _settled(spec, secrets, lambda placement: not with_other_replicas(saved, placement))
+
+    def settled(holds: Callable[[Placement], bool]) -> Placement:
+        """Looks until it holds, for some seconds; the last look in any case."""
+        for _ in range(LOOKS):
+            now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False).placement
+            if holds(now):
+                break
+            time.sleep(apart)
+        return now
+
+    now = settled(lambda placement: not with_other_replicas(saved, placement))
     moves = out_of_order(saved, now)
     for at in range(0, len(moves), ORDERS_A_REQUEST):
-        answers = Reassignments(spec, secrets=secrets).alter(moves[at : at + ORDERS_A_REQUEST])
+        answers = client(spec, secrets=secrets).alter(moves[at : at + ORDERS_A_REQUEST])
         _require_accepted(answers, "reorder", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
-    after = _settled(spec, secrets, lambda placement: not out_of_order(saved, placement)) if moves else now
+    after = settled(lambda placement: not out_of_order(saved, placement)) if moves else now
     if left := out_of_order(saved, after):
         raise StepFailed(
             f"{len(left)} partitions are not in the saved order: {', '.join(str(m.partition) for m in left[:SAMPLE])}",
             way_out="do this step again",
         )
     return with_other_replicas(saved, after)
-
-
-def _settled(spec: ClusterSpec, secrets: Secrets, holds: Callable[[Placement], bool]) -> Placement:
-    """Looks until it holds, for some seconds; the last look in any case."""
-    for _ in range(LOOKS):
-        now = look_at_replicas(spec, secrets=secrets, sizes_of=(), settings=False).placement
-        if holds(now):
-            break
-        time.sleep(APART_SECONDS)
-    return now
 
 
 def prefer_first_replicas(
