@@ -19,7 +19,7 @@ from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures import require_readable as readable
-from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.software import (
     BROKER_BACK,
     BROKER_UP,
@@ -222,6 +222,18 @@ def test_what_is_down_is_started_on_the_software_to_come_controllers_first_and_e
         f"awaited {conditions.CONDITIONS[f'broker_on_{on}'].describe(2)}",
         f"awaited {conditions.BROKER_IN_SYNC.describe(2)}",
     ]
+
+
+def test_a_dry_run_lists_the_start_of_what_is_down_once() -> None:
+    seen = a_controller(102, running=False)(broker(2, running=False)(cluster((101, 103, 1))))
+    at = RecordingCluster(seen, spec=SPEC)
+    vars(at)["rehearses"] = True
+    run = run_on(at)
+    start_what_is_down(run, back=False)
+    for step, node in ((CONTROLLER_UP, 102), (CONTROLLER_UP, 103), (BROKER_UP, 2), (BROKER_UP, 3)):
+        take_step(run, step, node)
+    played = [each for each in at.did if each.startswith("played")]
+    assert played == [f"played switch_software on {node}" for node in (102, 2, 103, 3)]
 
 
 def test_where_every_node_runs_nothing_is_started() -> None:

@@ -35,6 +35,7 @@ from kraft_runbook.cluster.observation import (
     unread_parts,
 )
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Settings, estimate, heap_needed
 from kraft_runbook.migration.explain import explain
@@ -386,6 +387,21 @@ def test_without_zookeeper_a_broker_that_was_left_behind_is_restarted_in_kraft_m
     )
     assert "nothing to migrate" not in told.means and "broker 2 is not in KRaft mode" in told.means
     assert told.waits_for == ("broker 2 to register in KRaft mode: 2 of 3 seen; it is in hybrid mode",)
+
+
+@pytest.mark.parametrize(("seen", "spec"), [(observation(Phase.FINALIZED), SPEC), (without(Phase.FINALIZED), WITHOUT)])
+def test_where_brokers_were_left_behind_and_no_controller_leads_the_controllers_come_first(
+    seen: ClusterObservation, spec: ClusterSpec
+) -> None:
+    """A broker that is restarted in KRaft mode then registers nowhere."""
+    nobody_leads = both(*(gauges(each, active=False) for each in SPEC.controller_ids), part(quorum=WHY))
+    behind = broker(2, mode=BrokerMode.HYBRID)(nobody_leads(seen))
+    for given, first in (
+        (a_controller(103, running=False)(behind), "start controller 103 first, with its present configuration"),
+        (behind, "wait for a leader of the quorum"),
+    ):
+        leader, kraft = explain(given, spec).forward
+        assert leader.startswith(first) and kraft.startswith("restart broker 2 in KRaft mode")
 
 
 def test_two_looks_tell_that_dual_write_has_died() -> None:

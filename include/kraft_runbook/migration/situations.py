@@ -142,9 +142,30 @@ TOO_EARLY = Answer(
     "A controller without the migration flag finalized the migration too early: broker {left_behind} is not in KRaft"
     " mode. It goes on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
 )
-THE_ONLY_WAY = Answer(
+IN_KRAFT_MODE = Answer(
     "restart broker {left_behind} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
     " restart a broker in migration mode"
+)
+
+
+def _the_only_way(facts: Facts) -> tuple[str, ...]:
+    """A leader first: without one no broker can register, so one that is restarted serves nobody."""
+    first: tuple[str, ...] = ()
+    if not without_zookeeper.is_led(facts.seen):
+        if facts.down:
+            first = (f"start controller {facts.down} first, with its present configuration; {ITS_LOG}",)
+        elif facts.silent_now:
+            first = (f"look at controller {facts.silent_now} first: {HANGS}",)
+        else:
+            first = (
+                "wait for a leader of the quorum: every controller runs, and an election takes seconds. If there is"
+                f" none after that, look at the network between {facts.addresses}",
+            )
+    return (*first, *IN_KRAFT_MODE.of(facts))
+
+
+THE_ONLY_WAY = Answer(
+    f"{IN_KRAFT_MODE.text}. Where no controller leads, that comes second: no broker can register then", _the_only_way
 )
 
 
@@ -259,7 +280,7 @@ WITH_ZOOKEEPER = (
     Situation(
         "a controller is down after the end",
         "FINALIZED; a controller does not run",
-        lambda it: it.phase is Phase.FINALIZED and bool(it.down),
+        lambda it: it.phase is Phase.FINALIZED and bool(it.down) and not it.left_behind,
         forward=Answer(f"start controller {{down}} with its present configuration; {ITS_LOG}"),
     ),
     Situation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -14,7 +15,7 @@ from kraft_runbook.steps.guards import (
     require_other_brokers_up,
     require_other_controllers_up,
 )
-from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, take_step
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
 from kraft_runbook.upgrade import conditions
@@ -45,6 +46,14 @@ def _runs(look: Look, version: str) -> str | None:
     )
 
 
+def _started_before(look: Look) -> str | None:
+    """Why a rehearsal lists the node's start once: it would run by its turn."""
+    state = look.seen.controllers.get(look.node) or look.seen.brokers[look.node]
+    if look.cluster.rehearses and state.running is False:
+        return f"node {look.node} does not run: it would have been started ahead of all others"
+    return None
+
+
 def remaining(seen: ClusterObservation, version: str) -> list[int]:
     """The controllers that do not show the version."""
     return [c.id for c in seen.controllers.values() if c.software_version != version]
@@ -61,7 +70,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
         return _runs(look, version)
 
     def passed_over(look: Look) -> str | None:
-        return left_for_last(look, remaining(look.seen, software(look.spec).version))
+        return _started_before(look) or left_for_last(look, remaining(look.seen, software(look.spec).version))
 
     def guard(look: Look) -> None:
         if look.seen.controllers[look.node].running is not False:  # one that has ended may be started in any case
@@ -91,6 +100,7 @@ def _broker(step: Step, software: Chooses) -> NodeStep:
         step,
         play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
         done=lambda look: _runs(look, software(look.spec).version),
+        passed_over=_started_before,
         guard=guard,
     )
 
@@ -106,7 +116,8 @@ def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
     would keep each of them from being restarted. On the way back that is a node that did not come up on the target; on
     the way up, one that a broken-off way back left stopped.
     """
-    controller, broker = (CONTROLLER_BACK, BROKER_BACK) if back else (CONTROLLER_UP, BROKER_UP)
+    steps = (CONTROLLER_BACK, BROKER_BACK) if back else (CONTROLLER_UP, BROKER_UP)
+    controller, broker = (replace(each, passed_over=passes_over_none) for each in steps)
     on = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
     registered = conditions.BROKER_ON_FORMER if back else conditions.BROKER_ON_TARGET
     within, seen = run.spec.deadlines, run.cluster.observe()
