@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import by_hand
 from fault_case import Fault
 from fault_copy_log import CopyLog, read_copy_log
@@ -13,7 +10,6 @@ from fault_injectors import answer, injector
 from fault_processes import soon
 from fault_proxy import Proxy
 from fault_scene import Scene, Undo, Unexpected
-from kazoo.client import KazooClient
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum, read_cluster_records
@@ -34,12 +30,12 @@ def die_in_the_copy(scene: Scene, fault: Fault) -> Undo:
 
     Repaired by giving the znode back what it held.
     """
-    with _zookeeper(scene) as client:
+    with by_hand.zookeeper_of(scene.ground.spec) as client:
         last = tuple(int(each) for each in fault.target)
         held = by_hand.die_in_the_copy(scene.ground.spec, client, last=last, secrets=scene.ground.lab.secrets)
 
     def undo() -> None:
-        with _zookeeper(scene) as client:
+        with by_hand.zookeeper_of(scene.ground.spec) as client:
             client.set(by_hand.UNREADABLE, held)
 
     return undo
@@ -129,13 +125,3 @@ def _require_unfinished(scene: Scene, met: CopyLog) -> None:
     now = read_copy_log(scene.ground.spec)
     if now.marks != met.marks or met.marks != ("begin",):
         raise Unexpected(f"the fault did not fall into the copy: its transactions are {', '.join(now.marks)}")
-
-
-@contextmanager
-def _zookeeper(scene: Scene) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=scene.ground.spec.zookeeper.connect)
-    client.start()
-    try:
-        yield client
-    finally:
-        client.stop()

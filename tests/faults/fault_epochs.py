@@ -8,8 +8,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import by_hand
@@ -69,14 +68,9 @@ def state_made_anew(scene: Scene, fault: Fault) -> None:
     for replicas in ORDERS:
         by_hand.change_leader(spec, topic, partition, replicas)
     time.sleep(2)  # dual write has followed
-    client = KazooClient(spec.zookeeper.connect)
-    client.start()
-    try:
+    with by_hand.zookeeper_of(spec) as client:
         if by_hand.make_state_anew(client, topic, partition) < len(ORDERS):
             raise Unexpected(f"{topic}-{partition}'s state znode had not been written {len(ORDERS)} times")
-    finally:
-        client.stop()
-        client.close()
 
 
 @injector("produce")
@@ -106,7 +100,7 @@ def elections_of_the_quorum(scene: Scene, fault: Fault) -> None:
         finally:
             os.kill(zookeeper, signal.SIGCONT)
         by_hand.await_dual_write(spec, secrets=secrets)
-    with _client(scene) as client:
+    with by_hand.zookeeper_of(scene.ground.lab.spec) as client:
         replicas = json.loads(client.get(f"/brokers/topics/{fault.target}")[0])["partitions"]
         for partition, (first, *others) in replicas.items():
             by_hand.change_leader(spec, fault.target, int(partition), [*others, first])
@@ -152,7 +146,7 @@ def kill_a_leader(scene: Scene, fault: Fault) -> Undo:
     (topic, seconds) each partition that it led must have another leader, and have lost it from its ISR.
     """
     topic, within = fault.target
-    with _client(scene) as client:
+    with by_hand.zookeeper_of(scene.ground.lab.spec) as client:
         controller = json.loads(client.get("/controller")[0])["brokerid"]
         leaders = [state["leader"] for state in _states(client, topic).values()]
         dead = max({*leaders} - {controller}, key=leaders.count)
@@ -186,16 +180,5 @@ def _states(client: KazooClient, topic: str) -> dict[str, dict[str, Any]]:
 
 
 def _claimed(scene: Scene) -> int:
-    with _client(scene) as client:
+    with by_hand.zookeeper_of(scene.ground.lab.spec) as client:
         return int(client.get("/controller_epoch")[0])
-
-
-@contextmanager
-def _client(scene: Scene) -> Iterator[KazooClient]:
-    client = KazooClient(scene.ground.lab.spec.zookeeper.connect)
-    client.start()
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()

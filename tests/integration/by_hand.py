@@ -136,6 +136,18 @@ ACL.
 """
 
 
+@contextmanager
+def zookeeper_of(spec: ClusterSpec) -> Iterator[KazooClient]:
+    """A client of the cluster's ensemble, which may write what it likes."""
+    client = KazooClient(hosts=spec.ensemble.connect)
+    client.start()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
 def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[int, ...], secrets: Secrets) -> bytes:
     """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that
     leads dies, until none can.

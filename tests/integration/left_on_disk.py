@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import by_hand
-from kazoo.client import KazooClient
 from labs import Lab
 
 from kraft_runbook.cluster.spec_parts import Broker
@@ -24,19 +21,8 @@ def leave_over(broker: Broker) -> Path:
     return directory
 
 
-@contextmanager
-def zookeeper_of(lab: Lab) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=lab.spec.zookeeper.connect)
-    client.start()
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
-
-
 def topic_id(lab: Lab, topic: str) -> str | None:
-    with zookeeper_of(lab) as client:
+    with by_hand.zookeeper_of(lab.spec) as client:
         found: str | None = json.loads(client.get(f"/brokers/topics/{topic}")[0]).get("topic_id")
         return found
 
@@ -45,7 +31,7 @@ def write_topic_id(lab: Lab, topic: str, given: str | None) -> None:
     """Write the topic's znode with this id, or without any as a tool older than 2.8 does, and have a controller elected
     that reads it.
     """
-    with zookeeper_of(lab) as client:
+    with by_hand.zookeeper_of(lab.spec) as client:
         path = f"/brokers/topics/{topic}"
         znode = json.loads(client.get(path)[0])
         znode.pop("topic_id", None)

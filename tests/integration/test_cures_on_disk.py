@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from labs import Lab
-from left_on_disk import drop_topic_id, leave_over, zookeeper_of
+from left_on_disk import drop_topic_id, leave_over
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
@@ -107,7 +107,7 @@ def set_aside(lab: Lab) -> list[Path]:
 
 def test_ids_that_differ_by_partition_are_made_one_and_the_copy_keeps_every_record() -> None:
     """Partitions were added while ZooKeeper had another id than the replicas."""
-    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, zookeeper_of(lab) as client:
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, by_hand.zookeeper_of(lab.spec) as client:
         before = records_of(lab, "orders")
         right, wrong = drop_topic_id(lab, "orders")
         added = (6, 7, 8)
@@ -222,7 +222,7 @@ def made(lab: Lab, topic: str) -> bool:
 
 def test_a_bad_list_of_replicas_is_written_right_and_a_controller_is_elected_again() -> None:
     """With an empty list every election fails."""
-    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, zookeeper_of(lab) as client:
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, by_hand.zookeeper_of(lab.spec) as client:
         path = "/brokers/topics/orders"
         right = client.get(path)[0]
 
@@ -253,7 +253,7 @@ BAD, PATTERN, DECOY = "bad topic", r"bad[^\w.-]topic", "badtopic"
 
 def test_a_topic_with_a_name_that_kafka_refuses_is_deleted_and_no_other() -> None:
     """Its plain name means another topic there. It is deleted by a pattern, or by hand where its broker is down."""
-    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, zookeeper_of(lab) as client:
+    with kept_states.lab_in(Phase.ZOOKEEPER) as lab, by_hand.zookeeper_of(lab.spec) as client:
         last = lab.spec.brokers[-1]
 
         def plant(*brokers: Broker) -> None:
