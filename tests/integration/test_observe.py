@@ -15,7 +15,18 @@ from pathlib import Path
 
 import by_hand
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from fault_threads import end_thread_of
 from installed import install
 from kazoo.client import KazooClient
@@ -25,6 +36,9 @@ from left_on_disk import drop_topic_id, leave_over, write_topic_id
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.io.kafka.topics_seen import topics_seen_by
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
@@ -60,6 +74,37 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
     assert [c.running for c in seen.controllers.values()] == [False, False, False]
     assert isinstance(seen.quorum, Unread)
     assert not seen.undeclared_brokers and not seen.undeclared_controllers
+
+
+def test_topics_that_are_not_shown_to_this_tool_are_named(own_lab: Lab) -> None:
+    """A broker leaves them out of Metadata without an error."""
+    admin = AdminClient({"bootstrap.servers": own_lab.spec.bootstrap_servers[0]})
+    login = UserScramCredentialUpsertion("auditor", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), b"seen")
+    by_hand.answered(admin.alter_user_scram_credentials([login]))
+    topics = sorted(admin.list_topics(timeout=20).topics)
+    hidden = topics[-1]
+    where = (ResourceType.TOPIC, hidden, ResourcePatternType.LITERAL, "User:auditor", "*")
+    by_hand.answered(admin.create_acls([AclBinding(*where, AclOperation.DESCRIBE, AclPermissionType.DENY)]))
+    security = ClientSecurity(
+        protocol=SecurityProtocol.SASL_PLAINTEXT,
+        sasl_mechanism=SaslMechanism.SCRAM_SHA_256,
+        username="auditor",
+        password=SecretRef(env="AUDITOR"),
+    )
+    spec = own_lab.spec.model_copy(update={"broker_client_listener": "SASL", "broker_security": security})
+    secrets = environment_secrets({**own_lab.environment, "AUDITOR": "seen"})
+
+    by_hand.wait_until(
+        "every broker knows the login and what is denied",
+        lambda: all(topics_seen_by(spec, b, secrets=secrets).names == {*topics} - {hidden} for b in spec.brokers),
+    )
+    seen = observe(spec, secrets=secrets)
+    assert was_read(seen.topics)
+    assert (seen.topics.refused, seen.topics.refused_count) == ((hidden,), 1)
+    found = CHECKS["KRB-PRE-100"].run(seen, spec)
+    assert found.verdict is Verdict.FAIL and hidden in found.evidence
+    mine = look(own_lab)
+    assert was_read(mine.topics) and mine.topics.refused_count == 0
 
 
 def test_a_request_of_a_client_that_kafka_4_does_not_answer_is_counted(own_lab: Lab) -> None:

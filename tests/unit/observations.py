@@ -195,6 +195,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
             {},
             dict.fromkeys(spec.broker_ids, 9),
             dict.fromkeys(spec.broker_ids, frozenset()),
+            refused_count=0,
         ),
         consumer_groups=NO_ZOOKEEPER if phase is Phase.KRAFT else ConsumerGroups({}),
         margins=margins if phase in (Phase.FINALIZED, Phase.KRAFT) else Unread("ZooKeeper is not behind"),

@@ -259,6 +259,10 @@ FAILS: dict[str, list[Case]] = {
             "partitions are assigned to broker 7, which the cluster file does not name",
         )
     ],
+    "KRB-PRE-100": [
+        (Z, None, topics(refused=("a", "b"), refused_count=2), "not shown to this tool: 2: a, b"),
+        (H, "dual_write", topics(refused=("a",), refused_count=900), "900: a"),
+    ],
     "KRB-PRE-029": [
         (Z, None, topics(under_replicated=("a-1",), under_replicated_count=1), "under-replicated: 1: a-1"),
         (Z, None, topics(offline=("a-1",), offline_count=1), "offline: 1: a-1"),
@@ -946,6 +950,7 @@ UNKNOWNS: dict[str, Case] = {
     ),
     "KRB-PRE-064": (Z, None, on_host(2, listener_threads=WHY), "broker 2: a test did not read it"),
     "KRB-PRE-029": (Z, None, part(topics=WHY), ""),
+    "KRB-PRE-100": (Z, None, topics(refused_count=WHY), "a test did not read it"),
     "KRB-PRE-034": (Z, None, zookeeper(connections=WHY), ""),
     **{f"KRB-PRE-0{n}": (Z, None, on_host(2, config=WHY), "broker 2") for n in (70, 71, 72, 74)},
     "KRB-PRE-076": (Z, None, on_host(2, secrets_readable=WHY), "node 2"),

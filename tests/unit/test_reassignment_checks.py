@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, PartitionSeen
-from kraft_runbook.cluster.observation import ZkMigrationState
+from kraft_runbook.cluster.observation import ZkMigrationState, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
@@ -49,8 +49,8 @@ def blocked(
 ) -> list[str]:
     seen = ReassignmentSeen(observation(phase), look, throttles, faulty)
     results = CHECKS.run(seen, SPEC, REASSIGNMENT.read(seen, SPEC).stage, gate=gate).results
-    codes = [f"KRB-MOV-00{n}" for n in range(1, 8)]
-    assert [each.code for each in results] == codes if gate != CANCEL else [codes[1], *codes[5:]]
+    codes = [f"KRB-MOV-00{n}" for n in range(1, 9)]
+    assert [each.code for each in results] == (codes if gate != CANCEL else [codes[1], *codes[5:7]])
     assert all(each.passed or (each.fix and each.evidence) for each in results)
     return [each.code.removeprefix("KRB-MOV-00") + ("" if each.blocks else "w") for each in results if not each.passed]
 
@@ -72,6 +72,14 @@ def test_each_obstacle_is_named_by_its_own_check() -> None:
     assert blocked(replace(LOOK, legacy="{}")) == ["4"]
     assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
     assert blocked(throttles=Former({}, {3: {FOLLOWER_RATE: "5"}}, {})) == ["7w"]
+
+
+def test_a_topic_that_is_not_shown_to_this_tool_is_in_no_plan_so_nothing_is_moved() -> None:
+    seen = observation(Phase.ZOOKEEPER)
+    assert was_read(seen.topics)
+    topics = replace(seen.topics, refused=("pay",), refused_count=1)
+    hidden = ReassignmentSeen(replace(seen, topics=topics), LOOK, NOTHING, ())
+    assert CHECKS["KRB-MOV-008"].run(hidden, SPEC).evidence == "not shown to this tool: 1: pay"
 
 
 def test_a_cluster_created_in_kraft_mode_whose_file_names_a_zookeeper_is_told_what_to_do() -> None:

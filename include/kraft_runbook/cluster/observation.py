@@ -447,6 +447,12 @@ class TopicsState:
     """For each broker that answered, the topics that another broker names and it does not. While topics are created and
     deleted there are always some; a topic that stays is a lag.
     """
+    refused: tuple[str, ...] = ()
+    """Topics of ZooKeeper or of the metadata log that this tool's user may not describe. Brokers leave them out of
+    every other number here, without an error.
+    """
+    refused_count: int | Unread = Unread("not asked")
+    """How many; of 1,000 that no broker named."""
 
 
 @dataclass(frozen=True, slots=True)

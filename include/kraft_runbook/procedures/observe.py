@@ -49,7 +49,8 @@ from kraft_runbook.io.kafka.metadata_quorum import (
     describe_committed,
     read_cluster_records,
 )
-from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
+from kraft_runbook.io.kafka.topics_refused import topics_refused
+from kraft_runbook.io.kafka.topics_seen import SAMPLES, BrokerView, merge_views, topics_seen_by
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
@@ -162,7 +163,7 @@ def observe(
                 features = _get(levels, _Deadline(began, HOSTS_SECONDS), "the feature levels")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    topics = _topics(looks)
+    topics = _with_refused(spec, secrets, _topics(looks), looks, zookeeper_read, quorum_read)
     replicas: ReplicasCompared | Unread = Unread("not asked for: replicas on disk were not compared with ZooKeeper")
     if deep and with_hosts:
         replicas, host_states = _replicas(spec, secrets, host_states, zookeeper_read, topic_ids)
@@ -368,6 +369,30 @@ def _topics(looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
         return merge_views(views)
     reasons = [(look if not was_read(look) else look.view) for look in looks.values()]
     return Unread("no broker answered Metadata: " + "; ".join(r.reason for r in reasons if isinstance(r, Unread)))
+
+
+def _with_refused(
+    spec: ClusterSpec,
+    secrets: Secrets,
+    topics: TopicsState | Unread,
+    looks: Mapping[int, _Look | Unread],
+    *stores: tuple[object, frozenset[str]] | Unread,
+) -> TopicsState | Unread:
+    """The same with the topics that a store has and no broker shows because this tool's user may not describe them."""
+    if not was_read(topics):
+        return topics
+    views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
+    stored = [each[1] for each in stores if was_read(each)]
+    if not stored:
+        return replace(topics, refused_count=Unread("neither ZooKeeper nor the metadata log was read"))
+    hidden = frozenset[str]().union(*stored).difference(*(view.names for view in views))
+    if not hidden:
+        return replace(topics, refused_count=0)
+    broker = spec.broker(views[0].broker_id)
+    refused = _try(lambda: topics_refused(spec, broker, hidden, secrets=secrets))
+    if not was_read(refused):
+        return replace(topics, refused_count=refused)
+    return replace(topics, refused=refused[:SAMPLES], refused_count=len(refused))
 
 
 _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}

@@ -12,6 +12,7 @@ from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.reassignment.throttles import leftovers
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
 from kraft_runbook.runbook.checklist import Checklist
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL, shown
 
 MAY_MOVE_IN = frozenset({Phase.ZOOKEEPER, Phase.FINALIZED, Phase.KRAFT})
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -115,6 +116,15 @@ def every_replica_is_in_sync(seen: ReassignmentSeen, spec: ClusterSpec) -> Findi
     """
     behind = sorted(p for p, found in seen.look.seen.items() if set(found.isr) != set(found.replicas))
     return failed(f"not in sync: {sample(behind)}") if behind else passed("all are")
+
+
+@check("KRB-MOV-008", severity=BLOCKING, not_at=[CANCEL], fix=SHOW_ALL)
+def every_topic_is_shown(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
+    """This tool's user may describe every topic.
+
+    The replicas of the others are in no plan: a broker would be called drained that still has them.
+    """
+    return shown(seen.cluster.topics)
 
 
 @check(

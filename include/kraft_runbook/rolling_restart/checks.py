@@ -22,6 +22,7 @@ CHECKS.take(
             "KRB-PRE-045",
             "KRB-PRE-046",
             "KRB-PRE-087",
+            "KRB-PRE-100",
             *PRODUCERS,
         )
     )

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, TopicsState, Unread, host_part, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import WithoutId
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
+from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.health import name_ids, quorum_whole
 from kraft_runbook.runbook.read_parts import broker_modes, broker_versions, host_parts, split_read, unread_reasons
@@ -33,6 +33,10 @@ AS_RENDERED = (
     " file and restart the broker"
 )
 BACK_IN_SYNC = "bring the replicas back into sync first: each restart takes away one more replica"
+SHOW_ALL = (
+    "let this tool's user Describe every topic (kafka-acls --add --allow-principal User:NAME --operation Describe"
+    " --topic '*'), and remove what denies it"
+)
 JAVA_WANTED = 17
 """The Java release that Kafka 4 brokers and controllers need (KIP-1013)."""
 JAVA_NEEDED = 11
@@ -150,6 +154,32 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         evidence=cause,
         fix=f"{BACK_IN_SYNC}. The named broker comes back only once what KRB-PRE-085 says is done",
     )
+
+
+@check(
+    "KRB-PRE-100",
+    severity=BLOCKING,
+    fix=SHOW_ALL,
+)
+def every_topic_is_shown(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """This tool's user may describe every topic.
+
+    A broker leaves the others out of Metadata without an error, so that "all partitions are in sync" is said of a part
+    of them. So the topics that ZooKeeper or the metadata log has and no broker shows are asked for by name.
+    """
+    return shown(seen.topics)
+
+
+def shown(topics: TopicsState | Unread) -> Finding:
+    """Whether every topic is shown to this tool."""
+    if not was_read(topics):
+        return unknown(topics)
+    count = topics.refused_count
+    if not was_read(count):
+        return unknown(count)
+    if count:
+        return failed(f"not shown to this tool: {sample(topics.refused, count)}")
+    return passed(f"{topics.topic_count} topics are")
 
 
 def _cut_off(seen: ClusterObservation) -> tuple[WithoutId, ...]:

@@ -31,7 +31,8 @@ SEGMENT = "segment.bytes"
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
 CHECKS.take(
-    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087")), stages=WHOLE
+    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-100")),
+    stages=WHOLE,
 )
 
 

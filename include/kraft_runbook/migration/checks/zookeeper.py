@@ -27,7 +27,7 @@ from kraft_runbook.runbook.read_parts import host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
-CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"])
+CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"], CLUSTER_CHECKS["KRB-PRE-100"])
 
 
 @check(
