@@ -264,7 +264,7 @@ def test_a_reassignment_is_explained_and_checked_by_a_look_of_its_own(
     assert code == 0 and "lab is in ZOOKEEPER." in out and "nothing is being reassigned" in out
     assert "Runs: run one has a claim on it." in out
     code, out, _ = run("preflight", *of, seen=seen.cluster)
-    assert code == 0 and "7 passed, 0 failed, 0 unknown: PASS" in out
+    assert code == 0 and "8 passed, 0 failed, 0 unknown: PASS" in out
     assert run("preflight", *of, "--gate", "cancel", seen=seen.cluster)[0] == 0
     seen = moves_seen(legacy="{}")
     code, out, _ = run("preflight", *of, "--json", seen=seen.cluster)

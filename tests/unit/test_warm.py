@@ -144,7 +144,7 @@ class Recorded:
     """A cluster that shows these looks, one after the other."""
 
     def __init__(self, *looks: ClusterObservation) -> None:
-        self._looks, self.told = list(looks), list[str]()
+        self._looks, self.told, self._at = list(looks), list[str](), 1.0
 
     @property
     def spec(self) -> ClusterSpec:
@@ -154,7 +154,14 @@ class Recorded:
         self.told.append(line)
 
     def observe(self) -> ClusterObservation:
+        self._at += 1.0
         return self._looks.pop(0)
+
+    def now(self) -> float:
+        return self._at
+
+    def pause(self, seconds: float, /) -> None:
+        self._at += seconds
 
 
 def test_a_wait_that_can_t_tell_whether_a_controller_is_warm_says_which_rule_to_add() -> None:
