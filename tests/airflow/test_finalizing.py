@@ -59,6 +59,31 @@ def test_the_last_task_restarts_what_is_left_the_active_one_last_and_awaits_each
     ]
 
 
+def test_one_whose_own_restart_was_cut_short_is_started_without_waiting_for_the_whole_quorum(acted: Acted) -> None:
+    """The worker died between stop and start: nobody else starts it, and the quorum is never whole without it."""
+    ended = a_controller(103, running=False, mode=WHY)
+    acted.seen = ended(led_by(101, 102))
+    acted.run("finalize_controllers.controller_103.restart")
+    assert [each for each in acted.did if each != "claimed"] == ["played finalize_controller on controller-103"]
+
+
+def test_the_last_task_begins_with_one_that_has_ended(acted: Acted) -> None:
+    finalized = [102]
+
+    def seen() -> ClusterObservation:
+        now = led_by(101, *finalized)
+        return now if 103 in finalized else a_controller(103, running=False, mode=WHY)(now)
+
+    acted.seen = seen
+    acted.after_playing = lambda what: finalized.append(int(what.rpartition("-")[2]))
+    acted.run(LAST)
+    assert [each for each in acted.did if each != "claimed"][:3] == [
+        "played finalize_controller on controller-103",
+        "awaited controller 103 to have caught up and to be warm",
+        "awaited every controller to run, to have caught up and to be warm",
+    ]
+
+
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [

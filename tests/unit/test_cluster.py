@@ -15,7 +15,7 @@ from observations import CLUSTERS, SPEC
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import IDENTIFICATION, Listener, ZooKeeper
+from kraft_runbook.cluster.spec_parts import IDENTIFICATION, Listener, ZooKeeper, ZookeeperSecurity
 from kraft_runbook.errors import ClusterFileError, Refused, RunbookError
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()
@@ -75,6 +75,8 @@ def test_a_login_that_this_tool_does_not_have_is_refused_with_the_one_to_give(
 def test_the_name_of_a_zookeeper_server_is_checked_unless_the_brokers_do_not_ask() -> None:
     for stated, checked in ({}, True), ({IDENTIFICATION: "https"}, True), ({IDENTIFICATION: ""}, False):
         assert ZooKeeper(servers=("a:1",), properties=stated).names_are_checked is checked
+        own = ZookeeperSecurity(check_names=not checked)
+        assert ZooKeeper(servers=("a:1",), properties=stated, security=own).names_are_checked is not checked
 
 
 def without_zookeeper(text: str) -> str:

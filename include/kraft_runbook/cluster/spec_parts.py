@@ -237,6 +237,10 @@ class ZookeeperSecurity(ClientSecurity):
     """The same for ZooKeeper, whose one login by password is DIGEST-MD5 (``DigestLoginModule``)."""
 
     sasl_mechanism: Literal["DIGEST-MD5"] | None = None  # type: ignore[assignment]
+    check_names: bool | None = None
+    """Whether a server's certificate must name its host. None: where the brokers ask for it, as far as the cluster file
+    tells (``ZooKeeper.names_are_checked``).
+    """
 
     @field_validator("sasl_mechanism", mode="before")
     @classmethod
@@ -269,7 +273,12 @@ class ZooKeeper(Model):
     def names_are_checked(self) -> bool:
         """Whether a server's certificate must name its host, as Kafka's own clients of ZooKeeper ask for unless the
         brokers' ``zookeeper.ssl.endpoint.identification.algorithm`` is empty (``KafkaConfig``: HTTPS by default).
+
+        The brokers may also say so by a JVM option, and Java asks the name server for the name of an address, which
+        Python does not: ``security.check_names`` decides where it is given.
         """
+        if self.security.check_names is not None:
+            return self.security.check_names
         return self.properties.get(IDENTIFICATION, "HTTPS").strip().upper() == "HTTPS"
 
     @property

@@ -237,6 +237,8 @@ def _require_brokers_in_kraft(look: Look) -> None:
             way_out="restart it in KRaft mode first; finalization would cut it off",
         )
     require_other_controllers_up(look)
+    if look.seen.controllers[look.node].running is False:
+        return  # this step's own try was ended between stop and start: nobody else starts it
     if not QUORUM_WHOLE.progress(look.seen, look.spec).done:  # a standby may be cold: elected, it could not lead yet
         look.cluster.wait_for(QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
 

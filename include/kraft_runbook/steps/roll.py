@@ -35,7 +35,9 @@ def active_one_last(
     first pass leaves it for last.
 
     ``left``: those that still need it, by a look. ``once``: none has a second turn. ``before``, ``after``: what is
-    waited for around each, at most ``deadlines.quorum`` seconds. Raises as ``take_step`` and ``wait_for``.
+    waited for around each, at most ``deadlines.quorum`` seconds. One of them that has ended comes first, without
+    ``before``: its step starts it, and a wait for the whole quorum would never end. Raises as ``take_step`` and
+    ``wait_for``.
     """
     if run.cluster.rehearses:
         seen = run.cluster.observe()
@@ -45,9 +47,10 @@ def active_one_last(
     done: list[Taken] = []
     within = run.spec.deadlines.quorum
     while remaining := _to_come(left(seen := run.cluster.observe()), done if once else ()):
-        if before is not None:
+        ended = [each for each in remaining if seen.controllers[each].running is False]
+        if before is not None and not ended:
             seen = run.cluster.wait_for(before, deadline=within)
-        node = seen.next_controller(remaining)
+        node = ended[0] if ended else seen.next_controller(remaining)
         done.append((node, take_step(run, step, node)))
         if after is not None:
             run.cluster.wait_for(after, deadline=within, node_id=node)

@@ -134,7 +134,7 @@ class ZookeeperReader:
         return any((acl.id.scheme, acl.id.id, acl.perms) != ("world", "anyone", 31) for acl in acls)
 
     def server_version(self) -> str | None:
-        """The version of the ensemble's first server that says it (``srvr``); None where none allows that word."""
+        """The version of the ensemble's first server that says it (``srvr``); None where none does."""
         return self._session.server_version()
 
     # -- batches -------------------------------------------------------------------------------------------------------

@@ -71,8 +71,12 @@ def tls_of(zookeeper: ZooKeeper, *, secrets: Secrets) -> ssl.SSLContext | None:
     security = zookeeper.security
     if not security.protocol.is_tls:
         return None
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=security.ca_file)
+    # As kazoo makes its own, so that both trust the same servers.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     context.check_hostname = zookeeper.names_are_checked
+    if security.ca_file:
+        context.load_verify_locations(security.ca_file)
     if security.certificate_file and security.key_file:
         password = secrets(security.key_password) if security.key_password else None
         context.load_cert_chain(security.certificate_file, security.key_file, password)

@@ -57,12 +57,14 @@ class ZookeeperSession:
         )
         self._refused = ""
         """Why the server refused this tool's login; empty while it did not."""
+        self._dropped = False
         if zookeeper.security.protocol.is_sasl:
             self._log_in_aloud()
 
     def _log_in_aloud(self) -> None:
         """Have kazoo's login end a session that is refused, and say so. Else the server's answer ends kazoo's thread
-        with a traceback, and whoever waits runs out of time.
+        with a traceback, and whoever waits runs out of time. A server that ends during a login drops the connection,
+        and so does one that refuses it: the first time it is taken for the former, and tried again.
         """
         connection = self.client._connection
         log_in = connection._authenticate_with_sasl
@@ -70,9 +72,13 @@ class ZookeeperSession:
         def aloud(host: str, timeout: float) -> None:
             try:
                 log_in(host, timeout)
+                self._dropped = False
             except (ConnectionDropped, KazooTimeoutError):
                 raise
             except Exception as error:
+                if isinstance(error.__cause__, ConnectionDropped) and not self._dropped:
+                    self._dropped = True
+                    raise error.__cause__ from None
                 self._refused = type(error).__name__
                 raise AuthFailedError(self._refused) from None
 
@@ -81,6 +87,7 @@ class ZookeeperSession:
     def connect(self) -> None:
         """Connect, and see that the server has caught up. Raises Unreachable, RunbookError."""
         servers = self.zookeeper.servers
+        self._refused, self._dropped = "", False
         if self._spread is not None and len(servers) > 1:
             tls = self._tls()
             leader = next((server for server in servers if leads(server, tls=tls)), None)
@@ -119,20 +126,17 @@ class ZookeeperSession:
             raise self.refused(error) from None
 
     def server_version(self) -> str | None:
-        """The version of the first server that says it (``srvr``); None where none allows that word. Raises Unreachable
-        where none answers.
+        """The version of the first server that says it (``srvr``); None where none does: a version is no reason to call
+        a ZooKeeper unread that has answered all else.
         """
-        tls, silent = self._tls(), list[str]()
+        tls = self._tls()
         for server in self.zookeeper.servers:
             try:
-                status = ask_server(server, tls=tls)
-            except OSError as error:
-                silent.append(f"{type(error).__name__} on srvr of {server}")
+                version = ask_server(server, tls=tls).version
+            except OSError:
                 continue
-            if status.version:
-                return status.version
-        if len(silent) == len(self.zookeeper.servers):
-            raise self.unreachable("; ".join(silent))
+            if version:
+                return version
         return None
 
     def _tls(self) -> ssl.SSLContext | None:
@@ -168,12 +172,15 @@ class ZookeeperSession:
     def unreachable(self, why: str) -> Unreachable:
         """The error for a server that does not answer, whose answer was lost, or that refused the login."""
         if self._refused:
-            why = f"its login as {self.zookeeper.security.username} was refused ({self._refused})"
+            why = (
+                f"its login as {self.zookeeper.security.username} was refused, or the server ended during it, twice"
+                f" ({self._refused})"
+            )
         return Unreachable(
             f"ZooKeeper at {', '.join(self.zookeeper.servers)} could not be read: {why}",
             way_out=(
                 "check that the ensemble runs and that 'zookeeper.servers' and 'zookeeper.security' in the cluster file"
-                " are right"
+                " are right (check_names: false there takes a certificate that names another host)"
             ),
         )
 
