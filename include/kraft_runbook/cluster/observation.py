@@ -452,7 +452,7 @@ class TopicsState:
     every other number here, without an error.
     """
     refused_count: int | Unread = Unread("not asked")
-    """How many; of 1,000 that no broker named."""
+    """How many."""
 
 
 @dataclass(frozen=True, slots=True)

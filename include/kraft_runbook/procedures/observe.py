@@ -49,7 +49,7 @@ from kraft_runbook.io.kafka.metadata_quorum import (
     describe_committed,
     read_cluster_records,
 )
-from kraft_runbook.io.kafka.topics_refused import topics_refused
+from kraft_runbook.io.kafka.topics_refused import MOST_ASKED, topics_refused
 from kraft_runbook.io.kafka.topics_seen import SAMPLES, BrokerView, merge_views, topics_seen_by
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
 from kraft_runbook.io.secrets import Secrets
@@ -376,23 +376,49 @@ def _with_refused(
     secrets: Secrets,
     topics: TopicsState | Unread,
     looks: Mapping[int, _Look | Unread],
-    *stores: tuple[object, frozenset[str]] | Unread,
+    zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread,
+    quorum: tuple[QuorumState, frozenset[str]] | Unread,
 ) -> TopicsState | Unread:
     """The same with the topics that a store has and no broker shows because this tool's user may not describe them."""
     if not was_read(topics):
         return topics
     views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
-    stored = [each[1] for each in stores if was_read(each)]
-    if not stored:
-        return replace(topics, refused_count=Unread("neither ZooKeeper nor the metadata log was read"))
-    hidden = frozenset[str]().union(*stored).difference(*(view.names for view in views))
+    stored = _stored(zookeeper, quorum)
+    if not was_read(stored):
+        return replace(topics, refused_count=stored)
+    hidden = stored.difference(*(view.names for view in views))
     if not hidden:
         return replace(topics, refused_count=0)
+    if len(hidden) > MOST_ASKED:
+        return replace(
+            topics, refused_count=Unread(f"{len(hidden)} topics that no broker names; too many to ask for by name")
+        )
     broker = spec.broker(views[0].broker_id)
     refused = _try(lambda: topics_refused(spec, broker, hidden, secrets=secrets))
     if not was_read(refused):
         return replace(topics, refused_count=refused)
     return replace(topics, refused=refused[:SAMPLES], refused_count=len(refused))
+
+
+def _stored(
+    zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread, quorum: tuple[QuorumState, frozenset[str]] | Unread
+) -> frozenset[str] | Unread:
+    """The topics of the stores that count; Unread where one of them was not read.
+
+    The metadata log alone once the migration is final, since nobody deletes in ZooKeeper any more, or where there is no
+    ZooKeeper. ZooKeeper alone before the copy: no quorum needs to run then, and a broker holds /controller. Both in
+    between.
+    """
+    if not was_read(quorum):
+        holder = zookeeper[0].controller if was_read(zookeeper) else None
+        by_broker = holder is not None and holder.kraft_controller_epoch < 0
+        return zookeeper[1] if was_read(zookeeper) and by_broker else quorum
+    state, in_log = quorum[0].migration_state_record, quorum[1]
+    if zookeeper == NO_ZOOKEEPER or state is ZkMigrationState.POST_MIGRATION:
+        return in_log
+    if not was_read(zookeeper):
+        return zookeeper
+    return zookeeper[1] | in_log if state is ZkMigrationState.MIGRATION else zookeeper[1]
 
 
 _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}

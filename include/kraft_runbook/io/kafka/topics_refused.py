@@ -14,21 +14,29 @@ from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.secrets import Secrets
 
 TOPIC_AUTHORIZATION_FAILED = 29
-MOST_ASKED = 1000
+SLICE = 1000
 """Names in one request."""
+MOST_ASKED = 20 * SLICE
+"""Names that one look asks for."""
 
 
 def topics_refused(
     spec: ClusterSpec, broker: Broker, names: Iterable[str], *, secrets: Secrets, timeout: float = 2.0
 ) -> tuple[str, ...]:
-    """Those of the first 1,000 of these topics that this tool's user may not describe, sorted
-    (``KafkaApis.handleTopicMetadataRequest``). A topic that was deleted meanwhile is not among them, and none is made.
-    Raises Unreachable.
+    """Those of these topics that this tool's user may not describe, sorted; 1,000 are asked for at a time, ``timeout``
+    seconds a request. No topic is made. Raises Unreachable.
+
+    Kafka authorizes before it looks whether a topic exists (``KafkaApis.handleTopicMetadataRequest``). So one that was
+    deleted meanwhile is among them, where the user may not describe it; at the next look no store has it.
     """
     topic = MetadataRequest.MetadataRequestTopic
-    asked = [topic(name=name) for name in sorted(names)[:MOST_ASKED]]
+    ordered = sorted(names)
+    refused: list[str] = []
     with KafkaConnection(
         spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
     ) as connection:
-        answer = connection.send(MetadataRequest(version=8, topics=asked, allow_auto_topic_creation=False))
-    return tuple(sorted(each.name for each in answer.topics if each.error_code == TOPIC_AUTHORIZATION_FAILED))
+        for at in range(0, len(ordered), SLICE):
+            asked = [topic(name=name) for name in ordered[at : at + SLICE]]
+            answer = connection.send(MetadataRequest(version=8, topics=asked, allow_auto_topic_creation=False))
+            refused += [each.name for each in answer.topics if each.error_code == TOPIC_AUTHORIZATION_FAILED]
+    return tuple(sorted(refused))
