@@ -327,6 +327,7 @@ PLAIN = (
     'kafka_server_SnapshotEmitter_Value{name="LatestSnapshotGeneratedBytes",} 0.0\n'
     'kafka_controller_ControllerEventManager_50thPercentile{name="EventQueueTimeMs",} 1.0\n'
     'kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueTimeMs",} 7.0\n'
+    'kafka_controller_ControllerEventManager_999thPercentile{name="EventQueueTimeMs",} 4000.0\n'
     'kafka_controller_ControllerEventManager_99thPercentile{name="EventQueueProcessingTimeMs",} 99.0\n'
 )
 QUANTILES = LAB.replace('{quantile="0.99",} 7.0', '{quantile="0.50",} 1.0') + (

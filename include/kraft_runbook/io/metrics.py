@@ -137,7 +137,7 @@ def _is_of_a_partition(sample: str, labels: Mapping[str, str]) -> bool:
 
 def _is_queue_p99(plain: str, labels: Mapping[str, str]) -> bool:
     """Whether this is the 99th percentile of the time in a controller's event queue: as a quantile, or by its name."""
-    percentile = labels.get("quantile") in ("0.99", "0.990") or P99 in plain
+    percentile = labels.get("quantile") in ("0.99", "0.990") or bool(re.search(rf"(?<!\d){P99}", plain))
     return percentile and QUEUE_TIME in plain + _plain(labels.get("name", ""))
 
 
