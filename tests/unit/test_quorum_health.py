@@ -12,14 +12,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-from observations import SPEC
+from observations import SECRETS, SPEC
 
 from kraft_runbook.cli.outputs import QuorumOutput, to_json
 from kraft_runbook.cluster.observation import ControllerMetrics
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.io.metrics import parse_jolokia, parse_prometheus, quorum_gauges
-from kraft_runbook.io.zookeeper.ensemble import parse_srvr
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper import ensemble
+from kraft_runbook.io.zookeeper.ensemble import ensemble_servers, parse_srvr
+from kraft_runbook.io.zookeeper.servers import ServerStatus
 from kraft_runbook.quorum.checks import (
     OF_QUORUM,
     QUEUE_RULE,
@@ -177,9 +180,25 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
         (series(z(controller_id=9)), "/controller names 9, which is no broker of the cluster file"),
     ],
     "KRB-QRM-014": [(series(z(gauges=QuorumGauges(event_queue_p99_ms=700.0))), "broker 2: 700 ms")],
-    "KRB-QRM-015": [(series(z(servers={"zk1:2181": EnsembleServer("follower", 0)})), "0 servers lead")],
+    "KRB-QRM-015": [
+        (series(z(servers={"zk1:2181": EnsembleServer("follower", 0)})), "0 servers lead"),
+        (
+            series(
+                z(servers={"zk1:2181": EnsembleServer("leader", 0), "zk2:2181": EnsembleServer("", 0, "zk2 is down")})
+            ),
+            "zk2 is down",
+        ),
+        (
+            series(z(servers={"zk1:2181": WHY, "zk2:2181": EnsembleServer("", 0, "zk2 serves nobody")})),
+            "zk2 serves nobody (not read: a test did not read it)",
+        ),
+    ],
     "KRB-QRM-016": [
-        (series(z(servers={"zk1:2181": EnsembleServer("standalone", 101)})), "101 wait in server zk1:2181")
+        (series(z(servers={"zk1:2181": EnsembleServer("standalone", 101)})), "101 wait in server zk1:2181"),
+        (
+            series(by_zookeeper(), first=z(servers={"zk1:2181": EnsembleServer("leader", 400)})),
+            "400 wait in server zk1:2181",
+        ),
     ],
 }
 UNTOLD: dict[str, tuple[Series, str, str | None]] = {
@@ -375,11 +394,14 @@ SRVR = (
 )
 
 
+NOBODY = EnsembleServer("", 0, "ZooKeeper server zk1:2181 runs and serves nobody: it is in no quorum")
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
         (SRVR, EnsembleServer("follower", 12)),
-        ("This ZooKeeper instance is not currently serving requests\n", "serves nobody"),
+        ("This ZooKeeper instance is not currently serving requests\n", NOBODY),
         ("srvr is not executed because it is not in the whitelist.\n", "does not allow srvr"),
         ("", "does not allow srvr"),
     ],
@@ -391,3 +413,28 @@ def test_a_server_of_the_ensemble_is_what_it_says(answer: str, expected: Ensembl
         assert expected in found.reason
     else:
         assert found == expected
+
+
+def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tls, asked = object(), []
+
+    def ask(server: str, **given: object) -> ServerStatus:
+        asked.append(given["tls"])
+        if server == "zk2:2181":
+            raise ConnectionRefusedError
+        if server == "zk3:2181":
+            raise TimeoutError("timed out")
+        return ServerStatus(SRVR)
+
+    monkeypatch.setattr(ensemble, "ask_server", ask)
+    monkeypatch.setattr(ensemble, "tls_of", lambda *_, **__: tls)
+    assert SPEC.zookeeper is not None
+    three = SPEC.zookeeper.model_copy(update={"servers": ("zk1:2181", "zk2:2181", "zk3:2181")})
+    assert ensemble_servers(three, secrets=environment_secrets(SECRETS)) == {
+        "zk1:2181": EnsembleServer("follower", 12),
+        "zk2:2181": EnsembleServer("", 0, "ZooKeeper server zk2:2181 does not run: it refuses connections"),
+        "zk3:2181": Unread("ZooKeeper server zk3:2181 did not answer srvr: timed out"),
+    }
+    assert asked == [tls] * 3

@@ -31,8 +31,9 @@ class QuorumGauges:
 @dataclass(frozen=True, slots=True)
 class EnsembleServer:
     """One ZooKeeper server by its own words (``srvr``). ``mode``: leader, follower, observer or standalone;
-    ``outstanding``: requests that wait in it.
+    ``outstanding``: requests that wait in it. ``down``: why it serves nobody; empty where it serves.
     """
 
     mode: str
     outstanding: int
+    down: str = ""

@@ -143,7 +143,7 @@ def _zookeeper(spec: ClusterSpec, secrets: Secrets, metrics: MetricsClient) -> Z
         state.controller_epoch,
         int(timeout) if timeout.isdecimal() else SESSION_TIMEOUT_MS,
         gauges,
-        ensemble_servers(spec.zookeeper),
+        ensemble_servers(spec.zookeeper, secrets=secrets),
     )
 
 

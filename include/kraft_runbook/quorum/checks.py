@@ -396,15 +396,18 @@ def no_event_waits_long_in_the_broker(seen: Series, spec: ClusterSpec) -> Findin
 def every_server_serves(seen: Series, spec: ClusterSpec) -> Finding:
     """Every ZooKeeper server of the cluster file serves, and one leads.
 
-    By srvr, which a server may be told not to answer (4lw.commands.whitelist).
+    By srvr, which a server may be told not to answer (4lw.commands.whitelist). FAIL where one refuses connections or
+    says that it serves nobody.
     """
     zookeeper = seen.now.zookeeper
     if not was_read(zookeeper):
         return unknown(zookeeper)
-    modes = [each.mode for each in zookeeper.servers.values() if was_read(each)]
+    asked = [each for each in zookeeper.servers.values() if was_read(each)]
     unread = [each.reason for each in zookeeper.servers.values() if not was_read(each)]
+    modes = [each.mode for each in asked if not each.down]
     leading = sum(mode in ("leader", "standalone") for mode in modes)
-    wrong = [] if leading == 1 or unread else [f"{leading} servers lead"]
+    wrong = [each.down for each in asked if each.down]
+    wrong += [] if leading == 1 or unread else [f"{leading} servers lead"]
     return settle(wrong, unread, f"{len(modes)}: {', '.join(modes)}")
 
 
@@ -416,12 +419,18 @@ def every_server_serves(seen: Series, spec: ClusterSpec) -> Finding:
 )
 def no_server_falls_behind(seen: Series, spec: ClusterSpec) -> Finding:
     """At no look do more than quorum_health.outstanding requests wait in a ZooKeeper server."""
-    zookeeper = seen.now.zookeeper
-    if not was_read(zookeeper):
-        return unknown(zookeeper)
     limit = spec.quorum_health.outstanding
-    counts = {name: each.outstanding for name, each in zookeeper.servers.items() if was_read(each)}
-    unread = [each.reason for each in zookeeper.servers.values() if not was_read(each)]
+    counts: dict[str, int] = {}
+    unread: dict[str, None] = {}
+    for look in seen.looks:
+        if not was_read(look.zookeeper):
+            unread[look.zookeeper.reason] = None
+            continue
+        for name, each in look.zookeeper.servers.items():
+            if was_read(each):
+                counts[name] = max(each.outstanding, counts.get(name, 0))
+            else:
+                unread[each.reason] = None
     return settle(
         [f"{count} wait in server {name}" for name, count in counts.items() if count > limit],
         unread,

@@ -102,7 +102,9 @@ def _of_zookeeper(found: ZookeeperControl) -> Iterator[str]:
         told = "not known" if queue is None else f"{queue:.1f} ms"
         yield (f"  its session times out after {found.session_timeout_ms} ms; 99 % of events wait less than: {told}")
     for name, server in found.servers.items():
-        if was_read(server):
+        if was_read(server) and server.down:
+            yield f"  server {name}: {server.down}"
+        elif was_read(server):
             yield f"  server {name}: {server.mode}, {server.outstanding} outstanding requests"
         else:
             yield f"  server {name}: not read: {server.reason}"

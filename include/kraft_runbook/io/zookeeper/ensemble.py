@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 import re
-import socket
+import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.servers import NOT_SERVING, ask_server, tls_of
 
-MAX_ANSWER = 65536
 
-
-def ensemble_servers(zookeeper: ZooKeeper, *, timeout: float = 2.0) -> Mapping[str, EnsembleServer | Unread]:
+def ensemble_servers(
+    zookeeper: ZooKeeper, *, secrets: Secrets, timeout: float = 2.0
+) -> Mapping[str, EnsembleServer | Unread]:
     """Each server of the cluster file by its ``srvr``, which every ZooKeeper allows unless told otherwise; ``mntr``,
-    which tells more, is not in the default whitelist. All are asked at once, ``timeout`` seconds a read.
+    which tells more, is not in the default whitelist. All are asked at once, ``timeout`` seconds a read. Raises
+    SecretMissing.
     """
-    if zookeeper.security.protocol.is_tls:
-        return dict.fromkeys(zookeeper.servers, Unread("four-letter words are not asked over TLS"))
-    with ThreadPoolExecutor(len(zookeeper.servers)) as pool:
-        return dict(zip(zookeeper.servers, pool.map(lambda each: _ask(each, timeout), zookeeper.servers), strict=True))
-
-
-def _ask(server: str, timeout: float) -> EnsembleServer | Unread:
-    answer = b""
     try:
-        with socket.create_connection(split_address(server), timeout) as connection:
-            connection.settimeout(timeout)
-            connection.sendall(b"srvr")
-            while len(answer) < MAX_ANSWER and (part := connection.recv(4096)):
-                answer += part
+        tls = tls_of(zookeeper, secrets=secrets)
+    except OSError as error:
+        return dict.fromkeys(zookeeper.servers, Unread(f"this tool's own certificate or key can't be used: {error}"))
+    with ThreadPoolExecutor(len(zookeeper.servers)) as pool:
+        found = pool.map(lambda each: _ask(each, tls, timeout), zookeeper.servers)
+        return dict(zip(zookeeper.servers, found, strict=True))
+
+
+def _ask(server: str, tls: ssl.SSLContext | None, timeout: float) -> EnsembleServer | Unread:
+    try:
+        answer = ask_server(server, tls=tls, timeout=timeout)
+    except ConnectionRefusedError:
+        return EnsembleServer("", 0, f"ZooKeeper server {server} does not run: it refuses connections")
     except OSError as error:
         return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
-    return parse_srvr(server, answer.decode(errors="replace"))
+    return parse_srvr(server, answer.text)
 
 
 def parse_srvr(server: str, answer: str) -> EnsembleServer | Unread:
     """A server's answer to ``srvr``."""
-    if "not currently serving" in answer:  # ZooKeeper's words (AbstractFourLetterCommand): it is in no quorum
-        return Unread(f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
+    if NOT_SERVING in answer:
+        return EnsembleServer("", 0, f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
     mode = re.search(r"^Mode: (\w+)", answer, re.MULTILINE)
     outstanding = re.search(r"^Outstanding: (\d{1,18})$", answer, re.MULTILINE)
     if not mode or not outstanding:
