@@ -113,6 +113,7 @@ def a_cold(offset: int, lag: int) -> ControllerMetrics:
     return ControllerMetrics(None, False, None, None, last_applied_offset=offset, last_applied_lag_ms=lag)
 
 
+UNREACHED = {i: ControllerHealth(i, WHY, WHY, WHY, WHY) for i in SPEC.controller_ids}
 UNLED = Unread("no leader of the controller quorum was found: controller 101 does not lead")
 ALL_SAY_NO = frozenset(SPEC.controller_ids)
 FRESH = replace(kraft(), quorum=replace(kraft().quorum, leader_epoch=6))  # type: ignore[type-var]
@@ -273,6 +274,10 @@ def test_in_zookeeper_mode_zookeeper_s_controller_is_judged_and_no_quorum() -> N
         (replace(kraft(), zookeeper=by_zookeeper().zookeeper), Mode.MIGRATING),
         (replace(kraft(), zookeeper=z(controller_id=101, of_kraft=True).zookeeper), Mode.KRAFT),
         (replace(by_zookeeper(), zookeeper=WHY), Mode.KRAFT),
+        (replace(by_zookeeper(), controllers=UNREACHED), Mode.ZOOKEEPER),
+        (replace(by_zookeeper(), controllers=UNREACHED, zookeeper=WHY), Mode.KRAFT),
+        (replace(by_zookeeper(), controllers={**UNREACHED, 101: a_controller(101)}), Mode.MIGRATING),
+        (replace(z(controller_id=None), controllers=UNREACHED), Mode.KRAFT),
         (z(controller_id=101, of_kraft=True), Mode.KRAFT),
     ],
 )

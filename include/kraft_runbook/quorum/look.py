@@ -16,7 +16,7 @@ from kraft_runbook.runbook.warm import Warmth
 
 
 class Mode(StrEnum):
-    """Who controls the cluster. ZOOKEEPER: a broker, and no controller runs. MIGRATING: a broker, and controllers run
+    """Who controls the cluster. ZOOKEEPER: a broker, and no controller is seen to run. MIGRATING: a broker, and controllers run
     beside it. KRAFT: the quorum, or that is not known.
     """
 
@@ -97,6 +97,8 @@ class QuorumLook:
         by_broker = was_read(zookeeper) and zookeeper.controller_id is not None and not zookeeper.of_kraft
         if all(each.running is False for each in self.controllers.values()):
             return Mode.ZOOKEEPER if was_read(zookeeper) and not zookeeper.of_kraft else Mode.KRAFT
+        if by_broker and not was_read(self.quorum) and not any(c.running is True for c in self.controllers.values()):
+            return Mode.ZOOKEEPER  # hosts of controllers that do not exist yet, or that a firewall drops
         return Mode.MIGRATING if by_broker else Mode.KRAFT
 
     @property
