@@ -16,8 +16,8 @@ from kraft_runbook.runbook.warm import Warmth
 
 
 class Mode(StrEnum):
-    """Who controls the cluster. ZOOKEEPER: a broker, and no controller is seen to run. MIGRATING: a broker, and controllers run
-    beside it. KRAFT: the quorum, or that is not known.
+    """Who controls the cluster. ZOOKEEPER: a broker, and no controller is seen to run. MIGRATING: a broker, and
+    controllers run beside it. KRAFT: the quorum, or that is not known.
     """
 
     ZOOKEEPER = "ZOOKEEPER"
