@@ -14,7 +14,7 @@ from groups_seen_as import GROUP, OLD_ID, kafka, look, member, new, zookeeper
 from observations import SPEC
 
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
+from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
 from kraft_runbook.groups.move_plan import Beginning, Direction, MovePlan, plan_move
 from kraft_runbook.procedures import move_group, watch_groups
 from kraft_runbook.procedures.move_group import (
@@ -45,6 +45,7 @@ class World:
             monkeypatch.setattr(module, "look_at_groups", self.look)
         monkeypatch.setattr(move_group, "ZookeeperReader", lambda *_, **__: nullcontext())
         monkeypatch.setattr(move_group, "fence", lambda _, group, some: self.own(some))
+        monkeypatch.setattr(move_group, "mark_committed", lambda _, group, some: self.mark(some))
         monkeypatch.setattr(move_group, "lift_fence", lambda _, group, some: self.disown(some))
         monkeypatch.setattr(move_group, "write_offsets", lambda _, group, offsets: self.store(offsets))
         monkeypatch.setattr(move_group, "commit_offsets", lambda _, group, offsets, secrets: self.commit(offsets))
@@ -71,6 +72,11 @@ class World:
         )
         self._live(some)
         return len(self.zookeeper.owners) - len(before)
+
+    def mark(self, some: Iterable[Partition]) -> int:
+        marked = dict.fromkeys(self._some(some), Owner(f"fence{COMMITTED}", True))
+        self.zookeeper = replace(self.zookeeper, owners={**self.zookeeper.owners, **marked})
+        return self._live(some)
 
     def disown(self, some: Iterable[Partition]) -> int:
         gone = self._some(some)
@@ -168,6 +174,35 @@ def test_a_commit_to_the_side_that_was_left_stops_the_move(world: World) -> None
     assert [each.offset for each in again.offsets] == [7, 9]
 
 
+def test_a_group_that_has_read_on_where_it_was_moved_to_is_not_sent_back_to_the_offsets_of_the_stop(
+    world: World,
+) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 90})
+    with pytest.raises(Refused, match="t-0 of group g have another offset in Kafka than at the stop"):
+        commit_group(SPEC, plan, **GIVEN)
+    world.kafka = None
+    commit_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 90, T1: 8})
+    again = stop_read(SPEC, plan, None, **GIVEN)
+    with pytest.raises(Refused, match=r"were committed before, and Kafka has others now \(t-0\)"):
+        commit_group(SPEC, again, **GIVEN)
+    assert world.kafka.offsets == {T0: 90, T1: 8}
+
+
+def test_no_fence_is_lifted_while_kafkas_members_have_read_on(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    back = world.plan(Direction.BACK)
+    write_back_group(SPEC, back, **GIVEN)
+    world.kafka = kafka(offsets={T0: 70, T1: 8})
+    with pytest.raises(Refused, match="somebody still commits for group g: t-0 changed"):
+        lift_group(SPEC, back, **GIVEN)
+    assert world.zookeeper.fenced == {T0, T1}
+
+
 def test_what_is_not_there_after_a_write_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = world.plan()
     monkeypatch.setattr(move_group, "fence", lambda *_: 2)
@@ -175,7 +210,7 @@ def test_what_is_not_there_after_a_write_is_named(world: World, monkeypatch: pyt
         fence_group(SPEC, plan, **GIVEN)
     world.own([T0, T1])
     monkeypatch.setattr(move_group, "commit_offsets", lambda *_, **__: None)
-    world.kafka = kafka(offsets={T0: 7, T1: 1})
+    world.kafka = kafka(offsets={T0: 7})
     with pytest.raises(StepFailed, match="1 partitions of group g have another offset in Kafka"):
         commit_group(SPEC, plan, **GIVEN)
 
@@ -215,6 +250,14 @@ def test_a_move_that_ended_before_its_commit_goes_back_to_what_zookeeper_has(wor
     assert [each.offset for each in back.offsets] == [7, 8]
     assert write_back_group(SPEC, back, **GIVEN) == 0
     assert lift_group(SPEC, back, **GIVEN) == 2
+
+
+def test_the_fence_says_that_the_offsets_were_committed_once_they_were_read_back(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    assert world.zookeeper.committed == frozenset()
+    commit_group(SPEC, plan, **GIVEN)
+    assert world.zookeeper.committed == {T0, T1}
 
 
 def test_an_act_of_the_other_direction_is_a_programming_error(world: World) -> None:

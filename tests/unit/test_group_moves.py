@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.groups.classify import classify
-from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Owner
+from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner
 from kraft_runbook.groups.move_plan import (
     MOVABLE,
     Beginning,
@@ -25,6 +25,8 @@ from kraft_runbook.groups.move_plan import (
     Without,
     plan_move,
 )
+from kraft_runbook.groups.moves import Moves
+from kraft_runbook.groups.stopped import moved_since
 
 OLD = member(Kind.OLD, topics={"t": 1})
 T0, T1 = ("t", 0), ("t", 1)
@@ -67,7 +69,7 @@ def test_what_a_move_replaces_is_shown() -> None:
 
 
 def test_the_way_back_takes_kafkas_offsets_and_lifts_the_fence() -> None:
-    fence = {T0: Owner("fence", True)}
+    fence = {T0: Owner(f"fence{COMMITTED}", True)}
     side = zookeeper(owners=fence, offsets={T0: 50, T1: None})
     seen = look(side, kafka(offsets={T0: 90, T1: 91}), logs=LOGS)
     assert classify(seen).group_class is GroupClass.FENCED
@@ -86,7 +88,44 @@ def test_back_a_fenced_partition_without_an_offset_in_kafka_keeps_zookeepers() -
         PlannedOffset(T0, 50, Origin.ZOOKEEPER, 50),
         PlannedOffset(T1, 70, Origin.KAFKA, 60),
     )
-    assert refused(look(side, logs=LOGS), BACK) == [(Obstacle.NO_OFFSET, "t-1 has no offset in Kafka")]
+    none = look(side, logs=LOGS)
+    assert [(o.offset, o.origin) for o in plan(none, BACK, Beginning.EARLIEST).offsets] == [
+        (50, Origin.ZOOKEEPER),
+        (60, Origin.ZOOKEEPER),
+    ], "fenced or not; the form's rule is for what has no offset on either side"
+
+
+def test_back_without_the_mark_two_offsets_are_refused_unless_the_form_names_one() -> None:
+    side = zookeeper(owners={T0: Owner("fence", True)}, offsets={T0: 50})
+    logs = {"t": {0: LogBounds(10, 100)}}
+    seen = look(side, kafka(offsets={T0: 90}), logs=logs)
+    for without in (None, Beginning.EARLIEST, 20):
+        ((_, why),) = refused(seen, BACK, without)
+        assert "t-0 is at 50 in ZooKeeper and at 90 in Kafka" in why
+    named = plan(seen, BACK, {"t-0": 90})
+    assert named.offsets == (PlannedOffset(T0, 90, Origin.FORM, 50, 90),)
+    assert moved_since(named, seen) == ()
+    kept = Moves(BACK, (named,))
+    assert Moves.from_dict(kept.to_dict()) == kept
+    assert plan(look(side, kafka(offsets={T0: 50}), logs=logs), BACK).offsets[0].offset == 50
+
+
+def test_back_with_the_mark_what_kafka_has_lost_is_not_zookeepers_old_offset() -> None:
+    side = zookeeper(owners={T0: Owner(f"fence{COMMITTED}", True)}, offsets={T0: 50})
+    seen = look(side, kafka(), logs={"t": {0: LogBounds(10, 100)}})
+    for without in (None, Beginning.EARLIEST, 20):
+        ((obstacle, why),) = refused(seen, BACK, without)
+        assert obstacle is Obstacle.NO_OFFSET and "it has expired, or is not shown" in why
+    assert plan(seen, BACK, {"t-0": 70}).offsets == (PlannedOffset(T0, 70, Origin.FORM, 50),)
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_an_offset_that_was_not_read_is_not_none(direction: Direction) -> None:
+    side = zookeeper(owners={T0: Owner("fence", True)} if direction is BACK else {}, offsets={T0: 50})
+    seen = look(side, kafka(offsets={T0: Unread("denied")}), logs={"t": {0: LogBounds(10, 100)}})
+    assert (Obstacle.UNREAD, "the offset of t-0 in Kafka was not read: denied") in refused(
+        seen, direction, Beginning.EARLIEST
+    )
 
 
 @pytest.mark.parametrize("direction", Direction)

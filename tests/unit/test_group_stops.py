@@ -136,7 +136,9 @@ def test_the_offsets_at_the_stop_replace_those_of_the_plan() -> None:
 
 
 def test_back_the_fences_of_the_plan_are_kept() -> None:
-    found = at_the_stop(stopped({T0: 1}, kafka(offsets={T0: 55, T1: 66}), owners={T0: FENCE}), BACK)
+    found = at_the_stop(
+        stopped({T0: 1}, kafka(offsets={T0: 55, T1: 66}), owners={T0: Owner("fence; committed", True)}), BACK
+    )
     assert [each.offset for each in found.offsets] == [55, 66] and found.fences == (T0, T1)
 
 

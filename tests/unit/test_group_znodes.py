@@ -9,7 +9,7 @@ import pytest
 
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper import group_znodes
-from kraft_runbook.io.zookeeper.group_znodes import FENCE, fence, lift_fence, write_offsets
+from kraft_runbook.io.zookeeper.group_znodes import FENCE, MARKED, fence, lift_fence, mark_committed, write_offsets
 from kraft_runbook.io.zookeeper.znode import Znode
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -87,6 +87,15 @@ def test_a_lifted_fence_leaves_owners_with_a_session() -> None:
     assert lift_fence(tree, "g", [T0, T1, ("t", 2)]) == 1  # type: ignore[arg-type]
     assert tree.held(OWNERS) == {f"{OWNERS}/1": b"g_host-0"}
     assert lift_fence(tree, "g", [T0, T1]) == 0  # type: ignore[arg-type]
+
+
+def test_a_mark_is_written_to_fences_alone_and_once() -> None:
+    tree = Tree((f"{OWNERS}/0", FENCE, 0), (f"{OWNERS}/1", b"g_host-0", 7))
+    assert mark_committed(tree, "g", [T0, T1, ("t", 2)]) == 1  # type: ignore[arg-type]
+    assert tree.held(OWNERS) == {f"{OWNERS}/0": FENCE + b"; committed", f"{OWNERS}/1": b"g_host-0"}
+    assert mark_committed(tree, "g", [T0, T1]) == 0  # type: ignore[arg-type]
+    assert MARKED == FENCE + b"; committed"
+    assert lift_fence(tree, "g", [T0]) == 1  # type: ignore[arg-type]
 
 
 def test_offsets_are_replaced_made_or_left_alone() -> None:

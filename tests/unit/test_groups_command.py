@@ -131,7 +131,7 @@ def test_a_plan_is_shown_with_what_is_left_out(monkeypatch: pytest.MonkeyPatch) 
     found = json.loads(out)
     jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-plan.json").read_text()))
     assert found["plans"][0]["offsets"] == [
-        {"partition": ["t", 0], "offset": 0, "origin": "earliest", "replaces": None}
+        {"partition": ["t", 0], "offset": 0, "origin": "earliest", "replaces": None, "left": None}
     ]
 
 

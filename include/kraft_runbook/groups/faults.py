@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
-from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, in_kafka, kafka_mode
 from kraft_runbook.groups.look import GroupLook, KafkaSide, Kind, LogBounds, Partition, Registration, ZookeeperSide
 from kraft_runbook.groups.old_assignors import by_range, colliding
@@ -100,14 +100,23 @@ def faults(look: GroupLook, standing: Standing) -> tuple[Fault, ...]:
 
 def offset_of(look: GroupLook, side: Side, partition: Partition) -> int | None:
     """A side's offset of a partition; None where there is none that can be used."""
-    if side is Side.ZOOKEEPER:
-        stored = look.zookeeper.offsets.get(partition) if was_read(look.zookeeper) else None
-        return None if stored is None else stored.value
-    kafka = in_kafka(look)
-    if kafka is None or not was_read(kafka.offsets):
-        return None
-    found = kafka.offsets.get(partition)
+    found = held(look, side, partition)
     return found if isinstance(found, int) else None
+
+
+def held(look: GroupLook, side: Side, partition: Partition) -> int | Unread | None:
+    """The same; Unread where it was not read. None: the side has none, or no number."""
+    if side is Side.ZOOKEEPER:
+        if not was_read(look.zookeeper):
+            return look.zookeeper
+        stored = look.zookeeper.offsets.get(partition)
+        return None if stored is None else stored.value
+    if not was_read(look.kafka):
+        return look.kafka
+    kafka = in_kafka(look)
+    if kafka is None:
+        return None
+    return kafka.offsets.get(partition) if was_read(kafka.offsets) else kafka.offsets
 
 
 def bounds_of(look: GroupLook, partition: Partition) -> LogBounds | None:

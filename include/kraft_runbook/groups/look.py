@@ -10,6 +10,9 @@ from kraft_runbook.cluster.unread import Unread
 
 Partition = tuple[str, int]
 
+COMMITTED = "; committed"
+"""How the data of a fence ends once the group's offsets were committed to Kafka and read back."""
+
 
 class Kind(StrEnum):
     """What a member is."""
@@ -87,6 +90,11 @@ class ZookeeperSide:
     def fenced(self) -> frozenset[Partition]:
         """The partitions with a persistent owner znode."""
         return frozenset(p for p, owner in self.owners.items() if owner.persistent)
+
+    @property
+    def committed(self) -> frozenset[Partition]:
+        """The fenced partitions whose fence says that Kafka has had the group's offsets. Without it nobody knows."""
+        return frozenset(p for p in self.fenced if self.owners[p].who.endswith(COMMITTED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from kraft_runbook.groups.faults import (
     bounds_of,
     exists,
     faults,
+    held,
     name,
     offset_of,
     partitions_of,
@@ -98,13 +99,14 @@ class Obstacle(StrEnum):
 @dataclass(frozen=True, slots=True)
 class PlannedOffset:
     """``offset``: None for END_AT_THE_STOP, which is read once the old members have stopped. ``replaces``: what the
-    other side holds now; None: nothing.
+    other side holds now; None: nothing. ``left``: what the side that is left holds, where ``offset`` is not from it.
     """
 
     partition: Partition
     offset: int | None
     origin: Origin
     replaces: int | None
+    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +206,67 @@ def plan_offset(
 ) -> PlannedOffset | MoveRefused:
     """Where this partition is to begin on the other side, or why that can't be told."""
     source, target = (Side.ZOOKEEPER, Side.KAFKA) if direction is Direction.TO_KAFKA else (Side.KAFKA, Side.ZOOKEEPER)
+    for side in (source, target):
+        if not was_read(unread := held(look, side, partition)):
+            return MoveRefused(
+                Obstacle.UNREAD,
+                f"the offset of {name(partition)} in {side} was not read: {unread.reason}",
+                unread.way_out or "make it readable",
+            )
     replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
-    if found is not None:
+    usual = _of_fence(look, partition, found, replaces) if direction is Direction.BACK else None
+    if usual is None and found is not None:
         return PlannedOffset(partition, found, Origin(source.value), replaces)
-    if direction is Direction.BACK and replaces is not None and _fenced(look, partition):
-        # Since the fence no old member has read on, and no new one has committed: a move ended before its commit.
-        return PlannedOffset(partition, replaces, Origin.ZOOKEEPER, replaces)
+    if usual is None and replaces is not None:
+        usual = MoveRefused(
+            Obstacle.NO_OFFSET,
+            f"{name(partition)} has no offset in {source}, and {replaces} in {target}",
+            f"name its offset in the form: {name(partition)}=OFFSET",
+        )
+    if isinstance(usual, PlannedOffset):
+        return usual
+    if usual is not None and not (isinstance(without, Mapping) and name(partition) in without):
+        return usual
+    return _of_rule(look, partition, source, without, replaces, found)
+
+
+def _of_fence(
+    look: GroupLook, partition: Partition, kafka: int | None, zookeeper: int | None
+) -> PlannedOffset | MoveRefused | None:
+    """What the fence says on the way back; None: nothing. Its mark tells whether Kafka has had the group's offsets."""
+    side = look.zookeeper
+    if not was_read(side) or not side.fenced or zookeeper is None:
+        return None
+    if kafka is None and side.committed:
+        return MoveRefused(
+            Obstacle.NO_OFFSET,
+            f"{name(partition)} has no offset in Kafka, which was given one: it has expired, or is not shown to this"
+            f" tool's identity; ZooKeeper's {zookeeper} is from before the move",
+            f"let this tool's identity DESCRIBE the topic, or name the offset in the form: {name(partition)}=OFFSET",
+        )
+    if kafka is None and classify(look).group_class is GroupClass.FENCED:
+        # Since the fence no old member has read on, and nothing was committed: a move ended before its commit.
+        return PlannedOffset(partition, zookeeper, Origin.ZOOKEEPER, zookeeper)
+    if kafka is None or kafka == zookeeper or partition in side.committed or partition not in side.fenced:
+        return None
+    return MoveRefused(
+        Obstacle.NO_OFFSET,
+        f"{name(partition)} is at {zookeeper} in ZooKeeper and at {kafka} in Kafka, and its fence does not say that the"
+        " move's offsets were committed",
+        "clear 'move.commit' of the run that fenced it, which commits ZooKeeper's, or name the offset in the form:"
+        f" {name(partition)}=OFFSET",
+    )
+
+
+def _of_rule(
+    look: GroupLook,
+    partition: Partition,
+    source: Side,
+    without: Without | None,
+    replaces: int | None,
+    left: int | None,
+) -> PlannedOffset | MoveRefused:
+    """What the form says of a partition that has no offset, or names."""
     log = bounds_of(look, partition)
     if without is None:
         return MoveRefused(
@@ -240,11 +297,7 @@ def plan_offset(
             f"the form's offset of {name(partition)} is {given}, and its log goes from {log.start} to {log.end}",
             "give an offset within the log",
         )
-    return PlannedOffset(partition, given, Origin.FORM, replaces)
-
-
-def _fenced(look: GroupLook, partition: Partition) -> bool:
-    return was_read(look.zookeeper) and partition in look.zookeeper.fenced
+    return PlannedOffset(partition, given, Origin.FORM, replaces, left)
 
 
 def _of_form(partitions: list[Partition], without: Without | None) -> Iterator[MoveRefused]:

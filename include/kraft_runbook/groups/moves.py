@@ -27,7 +27,10 @@ class Moves:
             "plans": [
                 {
                     "group": plan.group,
-                    "offsets": [[*o.partition, o.offset, o.origin.value, o.replaces] for o in plan.offsets],
+                    "offsets": [
+                        [*o.partition, o.offset, o.origin.value, o.replaces, *(() if o.left is None else (o.left,))]
+                        for o in plan.offsets
+                    ],
                     "fences": [list(each) for each in plan.fences],
                 }
                 for plan in self.plans
@@ -44,7 +47,7 @@ class Moves:
                 MovePlan(
                     each["group"],
                     direction,
-                    tuple(PlannedOffset((t, n), o, Origin(w), r) for t, n, o, w, r in each["offsets"]),
+                    tuple(PlannedOffset((t, n), o, Origin(w), r, *left) for t, n, o, w, r, *left in each["offsets"]),
                     tuple((t, n) for t, n in each["fences"]),
                 )
                 for each in data["plans"]

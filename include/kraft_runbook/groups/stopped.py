@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka
-from kraft_runbook.groups.faults import Side, bounds_of, exists, name, offset_of, partitions_of
+from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
 from kraft_runbook.groups.look import GroupLook, Partition
 from kraft_runbook.groups.move_plan import (
     Direction,
@@ -156,7 +156,7 @@ def _within(look: GroupLook, planned: PlannedOffset) -> PlannedOffset | MoveRefu
 def unlike(plan: MovePlan, look: GroupLook, side: Side | None = None) -> tuple[Partition, ...]:
     """The partitions whose offset on a side is not the plan's; without a side, on the one that the plan writes to."""
     where = side or target_of(plan.direction)
-    return tuple(each.partition for each in plan.offsets if offset_of(look, where, each.partition) != each.offset)
+    return tuple(each.partition for each in plan.offsets if held(look, where, each.partition) != each.offset)
 
 
 def moved_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
@@ -165,7 +165,7 @@ def moved_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     return tuple(
         each.partition
         for each in plan.offsets
-        if offset_of(look, origin, each.partition) != (each.offset if each.origin.value == origin.value else None)
+        if held(look, origin, each.partition) != (each.offset if each.origin.value == origin.value else each.left)
     )
 
 
@@ -173,6 +173,11 @@ def unfenced(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     """The partitions that an old member could still take."""
     fenced = look.zookeeper.fenced if was_read(look.zookeeper) else frozenset()
     return tuple(sorted(set(plan.fences) - fenced))
+
+
+def unmarked(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions whose fence does not say that Kafka has the group's offsets."""
+    return tuple(sorted(set(plan.fences) - (look.zookeeper.committed if was_read(look.zookeeper) else frozenset())))
 
 
 def target_of(direction: Direction) -> Side:

@@ -11,13 +11,21 @@ from collections.abc import Collection
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.faults import exists, name
+from kraft_runbook.groups.faults import exists, held, name
 from kraft_runbook.groups.look import GroupLook, Partition
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
-from kraft_runbook.groups.stopped import moved_since, read_at_the_stop, still_there, unfenced, unlike
+from kraft_runbook.groups.stopped import (
+    moved_since,
+    read_at_the_stop,
+    still_there,
+    target_of,
+    unfenced,
+    unlike,
+    unmarked,
+)
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.group_znodes import fence, lift_fence, write_offsets
+from kraft_runbook.io.zookeeper.group_znodes import fence, lift_fence, mark_committed, write_offsets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.procedures.see_groups import look_at_groups
 
@@ -69,8 +77,8 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
 
 
 def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
-    """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back; returns how many
-    were others before.
+    """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back; then the fence says
+    so, for the way back. Returns how many were others before.
 
     Raises Refused where somebody is there, a partition is not fenced, or an offset was written to ZooKeeper since it
     was read; StepFailed where Kafka holds others afterwards; Unreachable.
@@ -84,11 +92,23 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
         )
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
+    _require_not_read_on(plan, look, others)
+    if again := others - frozenset(unmarked(plan, look)):
+        raise Refused(
+            f"the offsets of group {plan.group} were committed before, and Kafka has others now"
+            f" ({_some(sorted(again))}): its members have read on there, and nothing is committed",
+            way_out="start its members again, or move the group back",
+        )
     wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
     commit_offsets(spec, plan.group, wanted, secrets=secrets)
     after = see_group(spec, plan.group, secrets=secrets)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)
+    if unmarked(plan, after):
+        with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
+            mark_committed(reader, plan.group, plan.fences)
+        left = unmarked(plan, see_group(spec, plan.group, secrets=secrets))
+        _require_none(plan, left, "have a fence that does not say that the offsets were committed")
     return len(wanted)
 
 
@@ -100,6 +120,7 @@ def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> 
     look = _silent(spec, plan.group, secrets)
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
+    _require_not_read_on(plan, look, others)
     wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         write_offsets(reader, plan.group, wanted)
@@ -118,6 +139,7 @@ def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     if was_read(look.zookeeper) and not look.zookeeper.fenced.intersection(plan.fences):
         return 0
     look = _silent(spec, plan.group, secrets)
+    _require_unmoved(plan, look)
     if left := unlike(plan, look):
         raise Refused(
             f"{_some(left)} of group {plan.group} have not the offsets of the plan in ZooKeeper",
@@ -148,6 +170,18 @@ def _require_unmoved(plan: MovePlan, look: GroupLook) -> None:
         raise Refused(
             f"somebody still commits for group {plan.group}: {_some(moved)} changed since the offsets were read",
             way_out="stop whoever commits, then do the step 'silent' again with what follows: offsets are read anew",
+        )
+
+
+def _require_not_read_on(plan: MovePlan, look: GroupLook, others: Collection[Partition]) -> None:
+    """The side that is written to holds what it held at the stop, where it does not hold the plan's offset yet."""
+    side = target_of(plan.direction)
+    replaced = {each.partition: each.replaces for each in plan.offsets}
+    if on := sorted(each for each in others if held(look, side, each) != replaced[each]):
+        raise Refused(
+            f"{_some(on)} of group {plan.group} have another offset in {side.value} than at the stop: somebody has read"
+            " on there, and nothing is written",
+            way_out="see who reads there; to take the offsets anew, do the step 'silent' again with what follows",
         )
 
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.look import Partition
+from kraft_runbook.groups.look import COMMITTED, Partition
 from kraft_runbook.io.zookeeper.read_groups import CONSUMERS
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from kraft_runbook.io.zookeeper.znode import Znode
 
 FENCE = b"kraft-runbook: this group has moved to Kafka's coordination"
+MARKED = FENCE + COMMITTED.encode()
+"""The fence of a partition once Kafka has the group's offsets; any other persistent owner znode is a fence too."""
 WRITES_AT_ONCE = 500
 TRIES = 3
 
@@ -44,6 +46,22 @@ def _fence(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> in
     missing = [path for path, znode in zip(paths, found, strict=True) if znode is None]
     make = [*_parents(reader, group, "owners", some), *((path, FENCE) for path in missing)] if missing else []
     return len(missing) if ZookeeperWriter(reader).write_together(make=make) else None
+
+
+def mark_committed(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
+    """Let the fences of these partitions say that Kafka has the group's offsets; returns how many did not. Where there
+    is no fence, or a session holds the partition, nothing is written. Raises StepFailed, Unreachable, WriteRefused.
+    """
+    marked = 0
+    for some in _slices(sorted(partitions)):
+        marked += _again(partial(_mark, reader, group, some), group)
+    return marked
+
+
+def _mark(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> int | None:
+    found = reader.get_many([_path(group, "owners", each) for each in some])
+    fences = [(z, MARKED) for z in found if z is not None and not z.ephemeral_owner and z.data != MARKED]
+    return len(fences) if ZookeeperWriter(reader).write_together(replace=fences) else None
 
 
 def lift_fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
