@@ -412,7 +412,7 @@ NOBODY = EnsembleServer("", 0, "ZooKeeper server zk1:2181 runs and serves nobody
     ],
 )
 def test_a_server_of_the_ensemble_is_what_it_says(answer: str, expected: EnsembleServer | str) -> None:
-    found = parse_srvr("zk1:2181", answer)
+    found = parse_srvr("zk1:2181", ServerStatus(answer))
     if isinstance(expected, str):
         assert not was_read(found)
         assert expected in found.reason

@@ -7,15 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from observations import SECRETS, SPEC, WHY, observation
+from observations import SECRETS, SPEC, observation
 
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ControllerZnode, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.kafka import topics_refused as asking
-from kraft_runbook.io.kafka.topics_seen import BrokerView
+from kraft_runbook.io.kafka.topics_seen import SAMPLES, BrokerView
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures import observe
-from kraft_runbook.procedures.observe import _Look, _stored, _with_refused
+from kraft_runbook.procedures.topics_not_shown import stored_topics, with_topics_not_shown
 
 SEEN = observation(Phase.DUAL_WRITE)
 assert was_read(SEEN.zookeeper) and was_read(SEEN.quorum) and was_read(SEEN.topics)
@@ -53,13 +52,13 @@ NOT_ZOOKEEPER, NOT_LOG = Unread("ZooKeeper did not answer"), Unread("no leader w
     ],
 )
 def test_the_stores_that_count_are_those_that_the_cluster_writes(zookeeper: Any, quorum: Any, counted: Any) -> None:
-    assert _stored(zookeeper, quorum) == counted
+    assert stored_topics(zookeeper, quorum) == counted
 
 
 def with_hidden(names: frozenset[str]) -> Any:
-    look = _Look(True, WHY, BrokerView(1, TOPICS, frozenset({"seen"})))
+    view = BrokerView(1, TOPICS, frozenset({"seen"}))
     secrets = environment_secrets(SECRETS)
-    return _with_refused(SPEC, secrets, TOPICS, {1: look}, NO_ZOOKEEPER, (SEEN.quorum, names))  # type: ignore[arg-type]
+    return with_topics_not_shown(SPEC, secrets, TOPICS, [view], NO_ZOOKEEPER, (SEEN.quorum, names))  # type: ignore[arg-type]
 
 
 def test_what_a_broker_shows_is_not_asked_for_and_too_much_is_unread() -> None:
@@ -88,8 +87,8 @@ def test_twenty_thousand_are_asked_for_a_thousand_at_a_time(monkeypatch: pytest.
                 topics=[SimpleNamespace(name=t.name, error_code=codes.get(t.name, 29)) for t in request.topics]
             )
 
-    monkeypatch.setattr(asking, "KafkaConnection", Connection)
+    monkeypatch.setattr(asking, "connect_to", Connection)
     found = with_hidden(frozenset(f"t-{n:05}" for n in range(20_000)))
     assert asked == [1000] * 20
     assert found.refused_count == 19_998
-    assert found.refused == tuple(f"t-{n:05}" for n in range(1, 1 + observe.SAMPLES))
+    assert found.refused == tuple(f"t-{n:05}" for n in range(1, 1 + SAMPLES))

@@ -298,7 +298,7 @@ class ControllerMetrics:
     """LastAppliedRecordOffset: the last record of the metadata log that is in the controller's memory."""
     last_applied_lag_ms: int | None = None
     """LastAppliedRecordLagMs: the age of that record, by this controller's clock against the clock of the one that
-    wrote it; always 0 on a controller that is active (``QuorumControllerMetrics`` of Kafka 3.9).
+    wrote it (``QuorumControllerMetrics`` of Kafka 3.9).
     """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -15,13 +14,12 @@ from kraft_runbook.runbook.changes import By, Change, State, changes_between
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.running import RUNNING, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 MOVE_GROUPS = "move_groups"
 """The gate."""
-RUNNING = "RUNNING"
-"""The one stage: where a group stands, only a look at that group shows."""
 CHECKS = Checklist()
 
 
@@ -60,19 +58,6 @@ def require_brokers_for_old_members(seen: ClusterObservation) -> None:
         f" nothing{': ' + unread[0] if unread else ''}",
         way_out="leave the groups on Kafka's coordination, or roll the migration back first (docs/rollback.md)",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RunningReading:
-    """RUNNING in any known phase; else UNKNOWN."""
-
-    stage: str
-    reasons: tuple[str, ...]
-
-
-def _read(seen: ClusterObservation, _: ClusterSpec) -> RunningReading:
-    reading = detect_phase(seen)
-    return RunningReading(Phase.UNKNOWN.value if reading.phase is Phase.UNKNOWN else RUNNING, reading.reasons)
 
 
 def _end(spec: ClusterSpec) -> str:
@@ -157,7 +142,7 @@ GROUPS = Operation(
     table=TABLE,
     checks=CHECKS,
     conditions={},
-    read=_read,
+    read=read_running,
     way_back=_way_back,
     changes=_changes,
     ahead=_ahead,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as OutOfTime
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import ReplicasCompared
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.errors import RunbookError, TimedOut
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.metadata_quorum import (
     ClusterRecords,
     broker_mode,
@@ -49,8 +49,7 @@ from kraft_runbook.io.kafka.metadata_quorum import (
     describe_committed,
     read_cluster_records,
 )
-from kraft_runbook.io.kafka.topics_refused import MOST_ASKED, topics_refused
-from kraft_runbook.io.kafka.topics_seen import SAMPLES, BrokerView, merge_views, topics_seen_by
+from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views, topics_seen_by
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, broker_metrics, controller_metrics
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
@@ -61,8 +60,10 @@ from kraft_runbook.parity.decoding import decoding_of, password_secrets
 from kraft_runbook.procedures.compare_replicas import compare_replicas
 from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
+from kraft_runbook.procedures.part_read import part_read, unread_for
 from kraft_runbook.procedures.see_groups import sum_up_groups
 from kraft_runbook.procedures.topic_margins import topic_margins
+from kraft_runbook.procedures.topics_not_shown import with_topics_not_shown
 
 SOURCE_SECONDS = 4.0
 """Seconds that one source may take."""
@@ -163,7 +164,8 @@ def observe(
                 features = _get(levels, _Deadline(began, HOSTS_SECONDS), "the feature levels")
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-    topics = _with_refused(spec, secrets, _topics(looks), looks, zookeeper_read, quorum_read)
+    views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
+    topics = with_topics_not_shown(spec, secrets, _topics(views, looks), views, zookeeper_read, quorum_read)
     replicas: ReplicasCompared | Unread = Unread("not asked for: replicas on disk were not compared with ZooKeeper")
     if deep and with_hosts:
         replicas, host_states = _replicas(spec, secrets, host_states, zookeeper_read, topic_ids)
@@ -190,7 +192,7 @@ def observe(
         features=features,
     )
     if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):
-        margins = _try(lambda: topic_margins(spec, secrets=secrets))
+        margins = part_read(lambda: topic_margins(spec, secrets=secrets))
         return replace(seen, margins=margins, features=with_dynamic_classes(spec, features, margins))
     return seen
 
@@ -235,7 +237,7 @@ def _get(future: Future[T], deadline: _Deadline, what: str) -> T | Unread:
                     f"{what} was not read in the {at - deadline.began:.0f} s that a look has", out_of_time=True
                 )
         except RunbookError as error:
-            return _unread(error)
+            return unread_for(error)
 
 
 # -- one node ----------------------------------------------------------------------------------------------------------
@@ -264,17 +266,6 @@ def accepts(host: str, port: int, *, timeout: float = 2.0) -> bool | Unread:
         return Unread(f"{address(host, port)} could not be reached: {reason}")
 
 
-def _try(read: Callable[[], T]) -> T | Unread:
-    try:
-        return read()
-    except RunbookError as error:
-        return _unread(error)
-
-
-def _unread(error: RunbookError) -> Unread:
-    return Unread(error.problem, timed_out=isinstance(error, TimedOut), way_out=error.way_out)
-
-
 def _is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
     """Whether a node hangs: its port accepts (the kernel does that for the process), but neither of two requests was
     answered in time.
@@ -292,7 +283,7 @@ def _look_at_broker(
     if running is not True:
         why = _why_down(running, f"broker {broker.id}", spec.broker_address(broker))
         return _Look(running, why, why)
-    mode = _try(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
+    mode = part_read(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
     so_far[broker.id] = _Look(
         running,
         mode,
@@ -306,7 +297,7 @@ def _look_at_broker(
     # large, the deadline moves.
     left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
     return _Look(
-        running, mode, _try(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
+        running, mode, part_read(lambda: topics_seen_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
     )
 
 
@@ -320,7 +311,7 @@ def _look_at_controller(spec: ClusterSpec, controller: Controller, secrets: Secr
     if running is not True:
         why = _why_down(running, f"controller {controller.id}", controller.address)
         return ControllerState(controller.id, running, why, why)
-    mode = _try(lambda: controller_mode(spec, controller, secrets=secrets, timeout=SOURCE_SECONDS))
+    mode = part_read(lambda: controller_mode(spec, controller, secrets=secrets, timeout=SOURCE_SECONDS))
     return ControllerState(controller.id, running, mode, Unread("replaced by its gauges"))
 
 
@@ -332,7 +323,7 @@ def _broker_state(
     mode = look.mode
     if not was_read(mode) and was_read(quorum) and broker_id in quorum.registrations:
         mode = BrokerMode.HYBRID if quorum.registrations[broker_id].is_migrating_zk_broker else BrokerMode.KRAFT
-    metrics = _try(partial(broker_metrics, gauges)) if was_read(gauges) else gauges
+    metrics = part_read(partial(broker_metrics, gauges)) if was_read(gauges) else gauges
     version = _version(gauges)
     cluster_id = look.view.state.cluster_id if was_read(look.view) else look.view
     silent = _is_silent(look.running, look.mode, gauges) and not was_read(look.view)
@@ -353,7 +344,7 @@ def _controller_state(
 ) -> ControllerState:
     if not was_read(look):
         look = ControllerState(controller_id, look, look, look)
-    metrics = _try(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
+    metrics = part_read(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
     if look.running is False and not was_read(metrics):
         metrics = Unread(f"controller {controller_id} does not run")
     silent = _is_silent(look.running, look.mode, gauges)
@@ -363,62 +354,11 @@ def _controller_state(
 # -- the whole ---------------------------------------------------------------------------------------------------------
 
 
-def _topics(looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
-    views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
+def _topics(views: Sequence[BrokerView], looks: Mapping[int, _Look | Unread]) -> TopicsState | Unread:
     if views:
         return merge_views(views)
     reasons = [(look if not was_read(look) else look.view) for look in looks.values()]
     return Unread("no broker answered Metadata: " + "; ".join(r.reason for r in reasons if isinstance(r, Unread)))
-
-
-def _with_refused(
-    spec: ClusterSpec,
-    secrets: Secrets,
-    topics: TopicsState | Unread,
-    looks: Mapping[int, _Look | Unread],
-    zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread,
-    quorum: tuple[QuorumState, frozenset[str]] | Unread,
-) -> TopicsState | Unread:
-    """The same with the topics that a store has and no broker shows because this tool's user may not describe them."""
-    if not was_read(topics):
-        return topics
-    views = [look.view for look in looks.values() if was_read(look) and was_read(look.view)]
-    stored = _stored(zookeeper, quorum)
-    if not was_read(stored):
-        return replace(topics, refused_count=stored)
-    hidden = stored.difference(*(view.names for view in views))
-    if not hidden:
-        return replace(topics, refused_count=0)
-    if len(hidden) > MOST_ASKED:
-        return replace(
-            topics, refused_count=Unread(f"{len(hidden)} topics that no broker names; too many to ask for by name")
-        )
-    broker = spec.broker(views[0].broker_id)
-    refused = _try(lambda: topics_refused(spec, broker, hidden, secrets=secrets))
-    if not was_read(refused):
-        return replace(topics, refused_count=refused)
-    return replace(topics, refused=refused[:SAMPLES], refused_count=len(refused))
-
-
-def _stored(
-    zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread, quorum: tuple[QuorumState, frozenset[str]] | Unread
-) -> frozenset[str] | Unread:
-    """The topics of the stores that count; Unread where one of them was not read.
-
-    The metadata log alone once the migration is final, since nobody deletes in ZooKeeper any more, or where there is no
-    ZooKeeper. ZooKeeper alone before the copy: no quorum needs to run then, and a broker holds /controller. Both in
-    between.
-    """
-    if not was_read(quorum):
-        holder = zookeeper[0].controller if was_read(zookeeper) else None
-        by_broker = holder is not None and holder.kraft_controller_epoch < 0
-        return zookeeper[1] if was_read(zookeeper) and by_broker else quorum
-    state, in_log = quorum[0].migration_state_record, quorum[1]
-    if zookeeper == NO_ZOOKEEPER or state is ZkMigrationState.POST_MIGRATION:
-        return in_log
-    if not was_read(zookeeper):
-        return zookeeper
-    return zookeeper[1] | in_log if state is ZkMigrationState.MIGRATION else zookeeper[1]
 
 
 _kept: dict[tuple[str, str], tuple[float, ClusterRecords]] = {}
@@ -482,7 +422,7 @@ def _replicas(
         return hosts, hosts
     tree = zookeeper[0].tree if was_read(zookeeper) else zookeeper
     if was_read(tree):
-        compared = _try(
+        compared = part_read(
             lambda: compare_replicas(
                 spec, hosts, topic_ids, secrets=secrets, gather=_read_hosts, assigned=tree.assigned_broker_ids
             )

@@ -4,7 +4,7 @@ Unread, never left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +17,12 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.node_hosts import node_hosts
+from kraft_runbook.procedures.part_read import part_read
 
 
 def has_levels(spec: ClusterSpec) -> bool:
@@ -59,10 +59,10 @@ def observe_features(
 
 def _look(spec: ClusterSpec, node_id: int, metrics: MetricsClient, secrets: Secrets) -> NodeFeatures | Unread:
     node = node_of(spec, node_id)
-    found = _try(lambda: node_features(spec, node, secrets=secrets))
+    found = part_read(lambda: node_features(spec, node, secrets=secrets))
     if isinstance(found, Unread):
         return found
-    page = _try(lambda: metrics.read(node.host, node.metrics_port))
+    page = part_read(lambda: metrics.read(node.host, node.metrics_port))
     if isinstance(page, Unread):
         return replace(found, software_version=page)
     return replace(found, software_version=page.software_version or Unread("its metrics do not name it"))
@@ -76,11 +76,4 @@ def _hosts(spec: ClusterSpec, asked: Future[Mapping[int, NodeHost | Unread]] | N
 
 
 def _answer(asked: Future[T]) -> T | Unread:
-    return _try(lambda: asked.result())
-
-
-def _try(read: Callable[[], T]) -> T | Unread:
-    try:
-        return read()
-    except RunbookError as error:
-        return Unread(error.problem, way_out=error.way_out)
+    return part_read(lambda: asked.result())

@@ -15,13 +15,13 @@ from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ZookeeperState
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.metadata_quorum import NoLeader, QuorumDescription, describe_quorum
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, controller_metrics, quorum_gauges
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.quorum.look import (
     ControllerHealth,
     KeptEpoch,
@@ -115,7 +115,7 @@ def _controller(node_id: int, running: bool | Unread, page: NodeMetrics | Unread
     if running is False:
         down = Unread(f"controller {node_id} does not run")
         return ControllerHealth(node_id, running, down, down, down)
-    metrics = _try(lambda: controller_metrics(page)) if was_read(page) else page
+    metrics = part_read(lambda: controller_metrics(page)) if was_read(page) else page
     gauges = quorum_gauges(page) if was_read(page) else page
     return ControllerHealth(node_id, running, metrics, gauges, Unread("judged with the quorum"))
 
@@ -132,7 +132,7 @@ def _zookeeper(spec: ClusterSpec, secrets: Secrets, metrics: MetricsClient) -> Z
         if holder.broker_id in spec.broker_ids:
             broker = spec.broker(holder.broker_id)
             timeout = broker.properties.get(SESSION_TIMEOUT, timeout)
-            page = _try(lambda: metrics.read(broker.host, broker.metrics_port))
+            page = part_read(lambda: metrics.read(broker.host, broker.metrics_port))
             gauges = quorum_gauges(page) if was_read(page) else page
         else:
             gauges = Unread(f"broker {holder.broker_id} is not in the cluster file")
@@ -147,20 +147,9 @@ def _zookeeper(spec: ClusterSpec, secrets: Secrets, metrics: MetricsClient) -> Z
     )
 
 
-def _try(read: Callable[[], T]) -> T | Unread:
-    """What was read, or why it was not."""
-    try:
-        return read()
-    except RunbookError as error:
-        return Unread(error.problem, way_out=error.way_out)
-
-
 def _flat(future: Future[T | Unread]) -> T | Unread:
-    try:
-        return future.result()
-    except RunbookError as error:
-        return Unread(error.problem, way_out=error.way_out)
+    return part_read(future.result)
 
 
 def _result(future: Future[T]) -> T | Unread:
-    return _try(future.result)
+    return part_read(future.result)

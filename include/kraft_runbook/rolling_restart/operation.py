@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +13,7 @@ from kraft_runbook.rolling_restart.checks import CHECKS
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.running import RUNNING, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
@@ -23,24 +23,8 @@ class Step(StrEnum):
     RESTART_BROKERS = "restart_brokers"
 
 
-RUNNING = "RUNNING"
-"""The one stage: a restart leads from a phase to the same."""
 RESTART = "restart"
 """The gate."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunningReading:
-    """RUNNING in any known phase; else UNKNOWN, which refuses every step."""
-
-    stage: str
-    reasons: tuple[str, ...]
-
-
-def _read(seen: ClusterObservation, _: ClusterSpec) -> RunningReading:
-    reading = detect_phase(seen)
-    known = reading.phase is not Phase.UNKNOWN
-    return RunningReading(RUNNING if known else Phase.UNKNOWN.value, reading.reasons)
 
 
 def _end(spec: ClusterSpec) -> str:
@@ -131,7 +115,7 @@ ROLLING_RESTART = Operation(
     table=TABLE,
     checks=CHECKS,
     conditions=CONDITIONS,
-    read=_read,
+    read=read_running,
     way_back=_way_back,
     changes=_changes,
     ahead=_ahead,

@@ -67,8 +67,8 @@ def shows_applying(metrics: ControllerMetrics) -> bool:
 
 
 def _lag(metrics: ControllerMetrics) -> int | None:
-    """The lag in applying, where it says anything: that of an active controller is 0 by definition, and a negative one
-    means that two clocks differ.
+    """The lag in applying, where it says anything: an active controller applies what it writes itself, and a negative
+    lag means that two clocks differ.
     """
     lag = metrics.last_applied_lag_ms
     return None if lag is None or lag < 0 or metrics.active else lag

@@ -8,7 +8,8 @@ from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.groups.move_plan import Direction
-from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, RUNNING, Step
+from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
+from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.groups.asking import AskOwner

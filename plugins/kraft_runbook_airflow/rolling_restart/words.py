@@ -6,7 +6,8 @@ from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONTROLLER_BACK
-from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, RUNNING
+from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART
+from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.examine import examines_by_checks
 from kraft_runbook.steps.restart import BROKER, CONTROLLER, restart_active_controller
 from kraft_runbook_airflow.base import words

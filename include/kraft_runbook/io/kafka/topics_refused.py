@@ -10,8 +10,9 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.slices import slices
 
 TOPIC_AUTHORIZATION_FAILED = 29
 SLICE = 1000
@@ -30,13 +31,10 @@ def topics_refused(
     deleted meanwhile is among them, where the user may not describe it; at the next look no store has it.
     """
     topic = MetadataRequest.MetadataRequestTopic
-    ordered = sorted(names)
     refused: list[str] = []
-    with KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    ) as connection:
-        for at in range(0, len(ordered), SLICE):
-            asked = [topic(name=name) for name in ordered[at : at + SLICE]]
+    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+        for some in slices(sorted(names), SLICE):
+            asked = [topic(name=name) for name in some]
             answer = connection.send(MetadataRequest(version=8, topics=asked, allow_auto_topic_creation=False))
             refused += [each.name for each in answer.topics if each.error_code == TOPIC_AUTHORIZATION_FAILED]
     return tuple(sorted(refused))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,7 @@ from kraft_runbook.cluster.quorum_gauges import EnsembleServer
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.servers import NOT_SERVING, ask_server, tls_of
+from kraft_runbook.io.zookeeper.servers import ServerStatus, ask_server, tls_of
 
 
 def ensemble_servers(
@@ -37,15 +36,14 @@ def _ask(server: str, tls: ssl.SSLContext | None, timeout: float) -> EnsembleSer
         return EnsembleServer("", 0, f"ZooKeeper server {server} does not run: it refuses connections")
     except OSError as error:
         return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
-    return parse_srvr(server, answer.text)
+    return parse_srvr(server, answer)
 
 
-def parse_srvr(server: str, answer: str) -> EnsembleServer | Unread:
+def parse_srvr(server: str, answer: ServerStatus) -> EnsembleServer | Unread:
     """A server's answer to ``srvr``."""
-    if NOT_SERVING in answer:
+    if answer.serves_nobody:
         return EnsembleServer("", 0, f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
-    mode = re.search(r"^Mode: (\w+)", answer, re.MULTILINE)
-    outstanding = re.search(r"^Outstanding: (\d{1,18})$", answer, re.MULTILINE)
-    if not mode or not outstanding:
+    mode, outstanding = answer.mode, answer.outstanding
+    if mode is None or outstanding is None:
         return Unread(f"ZooKeeper server {server} does not allow srvr (4lw.commands.whitelist)")
-    return EnsembleServer(mode[1], int(outstanding[1]))
+    return EnsembleServer(mode, outstanding)

@@ -12,6 +12,7 @@ from functools import partial
 
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import COMMITTED, Partition
+from kraft_runbook.io.slices import slices
 from kraft_runbook.io.zookeeper.read_groups import CONSUMERS
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
@@ -29,7 +30,7 @@ def fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) 
     together or none of them. Raises Refused where a session owns a partition, Unreachable, WriteRefused.
     """
     made = 0
-    for some in _slices(sorted(partitions)):
+    for some in slices(sorted(partitions), WRITES_AT_ONCE):
         made += _again(partial(_fence, reader, group, some), group)
     return made
 
@@ -53,7 +54,7 @@ def mark_committed(reader: ZookeeperReader, group: str, partitions: Iterable[Par
     is no fence, or a session holds the partition, nothing is written. Raises StepFailed, Unreachable, WriteRefused.
     """
     marked = 0
-    for some in _slices(sorted(partitions)):
+    for some in slices(sorted(partitions), WRITES_AT_ONCE):
         marked += _again(partial(_mark, reader, group, some), group)
     return marked
 
@@ -69,7 +70,7 @@ def lift_fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partiti
     left alone. Raises Unreachable, WriteRefused.
     """
     lifted = 0
-    for some in _slices(sorted(partitions)):
+    for some in slices(sorted(partitions), WRITES_AT_ONCE):
         lifted += _again(partial(_lift, reader, group, some), group)
     return lifted
 
@@ -85,7 +86,7 @@ def write_offsets(reader: ZookeeperReader, group: str, offsets: Mapping[Partitio
     was read. Raises StepFailed where somebody else writes them, Unreachable, WriteRefused.
     """
     written = 0
-    for some in _slices(sorted(offsets)):
+    for some in slices(sorted(offsets), WRITES_AT_ONCE):
         written += _again(partial(_write, reader, group, {p: offsets[p] for p in some}), group)
     return written
 
@@ -122,8 +123,3 @@ def _again(write: Callable[[], int | None], group: str) -> int:
 
 def _path(group: str, kind: str, partition: Partition) -> str:
     return f"{CONSUMERS}/{group}/{kind}/{partition[0]}/{partition[1]}"
-
-
-def _slices(partitions: Sequence[Partition]) -> Iterator[Sequence[Partition]]:
-    for start in range(0, len(partitions), WRITES_AT_ONCE):
-        yield partitions[start : start + WRITES_AT_ONCE]

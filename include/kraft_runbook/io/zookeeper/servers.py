@@ -41,6 +41,12 @@ class ServerStatus:
         return int(found) - 1 if found else None
 
     @property
+    def outstanding(self) -> int | None:
+        """Requests that wait in it."""
+        found = self._found(r"^Outstanding: (\d{1,18})$")
+        return int(found) if found else None
+
+    @property
     def serves_nobody(self) -> bool:
         return NOT_SERVING in self.text
 
