@@ -23,15 +23,8 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper import ensemble
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers, parse_srvr
 from kraft_runbook.io.zookeeper.servers import ServerStatus
-from kraft_runbook.quorum.checks import (
-    OF_QUORUM,
-    QUEUE_RULE,
-    QUORUM_CHECKS,
-    RAFT_RULE,
-    SNAPSHOT_RULE,
-    judge,
-    told,
-)
+from kraft_runbook.quorum.catalogue import QUEUE_RULE, QUORUM_CHECKS
+from kraft_runbook.quorum.checks import judge, told
 from kraft_runbook.quorum.look import (
     ControllerHealth,
     KeptEpoch,
@@ -44,6 +37,7 @@ from kraft_runbook.quorum.look import (
     replica_of,
 )
 from kraft_runbook.quorum.page import render
+from kraft_runbook.quorum.quorum_checks import OF_QUORUM, RAFT_RULE, SNAPSHOT_RULE
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.warm import RULE, Warmth
 
