@@ -53,7 +53,7 @@ def voter(node_id: int, **changes: Any) -> Replica:
 
 def a_controller(node_id: int, **changes: Any) -> ControllerHealth:
     leads = node_id == 101
-    gauges = QuorumGauges(3.0, 4.2 if leads else None, 30.0, 0, 600_000, 20_000, True, True)
+    gauges = QuorumGauges(3.0, 4.2 if leads else None, 30.0, 600_000, 20_000, True, True)
     metrics = ControllerMetrics(
         None, leads, None, None, last_applied_offset=END - 1, last_applied_lag_ms=0 if leads else 431
     )
@@ -166,7 +166,6 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
             "controller 101 does; nobody leads",
         )
     ],
-    "KRB-QRM-011": [(series(g(102, unknown_voter_connections=1)), "controller 102 counts 1")],
     "KRB-QRM-012": [
         (series(q(observers=(voter(1), voter(2, seconds_since_fetch=61.0)))), "broker 2 has not fetched for 61.0 s")
     ],
@@ -211,7 +210,6 @@ UNTOLD: dict[str, tuple[Series, str, str | None]] = {
     "KRB-QRM-008": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
     "KRB-QRM-009": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
     "KRB-QRM-010": (series(c(103, metrics=WHY)), "controller 103: a test did not read it", None),
-    "KRB-QRM-011": (series(g(103, unknown_voter_connections=None)), "controller 103: no number-unknown", RAFT_RULE),
     "KRB-QRM-012": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
     "KRB-QRM-014": (series(z(gauges=WHY)), "broker 2: a test did not read it", None),
     "KRB-QRM-015": (series(z(servers={"zk1:2181": WHY})), "a test did not read it", None),
@@ -334,13 +332,12 @@ def test_the_page_says_of_each_controller_whether_it_is_warm() -> None:
 
 LAB = (
     "kafka_server_raft_metrics_commit_latency_avg 4.5\nkafka_server_raft_metrics_election_latency_avg NaN\n"
-    "kafka_server_raft_metrics_number_unknown_voter_connections 0.0\n"
     "kafka_server_snapshotemitter_latestsnapshotgeneratedagems 8000.0\n"
     "kafka_server_snapshotemitter_latestsnapshotgeneratedbytes 0.0\n"
     'kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.99",} 7.0\n'
 )
 PLAIN = (
-    "kafka_server_raft_metrics_commit_latency_avg 4.5\nkafka_server_raft_metrics_number_unknown_voter_connections 0.0\n"
+    "kafka_server_raft_metrics_commit_latency_avg 4.5\n"
     'kafka_server_SnapshotEmitter_Value{name="LatestSnapshotGeneratedAgeMs",} 8000.0\n'
     'kafka_server_SnapshotEmitter_Value{name="LatestSnapshotGeneratedBytes",} 0.0\n'
     'kafka_controller_ControllerEventManager_50thPercentile{name="EventQueueTimeMs",} 1.0\n'
@@ -352,7 +349,7 @@ QUANTILES = LAB.replace('{quantile="0.99",} 7.0', '{quantile="0.50",} 1.0') + (
     'kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.99",} 7.0\n'
     'kafka_controller_controllereventmanager_eventqueueprocessingtimems{quantile="0.99",} 99.0\n'
 )
-AS_READ = QuorumGauges(7.0, 4.5, None, 0, 8000, 0, True, True)
+AS_READ = QuorumGauges(7.0, 4.5, None, 8000, 0, True, True)
 
 
 @pytest.mark.parametrize("page", [LAB, PLAIN, QUANTILES], ids=["the lab's rules", "no rules", "with quantiles"])
@@ -366,7 +363,6 @@ def test_jolokia_gives_the_same_gauges() -> None:
             "commit-latency-avg": 4.5,
             "election-latency-avg": float("nan"),
             "current-state": "leader",
-            "number-unknown-voter-connections": 0.0,
         },
         "kafka.server:name=LatestSnapshotGeneratedAgeMs,type=SnapshotEmitter": {"Value": 8000},
         "kafka.server:name=LatestSnapshotGeneratedBytes,type=SnapshotEmitter": {"Value": 0},

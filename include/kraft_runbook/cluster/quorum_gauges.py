@@ -19,7 +19,6 @@ class QuorumGauges:
     """How long an event waited before the controller took it up (``ControllerEventManager,name=EventQueueTimeMs``)."""
     commit_latency_ms: float | None = None
     election_latency_ms: float | None = None
-    unknown_voter_connections: int | None = None
     snapshot_age_ms: int | None = None
     """Since the last snapshot; since the process began where it has made none."""
     snapshot_bytes: int | None = None

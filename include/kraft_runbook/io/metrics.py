@@ -319,7 +319,6 @@ def quorum_gauges(found: NodeMetrics) -> QuorumGauges:
         event_queue_p99_ms=found.gauges.get(QUEUE_P99),
         commit_latency_ms=found.gauges.get("raftmetrics.commitlatencyavg"),
         election_latency_ms=found.gauges.get("raftmetrics.electionlatencyavg"),
-        unknown_voter_connections=gauge("raftmetrics.numberunknownvoterconnections"),
         snapshot_age_ms=gauge("snapshotemitter.latestsnapshotgeneratedagems"),
         snapshot_bytes=gauge("snapshotemitter.latestsnapshotgeneratedbytes"),
         has_raft=any(name.startswith("raftmetrics.") for name in found.gauges),

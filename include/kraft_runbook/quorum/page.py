@@ -86,8 +86,6 @@ def _gauges(gauges: QuorumGauges) -> Iterator[str]:
         yield f"{'no snapshot for' if none else f'last snapshot{size}'} {gauges.snapshot_age_ms / 60_000:.0f} min" + (
             "" if none else " ago"
         )
-    if gauges.unknown_voter_connections:
-        yield f"{gauges.unknown_voter_connections} unknown voter connections"
 
 
 def _of_zookeeper(found: ZookeeperControl) -> Iterator[str]:

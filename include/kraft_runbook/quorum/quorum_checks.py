@@ -279,34 +279,6 @@ def _leads(quorum: Quorum | Unread) -> int | None:
 
 
 @check(
-    "KRB-QRM-011",
-    severity=WARNING,
-    stages=OF_QUORUM,
-    fix="see that its host's name resolves on the named controller, and that nothing between the two refuses the port",
-)
-def every_voter_is_known_to_the_others(seen: Series, spec: ClusterSpec) -> Finding:
-    """No controller counts a voter to which it knows no connection.
-
-    By number-unknown-voter-connections of its kafka.server:type=raft-metrics.
-    """
-    wrong, unread, fix = [], [], None
-    for i, each in seen.now.controllers.items():
-        if each.running is False:
-            continue
-        count = each.gauges.unknown_voter_connections if was_read(each.gauges) else None
-        if count is None:
-            unread.append(
-                f"controller {i}: "
-                + ("no number-unknown-voter-connections" if was_read(each.gauges) else each.gauges.reason)
-            )
-            fix = RAFT_RULE if was_read(each.gauges) else fix
-        elif count:
-            wrong.append(f"controller {i} counts {count}")
-    found = settle(wrong, unread, "none does")
-    return unknown(found.evidence, fix) if fix and not wrong else found
-
-
-@check(
     "KRB-QRM-012",
     severity=WARNING,
     stages=OF_QUORUM,
