@@ -10,6 +10,7 @@ from observations import SPEC, Spoil, a_controller, both, gauges, later, observa
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMetrics, Unread, Voter, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration import conditions as migration
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.rolling_restart import conditions as restart
@@ -42,7 +43,7 @@ def sampled(offset: int | None, lag: int | None, *, active: bool = False) -> Con
         pytest.param(sampled(400_373, 0, active=True), True, id="the active one"),
         pytest.param(sampled(100_000, 0, active=True), False, id="an active one's lag is 0 by definition"),
         pytest.param(sampled(None, 431), True, id="an exporter with the lag alone"),
-        pytest.param(sampled(None, 70_661), False, id="an exporter with the lag alone, replaying"),
+        pytest.param(sampled(None, 0, active=True), True, id="an exporter with the lag alone, the active one"),
         pytest.param(sampled(400_370, None), True, id="an exporter with the offset alone"),
     ],
 )
@@ -60,7 +61,12 @@ def test_who_has_applied_all_that_was_committed_at_the_look_before_is_warm_howev
     ("metrics", "committed", "why"),
     [
         (sampled(None, None), COMMITTED, "no gauge KafkaController.LastAppliedRecordOffset"),
-        (sampled(None, 0, active=True), COMMITTED, "no gauge KafkaController.LastAppliedRecordOffset"),
+        (
+            sampled(None, 70_661),
+            COMMITTED,
+            "70661 ms old, and its metrics hold no KafkaController.LastAppliedRecordOffset",
+        ),
+        (sampled(None, -3000), COMMITTED, "its metrics hold no KafkaController.LastAppliedRecordOffset"),
         (sampled(400_373, 70_661), -1, "nobody leads that knows what is committed"),
         (sampled(400_373, 70_661), None, "nobody leads that knows what is committed"),
     ],
@@ -144,7 +150,7 @@ class Recorded:
     """A cluster that shows these looks, one after the other."""
 
     def __init__(self, *looks: ClusterObservation) -> None:
-        self._looks, self.told, self._at = list(looks), list[str](), 1.0
+        self._looks, self.told, self._at, self.observed = list(looks), list[str](), 1.0, 0
 
     @property
     def spec(self) -> ClusterSpec:
@@ -155,6 +161,7 @@ class Recorded:
 
     def observe(self) -> ClusterObservation:
         self._at += 1.0
+        self.observed += 1
         return self._looks.pop(0)
 
     def now(self) -> float:
@@ -183,6 +190,45 @@ def test_a_roll_goes_on_only_once_the_restarted_controller_has_applied_the_log()
         *[False] * (len(spec_looks) + len(warm) - 1),
         True,
     ]
+
+
+def test_a_wait_tells_why_a_controller_was_not_judged_and_no_rule_where_none_is_missing() -> None:
+    """Between two looks the metrics of a third controller broke off; the wait is about another."""
+    dark = a_controller(103, metrics=Unread("its metrics timed out"))(observation(Phase.KRAFT))
+    cluster = Recorded(*(later(dark, n) for n in range(SPEC.deadlines.healthy_in_a_row)))
+    wait = Wait(cluster, restart.CONTROLLER_BACK, 60.0, 102)
+    while not wait.look():
+        pass
+    assert cluster.told[-1] == "whether controller 103 is warm is not known: its metrics timed out"
+
+
+def applied(offset: int, at: int) -> ClusterObservation:
+    return gauges(102, last_applied_offset=offset, last_applied_lag_ms=70_661)(later(observation(Phase.KRAFT), at))
+
+
+def test_a_wait_goes_on_past_its_deadline_while_the_controller_applies_its_log() -> None:
+    warm = [later(observation(Phase.KRAFT), 30 + n) for n in range(SPEC.deadlines.healthy_in_a_row)]
+    cluster = Recorded(*(applied(10 * n, n) for n in range(30)), *warm)
+    wait = Wait(cluster, restart.CONTROLLER_BACK, 5.0, 102)
+    assert [wait.look() for _ in range(30 + len(warm))][-1]
+
+
+def test_a_wait_ends_where_the_controller_stands_still_for_as_long_as_its_deadline() -> None:
+    cluster = Recorded(*(applied(10 * min(n, 9), n) for n in range(30)))
+    wait = Wait(cluster, restart.CONTROLLER_BACK, 5.0, 102)
+    with pytest.raises(StepFailed, match="the deadline of 5 s has passed, and for 6 s nothing got on"):
+        for _ in range(30):
+            wait.look()
+    assert cluster.observed == 9 + 1 + 6
+
+
+def test_what_rises_while_something_else_is_waited_for_gives_no_time() -> None:
+    """A voter that is down is down, however much the others apply."""
+    down = (a_controller(102, running=False)(applied(10 * n, n)) for n in range(30))
+    wait = Wait(Recorded(*down), restart.QUORUM_WHOLE, 5.0)
+    with pytest.raises(StepFailed, match="controller 102"):
+        for _ in range(30):
+            wait.look()
 
 
 def at_the_gate(spoil: Spoil) -> tuple[Verdict, str, str]:

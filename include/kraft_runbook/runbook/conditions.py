@@ -17,11 +17,14 @@ from kraft_runbook.cluster.spec import ClusterSpec
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Whether the condition holds and, if not, who or what is missing. ``hopeless``: waiting longer can't help."""
+    """Whether the condition holds and, if not, who or what is missing. ``hopeless``: waiting longer can't help.
+    ``far``: what is waited for and how far it is, in a number that rises; None where nothing tells.
+    """
 
     done: bool
     waiting_for: str = ""
     hopeless: bool = False
+    far: tuple[str, int] | None = None
 
 
 DONE = Progress(True)
@@ -69,11 +72,19 @@ class Condition:
         return self.judge(seen, spec, -1 if node_id is None else node_id, earlier)
 
 
-def first_missing(*missing: Iterable[str]) -> Progress:
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What is missing, where it is known how ``far`` it is (as of ``Progress``)."""
+
+    text: str
+    far: tuple[str, int] | None = None
+
+
+def first_missing(*missing: Iterable[str | Missing]) -> Progress:
     """Done when nothing is missing, else the first missing thing (the rest usually follows from it)."""
     for group in missing:
-        for text in group:
-            return Progress(False, text)
+        for each in group:
+            return Progress(False, each) if isinstance(each, str) else Progress(False, each.text, far=each.far)
     return DONE
 
 

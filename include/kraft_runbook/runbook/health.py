@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.conditions import DONE, Progress, first_missing
+from kraft_runbook.runbook.conditions import DONE, Missing, Progress, first_missing
 from kraft_runbook.runbook.lag import unaware_brokers, voters_behind
 from kraft_runbook.runbook.warm import not_warm
 
@@ -29,7 +29,7 @@ def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
 
 def unfinished_quorum(
     seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None, only: int | None = None
-) -> Iterator[str]:
+) -> Iterator[str | Missing]:
     """What keeps the quorum, or this controller of it, from being whole: running, a voter, caught up in fetching the
     log, and warm (``runbook.warm``).
     """

@@ -14,6 +14,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMetrics, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, settle
+from kraft_runbook.runbook.conditions import Missing
 
 WARM_WITHIN_RECORDS = 20
 """Records that a warm controller may lag in applying: ten seconds of NoOp records, two of which are written a second.
@@ -22,7 +23,8 @@ WARM_WITHIN_MS = 2000
 """The age of the last applied record of a warm controller, at most: 64 to 1,027 ms were seen on an idle quorum, 70,661
 on a controller that applied a log (measured).
 """
-GAUGES = "KafkaController.LastAppliedRecordOffset and KafkaController.LastAppliedRecordLagMs"
+OFFSET = "KafkaController.LastAppliedRecordOffset"
+GAUGES = f"{OFFSET} and KafkaController.LastAppliedRecordLagMs"
 RULE = (
     "let the exporter's rules pass kafka.controller:type=KafkaController,* (docs/hosts.md); until then only"
     " DescribeQuorum is known, which tells what a controller has fetched, not what it has applied"
@@ -44,7 +46,8 @@ def warmth(metrics: ControllerMetrics | Unread, committed: int | None, before: i
 
     ``committed``: the quorum's high watermark at this look; None or negative where nobody knows it. ``before``: the
     same at an earlier look: whoever has applied that is warm however much is written. Unread where the gauges are
-    missing, or can't be judged.
+    missing, or can't be judged: an old last record alone does not tell a controller that is behind from a clock that
+    differs, or a log without NoOp records.
     """
     if not was_read(metrics):
         return metrics
@@ -53,17 +56,25 @@ def warmth(metrics: ControllerMetrics | Unread, committed: int | None, before: i
     applied, lag = metrics.last_applied_offset, _lag(metrics)
     if lag is not None and lag < WARM_WITHIN_MS:
         return Warmth.WARM
+    if applied is None:
+        return Warmth.WARM if metrics.active else Unread(f"{_old(lag)}, and its metrics hold no {OFFSET}", way_out=RULE)
     if committed is None or committed < 0:
         return Unread("nobody leads that knows what is committed")
     wanted = committed - WARM_WITHIN_RECORDS
     if before is not None and before >= 0:
         wanted = min(wanted, before - 1)
-    return Warmth.WARM if applied is not None and applied >= wanted else Warmth.COLD
+    return Warmth.WARM if applied >= wanted else Warmth.COLD
 
 
 def shows_applying(metrics: ControllerMetrics) -> bool:
-    """Whether its gauges tell what it has applied."""
-    return metrics.last_applied_offset is not None or _lag(metrics) is not None
+    """Whether its gauges tell what it has applied. Of an active controller either does: it becomes active only once it
+    has applied its log.
+    """
+    return metrics.last_applied_offset is not None or metrics.last_applied_lag_ms is not None
+
+
+def _old(lag: int | None) -> str:
+    return "its last record has no age that says anything" if lag is None else f"its last record is {lag} ms old"
 
 
 def _lag(metrics: ControllerMetrics) -> int | None:
@@ -83,18 +94,28 @@ def warmth_of(
     return {i: warmth(seen.controllers[i].metrics, committed, before) for i in ids}
 
 
-def not_warm(seen: ClusterObservation, ids: Iterable[int], earlier: ClusterObservation | None) -> Iterator[str]:
-    """What keeps these controllers from leading at once. One whose gauges are missing keeps nobody waiting: it is
-    judged by DescribeQuorum alone, and ``unjudged`` says so.
+def not_warm(seen: ClusterObservation, ids: Iterable[int], earlier: ClusterObservation | None) -> Iterator[Missing]:
+    """What keeps these controllers from leading at once, with how far each is. One whose gauges are missing keeps
+    nobody waiting: it is judged by DescribeQuorum alone, and ``unjudged`` says so.
     """
     for i, found in warmth_of(seen, ids, earlier).items():
         metrics = seen.controllers[i].metrics
         if not was_read(metrics):
-            yield f"waiting for the metrics of controller {i}: {metrics.reason}"
+            yield Missing(f"waiting for the metrics of controller {i}: {metrics.reason}")
         elif found is Warmth.COLD:
-            yield f"waiting for controller {i} to apply the metadata log: {how_cold(metrics, seen)}"
+            yield Missing(
+                f"waiting for controller {i} to apply the metadata log: {how_cold(metrics, seen)}", _far(i, metrics)
+            )
         elif not was_read(found) and shows_applying(metrics):
-            yield f"waiting to tell whether controller {i} is warm: {found.reason}"
+            yield Missing(f"waiting to tell whether controller {i} is warm: {found.reason}", _far(i, metrics))
+
+
+def _far(node: int, metrics: ControllerMetrics) -> tuple[str, int] | None:
+    """How far it is in applying: by its offset, else by the age of its last record, which falls."""
+    if metrics.last_applied_offset is not None:
+        return f"offset of controller {node}", metrics.last_applied_offset
+    lag = _lag(metrics)
+    return None if lag is None else (f"age of controller {node}", -lag)
 
 
 def how_cold(metrics: ControllerMetrics, seen: ClusterObservation) -> str:
@@ -117,7 +138,9 @@ def unjudged(seen: ClusterObservation) -> dict[str, Any]:
     and why. Empty where all were judged.
     """
     found = warmth_of(seen, [c.id for c in seen.controllers.values() if c.running is True])
-    told = {str(i): each.reason for i, each in found.items() if not was_read(each)}
+    told = {
+        str(i): "; ".join(filter(None, (each.reason, each.way_out))) for i, each in found.items() if not was_read(each)
+    }
     return {NOT_KNOWN: told} if told else {}
 
 

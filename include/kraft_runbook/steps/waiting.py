@@ -10,7 +10,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.runbook.conditions import Condition, Progress
-from kraft_runbook.runbook.warm import NOT_KNOWN, RULE
+from kraft_runbook.runbook.warm import NOT_KNOWN
 
 HOPELESS_AFTER = 10.0
 """Seconds that a wait must look hopeless without a break. A process that a person has just started needs some time to
@@ -43,7 +43,9 @@ class Observed(Protocol):
 
 @dataclass
 class Wait:
-    """Waits for one condition, with a deadline in seconds from ``began`` (epoch seconds; 0: now).
+    """Waits for one condition, with a deadline in seconds from ``began`` (epoch seconds; 0: now). A wait that gets on
+    (``Progress.far`` rises) has as many seconds again from its last advance: how long a controller takes to apply its
+    log depends on the log.
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
@@ -63,13 +65,15 @@ class Wait:
     _healthy: int = 0
     _hopeless_since: float | None = None
     _said: tuple[str, float] = ("", 0.0)
+    _reached: dict[str, int] = field(default_factory=dict)
+    _advanced: float | None = None
 
     def __post_init__(self) -> None:
         self.began = self.began or self.cluster.now()
 
     def look(self) -> bool:
         """Observe once. True when the condition has held ``healthy_in_a_row`` times. Raises StepFailed after the
-        deadline, or when waiting can't help.
+        deadline where nothing gets on, or when waiting can't help.
         """
         self.seen = self.cluster.observe()
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
@@ -78,12 +82,14 @@ class Wait:
         if self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             for node, why in condition.keeps(self.seen).get(NOT_KNOWN, {}).items():
-                self.cluster.tell(f"whether controller {node} is warm is not known: {why}; {RULE}")
+                self.cluster.tell(f"whether controller {node} is warm is not known: {why}")
             return True
         self._hopeless_since = (self._hopeless_since or self.cluster.now()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and self.cluster.now() - self._hopeless_since >= HOPELESS_AFTER
-        if hopeless or elapsed > deadline:
+        stands = self._stands_still_for(progress)
+        if hopeless or (elapsed > deadline and (stands is None or stands > self.deadline)):
             why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
+            why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
             raise StepFailed(
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out=(
@@ -96,6 +102,14 @@ class Wait:
             self.cluster.tell(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, self.cluster.now())
         return False
+
+    def _stands_still_for(self, progress: Progress) -> float | None:
+        """Seconds since what is waited for last got on, as far as this wait saw it; None where it saw nothing of it."""
+        if progress.far is not None:
+            what, value = progress.far
+            if value > self._reached.get(what, value - 1):
+                self._advanced, self._reached[what] = self.cluster.now(), value
+        return None if self._advanced is None else self.cluster.now() - self._advanced
 
     def _judge(self, seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[Condition, float, Progress]:
         """The condition of this look (``first`` while that does not hold), its deadline in seconds from ``began``, and
