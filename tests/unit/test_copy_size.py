@@ -14,19 +14,16 @@ from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
-from kraft_runbook.procedures import copy_size
 from kraft_runbook.procedures.copy_size import provisioning_size
 
 
 class World:
     """What the hosts hold and what ZooKeeper says; ``counted``: how often the tree was read."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.hosts: dict[int, HostState] = {i: host(SPEC, i, None) for i in SPEC.controller_ids}
         self.seen: ClusterObservation = observation(Phase.ZOOKEEPER)
         self.counted = 0
-        monkeypatch.setattr(copy_size, "gather_host_facts", lambda *_, **__: self.hosts)
-        monkeypatch.setattr(copy_size, "observe", self._observe)
 
     def _observe(self, *_: object, **given: object) -> ClusterObservation:
         assert given["scope"] == "full"
@@ -42,12 +39,19 @@ class World:
         return rendered
 
     def size(self, node: int) -> Size:
-        return provisioning_size(SPEC, node, secrets=lambda _: "", tell=lambda _: None)
+        return provisioning_size(
+            SPEC,
+            node,
+            secrets=lambda _: "",
+            tell=lambda _: None,
+            gather=lambda *_, **__: self.hosts,
+            look=self._observe,
+        )
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(monkeypatch)
+def world() -> World:
+    return World()
 
 
 @pytest.mark.parametrize(("partitions", "size"), [(1_999, SMALL), (2_000, LARGE)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from itertools import chain, repeat
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from observations import SPEC, both, observation, part, with_quorum, zookeeper
@@ -16,7 +16,6 @@ from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.znode import Znode
-from kraft_runbook.parity import dual_write
 from kraft_runbook.parity.dual_write import NoProof, await_movement, read_migration, require_movement
 
 
@@ -51,15 +50,15 @@ def no_secret(ref: SecretRef) -> str:
     raise AssertionError(ref)
 
 
-@pytest.fixture(autouse=True)
-def a_quorum_at_900(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dual_write, "describe_committed", lambda *_, **__: QuorumDescription(101, 1, 900, ()))
-    monkeypatch.setattr(dual_write, "STANDSTILL", 0.3)
+def require(found: ZookeeperReader) -> None:
+    """Of a quorum that has committed up to 900."""
+    at_900 = QuorumDescription(101, 1, 900, ())
+    require_movement(found, SPEC, since=5, secrets=no_secret, within=0.3, describe=lambda *_, **__: at_900)
 
 
 def test_a_frozen_migration_offset_withholds_the_proof_and_says_how_it_is_cured() -> None:
     with pytest.raises(NoProof) as raised:
-        require_movement(reader(5), SPEC, since=5, secrets=no_secret)
+        require(reader(5))
     assert (
         raised.value.problem
         == "dual write has stopped: /migration stays at offset 5 while the metadata log has reached 899"
@@ -68,7 +67,7 @@ def test_a_frozen_migration_offset_withholds_the_proof_and_says_how_it_is_cured(
 
 
 def test_an_offset_that_moves_is_alive() -> None:
-    require_movement(reader(5, 5, 6), SPEC, since=5, secrets=no_secret)
+    require(reader(5, 5, 6))
 
 
 def test_a_migration_that_names_no_offset_proves_nothing() -> None:
@@ -94,33 +93,30 @@ class Clock:
         self.now += seconds
 
 
-def waited(
-    monkeypatch: pytest.MonkeyPatch, *offsets: int | bytes | None, earlier: ClusterObservation | None = None
-) -> float:
+def waited(*offsets: int | bytes | None, earlier: ClusterObservation | None = None) -> float:
     """Seconds that ``await_movement`` waits at most three, after a look at offset 5 with records up to 6 committed."""
     clock = Clock()
-    monkeypatch.setattr(dual_write, "time", clock)
-    monkeypatch.setattr(dual_write, "ZookeeperReader", lambda *_, **__: nullcontext(reader(*offsets)))
     seen = earlier or both(zookeeper(migration=MigrationZnode(5, 101, 1, 1)), with_quorum(high_watermark=7))(
         observation(Phase.DUAL_WRITE)
     )
-    await_movement(SPEC, seen, secrets=no_secret, within=3.0)
+    opened: Any = lambda *_, **__: nullcontext(reader(*offsets))  # noqa: E731
+    await_movement(
+        SPEC, seen, secrets=no_secret, within=3.0, opened=opened, monotonic=clock.monotonic, sleep=clock.sleep
+    )
     return clock.now
 
 
-def test_a_look_waits_until_the_offset_has_moved_up_to_what_was_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert waited(monkeypatch, 8) == 0.0
-    assert waited(monkeypatch, 5, 6) == 0.25
-    assert waited(monkeypatch, 5, 5, 4, 9) == 0.75
+def test_a_look_waits_until_the_offset_has_moved_up_to_what_was_committed() -> None:
+    assert waited(8) == 0.0
+    assert waited(5, 6) == 0.25
+    assert waited(5, 5, 4, 9) == 0.75
 
 
 @pytest.mark.parametrize("offsets", [(5,), (4,), (None,), (b"{}",), (-1,)])
-def test_a_look_waits_its_whole_time_where_nothing_moves(
-    monkeypatch: pytest.MonkeyPatch, offsets: tuple[int | bytes | None, ...]
-) -> None:
-    assert waited(monkeypatch, *offsets) == 3.0
+def test_a_look_waits_its_whole_time_where_nothing_moves(offsets: tuple[int | bytes | None, ...]) -> None:
+    assert waited(*offsets) == 3.0
 
 
-def test_a_look_waits_its_whole_time_where_the_look_before_saw_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_waits_its_whole_time_where_the_look_before_saw_nothing() -> None:
     for spoil in (part(zookeeper=Unread("silent")), part(quorum=Unread("silent"))):
-        assert waited(monkeypatch, 900, earlier=spoil(observation(Phase.DUAL_WRITE))) == 3.0
+        assert waited(900, earlier=spoil(observation(Phase.DUAL_WRITE))) == 3.0

@@ -17,7 +17,6 @@ from observations import SPEC
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.look import KafkaSide, LogBounds
-from kraft_runbook.io.kafka import groups_seen, log_ends
 from kraft_runbook.io.kafka.groups_seen import GroupSide, assigned, read_kafka_groups
 from kraft_runbook.io.kafka.log_ends import read_log_bounds
 
@@ -39,7 +38,7 @@ class Brokers:
     waited for until the time is over, each time in ``waited_for``.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.offsets_topic = 0
         self.coordinators: dict[str, int] = {}
         self.states: dict[str, str] = {}
@@ -49,11 +48,10 @@ class Brokers:
         self.hung: set[str] = set()
         self.waited_for: list[str] = []
         self.asked: list[tuple[str, str, int]] = []
-        monkeypatch.setattr(groups_seen, "connect_to", nodes_that(self._answer))
-        monkeypatch.setattr(groups_seen, "GROUPS_A_REQUEST", 2)
 
     def read(self, *names: str, silent: dict[int, str] | None = None) -> dict[str, GroupSide]:
-        return dict(read_kafka_groups(SPEC, names, secrets=lambda _: "", silent=silent))
+        connect = nodes_that(self._answer)
+        return dict(read_kafka_groups(SPEC, names, secrets=lambda _: "", silent=silent, at_once=2, connect=connect))
 
     def _answer(self, who: str, request: Any) -> Any:
         if who in self.hung:
@@ -106,8 +104,8 @@ class Brokers:
 
 
 @pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
-    return Brokers(monkeypatch)
+def brokers() -> Brokers:
+    return Brokers()
 
 
 def reason(found: GroupSide) -> str:
@@ -191,7 +189,7 @@ def test_an_assignment_that_is_none(data: bytes) -> None:
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 
-def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bounds_of_logs_are_asked_for_these_topics_alone() -> None:
     asked: list[tuple[str, int]] = []
 
     def answer(who: str, request: Any) -> Any:
@@ -217,8 +215,8 @@ def test_the_bounds_of_logs_are_asked_for_these_topics_alone(monkeypatch: pytest
             partitions=[SimpleNamespace(partition_index=n, leader_id=i) for n, i in enumerate(leaders)],
         )
 
-    monkeypatch.setattr(log_ends, "connect_to", nodes_that(answer))
-    found = read_log_bounds(SPEC, {"t", "gone", "denied", "no name!"}, secrets=lambda _: "")
+    topics = {"t", "gone", "denied", "no name!"}
+    found = read_log_bounds(SPEC, topics, secrets=lambda _: "", connect=nodes_that(answer))
     assert found["gone"] is None and found["no name!"] is None and isinstance(found["denied"], Unread)
     assert found["t"] == {0: LogBounds(4, 9), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}
     assert asked == [("t", -2), ("t", -1)]

@@ -15,7 +15,6 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.migration.kept_ends import CODE, compared, judged
-from kraft_runbook.procedures import kept_log_ends
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
@@ -147,12 +146,9 @@ def test_two_hundred_thousand_partitions_are_small() -> None:
 class World:
     """What the brokers say, look by look; the last stays."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    def __init__(self, file: Path) -> None:
         self.says: list[LogEnds | Unreachable] = [KEPT]
         self.file = file
-        monkeypatch.setattr(kept_log_ends, "read_log_ends", self._read)
-        monkeypatch.setattr(kept_log_ends, "_known_topics", lambda *_: frozenset())
-        monkeypatch.setattr(kept_log_ends, "time", type("", (), {"sleep": staticmethod(lambda _: None)}))
 
     def _read(self, *_: object, **__: object) -> LogEnds:
         said = self.says.pop(0) if len(self.says) > 1 else self.says[0]
@@ -165,7 +161,16 @@ class World:
     ) -> CheckResult:
         self.says = list(says) or self.says
         return check_log_ends(
-            SPEC, self.file, phase, secrets=lambda _: "", keeps=keeps, blocking=blocking, tell=lambda _: None
+            SPEC,
+            self.file,
+            phase,
+            secrets=lambda _: "",
+            keeps=keeps,
+            blocking=blocking,
+            tell=lambda _: None,
+            read=self._read,
+            stored=lambda *_: frozenset(),
+            apart=0,
         )
 
     @property
@@ -174,8 +179,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
-    return World(monkeypatch, tmp_path / "log_ends" / "lab")
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "log_ends" / "lab")
 
 
 LATER = ends({"t": ("T", {0: 20, 1: 3, 2: 5}), "u": ("U", {0: 7})})

@@ -5,6 +5,7 @@ connection is a fake: which controller a migrating broker names in each answer i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +14,6 @@ from connected import nodes_that
 from observations import SPEC
 
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka import broker_answers
-from kraft_runbook.procedures import known_controller
 from kraft_runbook.procedures.known_controller import IN_A_ROW, await_known, knows_controller
 
 Names = Callable[[], int]
@@ -25,14 +24,20 @@ class Brokers:
     whose port refuses. ``asked``: how many answers each gave.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.names: dict[int, Names] = dict.fromkeys(SPEC.broker_ids, lambda: 2)
         self.ended: set[int] = set()
         self.asked: dict[int, int] = dict.fromkeys(SPEC.broker_ids, 0)
-        monkeypatch.setattr(broker_answers, "connect_to", nodes_that(self._answer))
-        monkeypatch.setattr(broker_answers, "POLL", 0.001)
-        for name, value in (("APART", 0.0001), ("SLICE", 0.02), ("accepts", self._accepts)):
-            monkeypatch.setattr(known_controller, name, value)
+        self._asking: Any = {"secrets": None, "apart": 0.0001, "connect": nodes_that(self._answer)}
+
+    def knows(self, controller: int, *, within: float = 0) -> str | None:
+        return knows_controller(SPEC, SPEC.broker(1), controller, within=within, **self._asking)
+
+    def await_known(self, controller: int, *, within: float) -> tuple[int, ...]:
+        knows, secrets = partial(knows_controller, **self._asking), self._asking["secrets"]
+        return await_known(
+            SPEC, controller, secrets=secrets, within=within, at_a_time=0.02, knows=knows, accepts=self._accepts
+        )
 
     def _answer(self, who: str, _: Any) -> Any:
         broker = int(who.removeprefix("broker "))
@@ -45,51 +50,44 @@ class Brokers:
 
 
 @pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
-    return Brokers(monkeypatch)
+def brokers() -> Brokers:
+    return Brokers()
 
 
 def gone() -> int:
     raise Unreachable("it does not answer", way_out="")
 
 
-def knows(controller: int, *, within: float = 0) -> str | None:
-    secrets: Any = None
-    return knows_controller(SPEC, SPEC.broker(1), controller, secrets=secrets, within=within)
-
-
 def test_only_a_row_of_equal_answers_tells(brokers: Brokers) -> None:
-    assert knows(2) is None
+    assert brokers.knows(2) is None
     assert brokers.asked[1] == IN_A_ROW
-    assert knows(3) == "broker 1 names 2 as controller in one of its responses, ZooKeeper names 3"
+    assert brokers.knows(3) == "broker 1 names 2 as controller in one of its responses, ZooKeeper names 3"
 
 
 @pytest.mark.parametrize("at", [1, 7, IN_A_ROW])
 def test_one_other_answer_in_the_row_is_enough_to_doubt(brokers: Brokers, at: int) -> None:
     """As long as KRaft leads, a migrating broker names a random live broker."""
     brokers.names[1] = lambda: 3 if brokers.asked[1] == at else 2
-    assert "names 3 as controller" in (knows(2) or "")
+    assert "names 3 as controller" in (brokers.knows(2) or "")
 
 
 def test_it_is_asked_until_it_knows(brokers: Brokers) -> None:
     brokers.names[1] = lambda: 2 if brokers.asked[1] > 50 else 3
-    assert knows(2, within=30) is None
+    assert brokers.knows(2, within=30) is None
 
 
 def test_every_broker_is_awaited_and_those_that_run_and_do_not_know_are_named(brokers: Brokers) -> None:
-    secrets: Any = None
-    assert await_known(SPEC, 2, secrets=secrets, within=30) == ()
+    assert brokers.await_known(2, within=30) == ()
     brokers.names[3] = lambda: 1
     with pytest.raises(StepFailed, match="broker 3 names 1 as controller") as failed:
-        await_known(SPEC, 2, secrets=secrets, within=0.1)
+        brokers.await_known(2, within=0.1)
     assert "broker 1" not in failed.value.problem and "stop no broker yet" in failed.value.way_out
 
 
 def test_one_whose_process_has_ended_is_not_waited_for_and_one_that_hangs_is(brokers: Brokers) -> None:
     """Nothing of the one could hang; what of the other's comes back nobody knows."""
-    secrets: Any = None
     brokers.names[3], brokers.ended = gone, {3}
-    assert await_known(SPEC, 2, secrets=secrets, within=30) == (3,)
+    assert brokers.await_known(2, within=30) == (3,)
     brokers.ended = set()
     with pytest.raises(StepFailed, match="it does not answer"):
-        await_known(SPEC, 2, secrets=secrets, within=0.1)
+        brokers.await_known(2, within=0.1)

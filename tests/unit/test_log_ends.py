@@ -14,7 +14,6 @@ from observations import SPEC
 
 from kraft_runbook.cluster.log_ends import LogEnds
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka import log_ends
 from kraft_runbook.io.kafka.log_ends import DENIED, read_log_ends
 
 ID = UUID(int=7)
@@ -25,18 +24,18 @@ class Brokers:
     ``by_name``: error codes of topics that are asked for by name. ``down``: brokers that do not answer.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.leaders: Mapping[str, list[int]] = {"t": [1, 2, 3], "u": [1]}
         self.ends: dict[tuple[str, int], list[int]] = {}
         self.by_name: Mapping[str, int] = {}
         self.down: set[str] = set()
         self.asked: list[tuple[str, int]] = []
-        monkeypatch.setattr(log_ends, "connect_to", nodes_that(self._answer))
-        monkeypatch.setattr(log_ends, "AT_ONCE", 2)
-        monkeypatch.setattr(log_ends, "APART_SECONDS", 0)
 
     def read(self, *also: str, patience: float = 0) -> LogEnds:
-        return read_log_ends(SPEC, secrets=lambda _: "", also=also, patience=patience)
+        connect = nodes_that(self._answer)
+        return read_log_ends(
+            SPEC, secrets=lambda _: "", also=also, patience=patience, apart=0, at_once=2, connect=connect
+        )
 
     def _answer(self, who: str, request: Any) -> Any:
         if who in self.down:
@@ -72,8 +71,8 @@ class Brokers:
 
 
 @pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
-    return Brokers(monkeypatch)
+def brokers() -> Brokers:
+    return Brokers()
 
 
 def test_each_leader_is_asked_for_its_partitions_some_at_once(brokers: Brokers) -> None:

@@ -20,7 +20,6 @@ from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.image.log_replay import LogReplay, Version
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_schemas import RecordType
-from kraft_runbook.parity import looks as module
 from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.findings import Findings
@@ -98,7 +97,7 @@ def replay(*later: bytes, state: ZkMigrationState = ZkMigrationState.MIGRATION, 
     return onwards
 
 
-def looked(monkeypatch: pytest.MonkeyPatch, log: LogReplay, *trees: Tree) -> tuple[ParityReport, Ensemble]:
+def looked(log: LogReplay, *trees: Tree) -> tuple[ParityReport, Ensemble]:
     """A first look at what was touched, and suspects again."""
 
     def told_by_the_quorum(spec: Any, quorum: QuorumDescription, *, offset: int, secrets: Any) -> Iterator[Version]:
@@ -106,12 +105,10 @@ def looked(monkeypatch: pytest.MonkeyPatch, log: LogReplay, *trees: Tree) -> tup
             row = canonical_rows.controller(where, quorum.leader_id, quorum.leader_epoch)
             yield Version(row.kind, row.key, row.value, offset, last=True)
 
-    monkeypatch.setattr(module, "quorum_versions", told_by_the_quorum)
-    monkeypatch.setattr(module, "PAUSE", 0)
-    ensemble = Ensemble(*trees)
-    monkeypatch.setattr(module, "ZookeeperReader", ensemble)
+    ensemble: Any = Ensemble(*trees)
     found = Findings(datetime(2026, 1, 1, tzinfo=UTC), may_be_empty=True)
-    looks = Looks(SPEC, SECRETS, DECODING, Log(log), found)  # type: ignore[arg-type]
+    follower: Any = Log(log)
+    looks = Looks(SPEC, SECRETS, DECODING, follower, found, pause=0, opened=ensemble, versions=told_by_the_quorum)
     looks.at_touched()
     looks.again()
     return found.report(SPEC), ensemble
@@ -121,29 +118,27 @@ def kinds(report: ParityReport) -> Sequence[str]:
     return [each.kind for each in report.samples]
 
 
-def test_what_was_touched_and_agrees_is_a_match_at_the_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    report, zookeeper = looked(monkeypatch, replay(), tree("1"))
+def test_what_was_touched_and_agrees_is_a_match_at_the_first_look() -> None:
+    report, zookeeper = looked(replay(), tree("1"))
     assert (report.verdict, zookeeper.sessions, report.rounds) == (Verdict.MATCH, 1, 1)
     assert (report.migration_offset, report.end_offset) == (5, 5)
     assert {each.kind: each.both for each in report.counts} == {"topic config": 1, "controller": 2}
 
 
-def test_a_suspect_that_fits_once_is_cleared_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    report, zookeeper = looked(monkeypatch, replay(), tree("9"), tree("9"), tree("1"), tree("9"))
+def test_a_suspect_that_fits_once_is_cleared_and_counted() -> None:
+    report, zookeeper = looked(replay(), tree("9"), tree("9"), tree("1"), tree("9"))
     assert (report.verdict, zookeeper.sessions) == (Verdict.MATCH, 3)
     assert {each.kind: each.both for each in report.counts} == {"topic config": 1, "controller": 2}
 
 
-def test_one_that_never_fits_is_a_mismatch_after_as_many_looks_as_the_log_is_given(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    report, zookeeper = looked(monkeypatch, replay(), tree("9"))
+def test_one_that_never_fits_is_a_mismatch_after_as_many_looks_as_the_log_is_given() -> None:
+    report, zookeeper = looked(replay(), tree("9"))
     assert (report.verdict, kinds(report)) == (Verdict.MISMATCH, ["topic config"])
     assert zookeeper.sessions == report.rounds == 1 + PATIENCE_FOR_THE_LOG
 
 
-def test_who_leads_is_given_longer_for_it_does_not_follow_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    report, zookeeper = looked(monkeypatch, replay(), tree("1", controller=102))
+def test_who_leads_is_given_longer_for_it_does_not_follow_the_log() -> None:
+    report, zookeeper = looked(replay(), tree("1", controller=102))
     assert (report.verdict, kinds(report)) == (Verdict.MISMATCH, ["controller", "controller"])
     assert zookeeper.sessions == 1 + PATIENCE_FOR_SESSIONS
 
@@ -160,7 +155,7 @@ def test_a_znode_that_can_be_read_again_accuses_nobody_of_what_only_the_whole_lo
     quota = record(RecordType.CLIENT_QUOTA, entity=entity, key="request_percentage", value=7.0, remove=False)
     garbled, mended = tree("1", more={path: b"{"}), tree("1", more={path: both})
     known = replay(*records_of(credential), *([] if resumed else [quota]), resumed=resumed)
-    report, _ = looked(monkeypatch, known, garbled, mended)
+    report, _ = looked(known, garbled, mended)
     assert report.verdict is Verdict.MATCH, report.render_text()
 
 
@@ -171,9 +166,9 @@ def test_without_dual_write_there_is_nothing_to_compare(
     monkeypatch: pytest.MonkeyPatch, state: ZkMigrationState, said: str
 ) -> None:
     with pytest.raises(NotDualWriting, match=said):
-        looked(monkeypatch, replay(state=state), tree("1"))
+        looked(replay(state=state), tree("1"))
 
 
-def test_a_migration_beyond_the_logs_end_is_of_another_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_beyond_the_logs_end_is_of_another_quorum() -> None:
     with pytest.raises(NoProof, match="belongs to another quorum"):
-        looked(monkeypatch, replay(), tree("1", offset=77))
+        looked(replay(), tree("1", offset=77))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,12 @@ class Scene:
     an election.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.epochs = ControllerEpochs(claimed=8, greatest=7, states=44)
         self.candidates = [(ORDERS, 2)]
         self.refused: dict[TopicPartition, str] | RunbookError = {}
         self.leader, self.epoch = 2, 8
         self.asked: list[TopicPartition] = []
-        monkeypatch.setattr(proof, "read_controller_epochs", lambda _: self.epochs)
-        monkeypatch.setattr(proof, "_not_led_by_their_first", lambda *_: iter(self.candidates))
-        monkeypatch.setattr(proof, "elect_preferred_leaders", self._elect)
 
     def _elect(self, spec: Any, partitions: list[TopicPartition], **_: Any) -> dict[TopicPartition, str]:
         self.asked += partitions
@@ -47,12 +45,21 @@ class Scene:
         return Znode(path, json.dumps(state).encode(), 1, 1, 1, 1, 0)
 
     def see(self) -> str:
-        return proof.see_election(SPEC, self, secrets=environment_secrets({}), tell=lambda _: None)  # type: ignore[arg-type]
+        zookeeper: Any = self
+        return proof.see_election(
+            SPEC,
+            zookeeper,
+            secrets=environment_secrets({}),
+            tell=lambda _: None,
+            epochs_of=lambda _: self.epochs,
+            candidates=lambda *_: iter(self.candidates),
+            elect=self._elect,
+        )
 
 
 @pytest.fixture
-def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
-    return Scene(monkeypatch)
+def scene() -> Scene:
+    return Scene()
 
 
 def test_one_partition_is_given_its_first_replica_and_its_state_shows_it(scene: Scene) -> None:
@@ -133,7 +140,7 @@ def test_where_every_partition_is_led_by_its_first_replica_no_election_is_claime
     assert told in scene.see()
 
 
-def test_a_broker_whose_process_has_ended_is_made_the_leader_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_whose_process_has_ended_is_made_the_leader_of_nothing() -> None:
     """ZooKeeper has it as live until its session ends: the controller would move a leader to it."""
 
     class Reader:
@@ -141,10 +148,10 @@ def test_a_broker_whose_process_has_ended_is_made_the_leader_of_nothing(monkeypa
             return {"/brokers/ids": ("1", "2", "3"), "/brokers/topics": ("orders",)}.get(path)
 
     held = columns([[2, 1], [3, 1]], isr=[[1, 2], [1, 3]])
-    monkeypatch.setattr(proof, "read_topic_columns", lambda *_: (held, ()))
     reader: Any = Reader()
-    assert [preferred for _, preferred in proof._not_led_by_their_first(reader, ())] == [2, 3]
-    assert [preferred for _, preferred in proof._not_led_by_their_first(reader, (2,))] == [3]
+    led = partial(proof.led_by_another, reader, read=lambda *_: (held, ()))
+    assert [preferred for _, preferred in led(())] == [2, 3]
+    assert [preferred for _, preferred in led((2,))] == [3]
 
 
 def test_only_a_live_first_replica_that_is_in_sync_is_asked_for_and_no_partition_that_moves() -> None:

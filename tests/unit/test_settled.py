@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from observations import SPEC, WHY, a_controller, both, gauges, observation, part, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, ControllerZnode, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures import settled
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
 
@@ -28,11 +25,9 @@ class Looks:
     sleeping moves.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: ClusterObservation) -> None:
+    def __init__(self, *shown: ClusterObservation) -> None:
         self.shown, self.deep, self.now, self.told = list(shown), [], 0.0, list[str]()
         self.takes: list[float] = []
-        monkeypatch.setattr(settled, "observe", self.observe)
-        monkeypatch.setattr(settled, "time", SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep))
 
     def observe(
         self, spec: object, *, secrets: object, scope: Scope = Scope.LIVE, with_hosts: bool = False, gone: object = ()
@@ -45,53 +40,54 @@ class Looks:
         self.now += seconds
 
     def settle(self, **options: object) -> Phase:
+        options |= {"look": self.observe, "sleep": self.sleep, "monotonic": lambda: self.now}
         seen = observe_settled(SPEC, secrets=environment_secrets({}), tell=self.told.append, **options)  # type: ignore[arg-type]
         return detect_phase(seen).phase
 
 
-def test_a_clear_phase_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch, CLEAR)
+def test_a_clear_phase_is_looked_at_once() -> None:
+    looks = Looks(CLEAR)
     assert looks.settle() is Phase.PRE_MIGRATION
     assert (looks.deep, looks.told, looks.now) == ([False], [], 0.0)
 
 
-def test_a_node_that_starts_is_given_its_time_and_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch, *[STARTING] * 20, CLEAR)
+def test_a_node_that_starts_is_given_its_time_and_named_once() -> None:
+    looks = Looks(*[STARTING] * 20, CLEAR)
     assert looks.settle() is Phase.PRE_MIGRATION
     assert len(looks.told) == 1 and "/controller names KRaft controller 101" in looks.told[0]
 
 
-def test_a_start_that_never_ends_is_refused_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch, STARTING)
+def test_a_start_that_never_ends_is_refused_at_the_deadline() -> None:
+    looks = Looks(STARTING)
     assert looks.settle() is Phase.UNKNOWN
     assert looks.now == pytest.approx(SPEC.deadlines.quorum, abs=2 * SPEC.deadlines.poll)
-    looks = Looks(monkeypatch, STARTING)
+    looks = Looks(STARTING)
     assert looks.settle(within=5.0) is Phase.UNKNOWN
     assert looks.now == pytest.approx(5.0, abs=2 * SPEC.deadlines.poll)
 
 
-def test_a_contradiction_that_is_no_start_is_refused_after_a_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch, LASTING)
+def test_a_contradiction_that_is_no_start_is_refused_after_a_few_looks() -> None:
+    looks = Looks(LASTING)
     assert looks.settle() is Phase.UNKNOWN
     assert len(looks.deep) == N
 
 
-def test_time_in_which_nobody_looked_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_in_which_nobody_looked_does_not_count() -> None:
     """A deep look of minutes, and a machine that stood still between two looks."""
-    looks = Looks(monkeypatch, STARTING, STARTING, STARTING, CLEAR)
+    looks = Looks(STARTING, STARTING, STARTING, CLEAR)
     looks.takes = [1000.0, 1000.0]
     assert looks.settle(scope=Scope.FULL) is Phase.PRE_MIGRATION
 
 
-def test_only_what_lasts_in_a_row_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch, *[LASTING] * (N - 1), STARTING, *[LASTING] * (N - 1), CLEAR)
+def test_only_what_lasts_in_a_row_counts() -> None:
+    looks = Looks(*[LASTING] * (N - 1), STARTING, *[LASTING] * (N - 1), CLEAR)
     assert looks.settle() is Phase.PRE_MIGRATION
 
 
-def test_the_looks_in_between_are_quick_and_a_deep_one_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Looks(monkeypatch, STARTING, STARTING, CLEAR)
+def test_the_looks_in_between_are_quick_and_a_deep_one_comes_last() -> None:
+    looks = Looks(STARTING, STARTING, CLEAR)
     assert looks.settle(scope=Scope.FULL, with_hosts=True) is Phase.PRE_MIGRATION
     assert looks.deep == [True, False, False, True]
-    looks = Looks(monkeypatch, LASTING)
+    looks = Looks(LASTING)
     assert looks.settle(scope=Scope.FULL) is Phase.UNKNOWN
     assert looks.deep == [True, *[False] * (N - 1), True]

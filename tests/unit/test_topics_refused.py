@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from connected import nodes_that
 from observations import SECRETS, SPEC, observation
 
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ControllerZnode, Unread, ZkMigrationState, was_read
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.io.kafka import topics_refused as asking
+from kraft_runbook.io.kafka.topics_refused import topics_refused
 from kraft_runbook.io.kafka.topics_seen import SAMPLES, BrokerView
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.topics_not_shown import stored_topics, with_topics_not_shown
@@ -55,10 +57,10 @@ def test_the_stores_that_count_are_those_that_the_cluster_writes(zookeeper: Any,
     assert stored_topics(zookeeper, quorum) == counted
 
 
-def with_hidden(names: frozenset[str]) -> Any:
+def with_hidden(names: frozenset[str], **ask: Any) -> Any:
     view = BrokerView(1, TOPICS, frozenset({"seen"}))
     secrets = environment_secrets(SECRETS)
-    return with_topics_not_shown(SPEC, secrets, TOPICS, [view], NO_ZOOKEEPER, (SEEN.quorum, names))  # type: ignore[arg-type]
+    return with_topics_not_shown(SPEC, secrets, TOPICS, [view], NO_ZOOKEEPER, (SEEN.quorum, names), **ask)  # type: ignore[arg-type]
 
 
 def test_what_a_broker_shows_is_not_asked_for_and_too_much_is_unread() -> None:
@@ -67,28 +69,20 @@ def test_what_a_broker_shows_is_not_asked_for_and_too_much_is_unread() -> None:
     assert with_hidden(many).refused_count == Unread("20001 topics that no broker names; too many to ask for by name")
 
 
-def test_twenty_thousand_are_asked_for_a_thousand_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twenty_thousand_are_asked_for_a_thousand_at_a_time() -> None:
     """All are refused but two, one of which is gone (3, UNKNOWN_TOPIC_OR_PARTITION)."""
     asked: list[int] = []
 
-    class Connection:
-        def __init__(self, *_: object, **__: object) -> None: ...
+    def answer(_: str, request: Any) -> Any:
+        asked.append(len(request.topics))
+        assert not request.allow_auto_topic_creation
+        codes = {"t-00000": 0, "t-19999": 3}
+        return SimpleNamespace(
+            topics=[SimpleNamespace(name=t.name, error_code=codes.get(t.name, 29)) for t in request.topics]
+        )
 
-        def __enter__(self) -> Connection:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def send(self, request: Any) -> Any:
-            asked.append(len(request.topics))
-            assert not request.allow_auto_topic_creation
-            codes = {"t-00000": 0, "t-19999": 3}
-            return SimpleNamespace(
-                topics=[SimpleNamespace(name=t.name, error_code=codes.get(t.name, 29)) for t in request.topics]
-            )
-
-    monkeypatch.setattr(asking, "connect_to", Connection)
-    found = with_hidden(frozenset(f"t-{n:05}" for n in range(20_000)))
+    ask = partial(topics_refused, connect=nodes_that(answer))
+    found = with_hidden(frozenset(f"t-{n:05}" for n in range(20_000)), ask=ask)
     assert asked == [1000] * 20
     assert found.refused_count == 19_998
     assert found.refused == tuple(f"t-{n:05}" for n in range(1, 1 + SAMPLES))

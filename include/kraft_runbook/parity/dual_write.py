@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.kafka.metadata_quorum import describe_committed
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_committed
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
@@ -48,19 +49,28 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
     return migration
 
 
-def await_movement(spec: ClusterSpec, earlier: ClusterObservation, *, secrets: Secrets, within: float) -> None:
+def await_movement(
+    spec: ClusterSpec,
+    earlier: ClusterObservation,
+    *,
+    secrets: Secrets,
+    within: float,
+    opened: Callable[..., ZookeeperReader] = ZookeeperReader,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
     """Wait until /migration has moved since ``earlier``, up to what was committed then, at most ``within`` seconds. The
     next look can then judge.
 
     It judges nothing and raises nothing. If /migration can't be read or does not move, it returns after ``within``
     seconds.
     """
-    ends = time.monotonic() + within
-    with contextlib.suppress(RunbookError), ZookeeperReader(spec.ensemble, secrets=secrets, timeout=within) as reader:
-        while not _has_moved(earlier, read_migration(reader)) and time.monotonic() < ends:
-            time.sleep(1 / LOOKS_A_SECOND)
+    ends = monotonic() + within
+    with contextlib.suppress(RunbookError), opened(spec.ensemble, secrets=secrets, timeout=within) as reader:
+        while not _has_moved(earlier, read_migration(reader)) and monotonic() < ends:
+            sleep(1 / LOOKS_A_SECOND)
         return
-    time.sleep(max(0.0, ends - time.monotonic()))
+    sleep(max(0.0, ends - monotonic()))
 
 
 def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
@@ -70,14 +80,22 @@ def _has_moved(earlier: ClusterObservation, now: MigrationZnode) -> bool:
     return now.kraft_metadata_offset > before and now.kraft_metadata_offset >= committed
 
 
-def require_movement(reader: ZookeeperReader, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
+def require_movement(
+    reader: ZookeeperReader,
+    spec: ClusterSpec,
+    *,
+    since: int,
+    secrets: Secrets,
+    within: float = STANDSTILL,
+    describe: Callable[..., QuorumDescription] = describe_committed,
+) -> None:
     """Raises NoProof where /migration stays at offset ``since``: then later changes do not reach ZooKeeper, and a
-    comparison up to ``since`` says nothing about now.
+    comparison up to ``since`` says nothing about now. ``within``: seconds in which it must move.
     """
-    deadline = time.monotonic() + STANDSTILL
+    deadline = time.monotonic() + within
     while read_migration(reader).kraft_metadata_offset == since:
         if time.monotonic() > deadline:
-            written = describe_committed(spec, secrets=secrets).high_watermark - 1
+            written = describe(spec, secrets=secrets).high_watermark - 1
             raise NoProof(
                 f"dual write has stopped: /migration stays at offset {since} while the metadata log has reached"
                 f" {written}",

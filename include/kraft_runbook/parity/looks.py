@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.observation import ZkMigrationState
@@ -74,7 +74,8 @@ def require_dual_write(state: ZkMigrationState | None) -> None:
 class Looks:
     """``log``: followed from the first M on, or from the M of a proof. What the looks find is added to ``found``.
 
-    ``settled``: keys that agreed only at a later look; ``later``: ZooKeeper's rows of them.
+    ``settled``: keys that agreed only at a later look; ``later``: ZooKeeper's rows of them. ``opened``: how a session
+    with ZooKeeper is; ``versions``: what the quorum itself says.
     """
 
     spec: ClusterSpec
@@ -84,10 +85,13 @@ class Looks:
     found: Findings
     settled: set[Key] = field(default_factory=set)
     later: list[Row] = field(default_factory=list)
+    pause: float = PAUSE
+    opened: Callable[..., ZookeeperReader] = ZookeeperReader
+    versions: Callable[..., Iterator[Version]] = quorum_versions
 
     def zookeeper(self, *, rate: float | None = None) -> ZookeeperReader:
         """A session of one look. ``rate``: znodes a second at the most."""
-        return ZookeeperReader(self.spec.ensemble, secrets=self.secrets, rate=rate)
+        return self.opened(self.spec.ensemble, secrets=self.secrets, rate=rate)
 
     def end(self, start: int) -> int:
         """E, asked for now, with the log read up to it. Raises NoProof if ``start`` is after it, or if the log says
@@ -108,7 +112,7 @@ class Looks:
 
     def told_by_the_quorum(self, start: int) -> list[Version]:
         """What the quorum itself says, as of a look that began at ``start``."""
-        return list(quorum_versions(self.spec, self.log.quorum, offset=start, secrets=self.secrets))
+        return list(self.versions(self.spec, self.log.quorum, offset=start, secrets=self.secrets))
 
     def at_topics(self, names: Sequence[str]) -> list[Row]:
         """These topics row by row: ZooKeeper's rows, all of which were compared."""
@@ -134,7 +138,7 @@ class Looks:
         """Read the suspects again where they were seen, until they agree or patience ends."""
         found, suspects = self.found, self.found.differences
         while suspects and found.rounds <= _patience(suspects):
-            time.sleep(PAUSE)
+            time.sleep(self.pause)
             found.rounds += 1
             suspects = self._again(suspects)
         found.both += Counter(row.kind for row in self.later)

@@ -4,10 +4,10 @@ ZooKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
@@ -19,7 +19,14 @@ from kraft_runbook.procedures.observe import Scope, observe
 
 
 def provisioning_size(
-    spec: ClusterSpec, node_id: int, *, secrets: Secrets, tell: Callable[[str], object], state_dir: Path | None = None
+    spec: ClusterSpec,
+    node_id: int,
+    *,
+    secrets: Secrets,
+    tell: Callable[[str], object],
+    state_dir: Path | None = None,
+    gather: Callable[..., Mapping[int, HostState]] = gather_host_facts,
+    look: Callable[..., ClusterObservation] = observe,
 ) -> Size:
     """The size whose tuning this controller's file gets.
 
@@ -27,7 +34,7 @@ def provisioning_size(
     ZooKeeper). So the step renders the same file whenever it is run again, and the same for all controllers. Raises
     Refused if a file or the count that decides can't be read.
     """
-    hosts = gather_host_facts(spec, spec.controller_ids, state_dir=state_dir)
+    hosts = gather(spec, spec.controller_ids, state_dir=state_dir)
     found = settled_size(spec, files_of(hosts), first=node_id)
     unread = {
         i: host.config.reason
@@ -42,7 +49,7 @@ def provisioning_size(
     if found is not None:
         tell(f"the copy's settings are those of a {found.name} cluster, as in the controllers' files")
         return found
-    seen = observe(spec, secrets=secrets, scope=Scope.FULL)
+    seen = look(spec, secrets=secrets, scope=Scope.FULL)
     tree = seen.zookeeper.tree if was_read(seen.zookeeper) else seen.zookeeper
     if not was_read(tree):
         raise Refused(

@@ -25,6 +25,14 @@ APART_SECONDS = 2.0
 """Before a loss is told it is looked at again."""
 
 
+def topics_in_zookeeper(spec: ClusterSpec, secrets: Secrets) -> frozenset[str]:
+    """The topics that ZooKeeper holds; none where the cluster file names no ZooKeeper. Raises Unreachable."""
+    if spec.zookeeper is None:
+        return frozenset()
+    with ZookeeperReader(spec.zookeeper, secrets=secrets) as reader:
+        return frozenset(reader.children("/brokers/topics") or ())
+
+
 def check_log_ends(
     spec: ClusterSpec,
     file: Path,
@@ -35,18 +43,23 @@ def check_log_ends(
     blocking: bool = True,
     replicas: ReplicasCompared | Unread = NOT_COMPARED,
     tell: Callable[[str], object],
+    read: Callable[..., LogEnds] = read_log_ends,
+    stored: Callable[[ClusterSpec, Secrets], frozenset[str]] = topics_in_zookeeper,
+    apart: float = APART_SECONDS,
 ) -> CheckResult:
     """KRB-GATE-013: compare the log ends with those kept in ``file``; keep them where none are kept, and in ZooKeeper
     mode, where a migration begins, always anew.
 
     ``keeps``: whether this look may write the file; without it there is nothing to compare with in ZooKeeper mode
     before a gate was proven. ``blocking``: as in ``kept_ends.judged``. ``replicas``: what the brokers have on disk, for
-    the directories of topics that are gone; KRB-PRE-086 says where it was not read.
+    the directories of topics that are gone; KRB-PRE-086 says where it was not read. ``apart``: seconds before a loss
+    is looked at again.
     """
     try:
         kept = _kept(file)
         anew = keeps and (kept is None or phase is Phase.ZOOKEEPER)
-        now = read_log_ends(spec, secrets=secrets, also=_known_topics(spec, kept, secrets))
+        known = frozenset(kept[0].topics if kept else ())
+        now = read(spec, secrets=secrets, also=known | stored(spec, secrets))
     except NotKept as error:
         return kept_ends.none_kept(
             f"the log ends kept in {file} can't be used: {error}",
@@ -67,8 +80,8 @@ def check_log_ends(
         )
     ends, digest = kept
     if kept_ends.compared(ends, now).lower:
-        time.sleep(APART_SECONDS)
-        now = read_log_ends(spec, secrets=secrets, also=ends.topics)
+        time.sleep(apart)
+        now = read(spec, secrets=secrets, also=ends.topics)
     gone = replicas.gone if was_read(replicas) else ()
     return kept_ends.judged(ends, now, str(file), digest, blocking=blocking, gone=gone)
 
@@ -91,12 +104,3 @@ def _kept(file: Path) -> tuple[LogEnds, str] | None:
         return None
     except OSError as error:
         raise NotKept(f"it can't be read: {error.strerror}") from None
-
-
-def _known_topics(spec: ClusterSpec, kept: tuple[LogEnds, str] | None, secrets: Secrets) -> frozenset[str]:
-    """The topics that must not be missing for lack of a right: those kept, and those in ZooKeeper."""
-    names = frozenset(kept[0].topics if kept else ())
-    if spec.zookeeper is None:
-        return names
-    with ZookeeperReader(spec.zookeeper, secrets=secrets) as reader:
-        return names | frozenset(reader.children("/brokers/topics") or ())

@@ -9,6 +9,7 @@ controller. So only many equal responses in a row prove it (measured on 3.9.2).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.addresses import split_address
@@ -16,7 +17,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.broker_answers import ask_until, named_controller
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.observe import accepts
 
@@ -30,10 +31,17 @@ ENDED = "ended"
 
 
 def knows_controller(
-    spec: ClusterSpec, broker: Broker, controller_id: int, *, secrets: Secrets, within: float
+    spec: ClusterSpec,
+    broker: Broker,
+    controller_id: int,
+    *,
+    secrets: Secrets,
+    within: float,
+    apart: float = APART,
+    connect: Connect = connect_to,
 ) -> str | None:
     """None once ``IN_A_ROW`` responses named this controller; else, after ``within`` seconds, what the broker named.
-    With ``within`` 0 it tries once.
+    With ``within`` 0 it tries once. ``apart``: seconds between two responses.
     """
 
     def names_another(connection: KafkaConnection) -> str | None:
@@ -44,23 +52,34 @@ def knows_controller(
                     f"broker {broker.id} names {named} as controller in one of its responses, ZooKeeper names"
                     f" {controller_id}"
                 )
-            time.sleep(APART)
+            time.sleep(apart)
         return None
 
-    return ask_until(spec, broker, names_another, secrets=secrets, deadline=time.monotonic() + within, apart=APART)
+    deadline = time.monotonic() + within
+    return ask_until(spec, broker, names_another, secrets=secrets, deadline=deadline, apart=apart, connect=connect)
 
 
-def await_known(spec: ClusterSpec, controller_id: int, *, secrets: Secrets, within: float) -> tuple[int, ...]:
+def await_known(
+    spec: ClusterSpec,
+    controller_id: int,
+    *,
+    secrets: Secrets,
+    within: float,
+    at_a_time: float = SLICE,
+    knows: Callable[..., str | None] = knows_controller,
+    accepts: Callable[[str, int], object] = accepts,
+) -> tuple[int, ...]:
     """Wait until every running broker knows this controller. Returns the brokers whose process has ended; these can't
     hang.
 
     Such a broker may have died of the same znode that killed the controllers in their copy. Raises StepFailed, naming
-    the brokers that run and do not know the controller.
+    the brokers that run and do not know the controller. ``at_a_time``: seconds that a broker is asked before its port
+    is looked at.
     """
     until = time.monotonic() + within
 
     def asked(broker: Broker) -> str | None:
-        while problem := knows_controller(spec, broker, controller_id, secrets=secrets, within=min(SLICE, within)):
+        while problem := knows(spec, broker, controller_id, secrets=secrets, within=min(at_a_time, within)):
             if accepts(*split_address(spec.broker_address(broker))) is False:
                 return ENDED
             if time.monotonic() > until:

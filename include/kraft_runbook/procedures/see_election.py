@@ -7,11 +7,13 @@ one: what Kafka's own leader rebalance does every five minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.observation import ControllerEpochs
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, TimedOut
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
@@ -33,8 +35,41 @@ every partition.
 Tell = Callable[[str], None]
 
 
+def led_by_another(
+    zookeeper: ZookeeperReader, ended: Collection[int], *, read: Callable[..., Any] = read_topic_columns
+) -> Iterator[tuple[TopicPartition, int]]:
+    """Partitions that another replica leads than the first, with that one, which is live and in sync."""
+    live = {int(name) for name in zookeeper.children("/brokers/ids") or () if name.isdigit()} - {*ended}
+    doomed = frozenset(zookeeper.children("/admin/delete_topics") or ())
+    names = [name for name in zookeeper.children("/brokers/topics") or () if name not in doomed]
+    for start in range(0, len(names), TOPICS_AT_ONCE):
+        columns, _ = read(zookeeper, names[start : start + TOPICS_AT_ONCE])
+        yield from not_led_by_their_first(columns, live)
+
+
+def not_led_by_their_first(columns: TopicColumns, live: Collection[int]) -> Iterator[tuple[TopicPartition, int]]:
+    """The same among these topics. A partition that is being reassigned is left alone."""
+    held = columns.partitions
+    quiet = (held.replicas.lengths > 0) & (held.adding.lengths == 0) & (held.removing.lengths == 0)
+    places = np.flatnonzero(quiet)
+    first = held.replicas.values[held.replicas.offsets[:-1][places]]
+    for at, preferred in zip(places.tolist(), first.tolist(), strict=True):
+        if held.leader[at] == preferred or preferred not in live:
+            continue
+        if preferred in held.isr.values[held.isr.offsets[at] : held.isr.offsets[at + 1]]:
+            yield TopicPartition(columns.names[held.topic[at]], int(held.partition[at])), preferred
+
+
 def see_election(
-    spec: ClusterSpec, zookeeper: ZookeeperReader, *, secrets: Secrets, tell: Tell, ended: Collection[int] = ()
+    spec: ClusterSpec,
+    zookeeper: ZookeeperReader,
+    *,
+    secrets: Secrets,
+    tell: Tell,
+    ended: Collection[int] = (),
+    epochs_of: Callable[[ZookeeperReader], ControllerEpochs] = read_controller_epochs,
+    candidates: Callable[..., Iterator[tuple[TopicPartition, int]]] = led_by_another,
+    elect: Callable[..., Mapping[TopicPartition, str]] = elect_preferred_leaders,
 ) -> str:
     """What was proven of the elected controller's elections, in words.
 
@@ -44,7 +79,7 @@ def see_election(
     would make them leaders.
     Raises StepFailed if a state has a greater epoch, or if no election came about; Unreachable.
     """
-    epochs = read_controller_epochs(zookeeper)
+    epochs = epochs_of(zookeeper)
     if epochs.above.count:
         raise StepFailed(
             f"{epochs.above.count} of {epochs.states} partition states have a controller epoch above /controller_epoch"
@@ -57,9 +92,9 @@ def see_election(
     )
     refused: list[str] = []
     silent = False
-    for partition, preferred in of_different_brokers(_not_led_by_their_first(zookeeper, ended)):
+    for partition, preferred in of_different_brokers(candidates(zookeeper, ended)):
         try:
-            why_not = elect_preferred_leaders(spec, [partition], secrets=secrets, timeout=ANSWER_SECONDS)
+            why_not = elect(spec, [partition], secrets=secrets, timeout=ANSWER_SECONDS)
         except Refused as error:
             return f"{numbers}. No election was tried: {error.problem}"
         except TimedOut as error:
@@ -106,29 +141,6 @@ def of_different_brokers(found: Iterable[tuple[TopicPartition, int]]) -> Iterato
         elif len(others) < TRIES:
             others.append((partition, preferred))
     yield from others[: TRIES - len(asked)]
-
-
-def _not_led_by_their_first(zookeeper: ZookeeperReader, ended: Collection[int]) -> Iterator[tuple[TopicPartition, int]]:
-    """Partitions that another replica leads than the first, with that one, which is live and in sync."""
-    live = {int(name) for name in zookeeper.children("/brokers/ids") or () if name.isdigit()} - {*ended}
-    doomed = frozenset(zookeeper.children("/admin/delete_topics") or ())
-    names = [name for name in zookeeper.children("/brokers/topics") or () if name not in doomed]
-    for start in range(0, len(names), TOPICS_AT_ONCE):
-        columns, _ = read_topic_columns(zookeeper, names[start : start + TOPICS_AT_ONCE])
-        yield from not_led_by_their_first(columns, live)
-
-
-def not_led_by_their_first(columns: TopicColumns, live: Collection[int]) -> Iterator[tuple[TopicPartition, int]]:
-    """The same among these topics. A partition that is being reassigned is left alone."""
-    held = columns.partitions
-    quiet = (held.replicas.lengths > 0) & (held.adding.lengths == 0) & (held.removing.lengths == 0)
-    places = np.flatnonzero(quiet)
-    first = held.replicas.values[held.replicas.offsets[:-1][places]]
-    for at, preferred in zip(places.tolist(), first.tolist(), strict=True):
-        if held.leader[at] == preferred or preferred not in live:
-            continue
-        if preferred in held.isr.values[held.isr.offsets[at] : held.isr.offsets[at + 1]]:
-            yield TopicPartition(columns.names[held.topic[at]], int(held.partition[at])), preferred
 
 
 def _state(zookeeper: ZookeeperReader, partition: TopicPartition) -> tuple[int, int] | None:

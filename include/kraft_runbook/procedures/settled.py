@@ -25,6 +25,9 @@ def observe_settled(
     with_hosts: bool = False,
     within: float | None = None,
     gone: Collection[int] = (),
+    look: Callable[..., ClusterObservation] = observe,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> ClusterObservation:
     """Observe, and again every ``deadlines.poll`` seconds while the phase is UNKNOWN. Returns the last observation.
 
@@ -40,20 +43,20 @@ def observe_settled(
     quick = scope is Scope.LIVE and not with_hosts
     told, lasting = "", 0
     while True:
-        seen, is_quick = observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone), quick
+        seen, is_quick = look(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone), quick
         while (reading := detect_phase(seen)).phase is Phase.UNKNOWN:
             lasting = 0 if reading.transient else lasting + 1
             if left <= 0 or lasting >= spec.deadlines.healthy_in_a_row:
                 return (
                     seen
                     if is_quick is quick
-                    else observe(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone)
+                    else look(spec, secrets=secrets, scope=scope, with_hosts=with_hosts, gone=gone)
                 )
             told = _say(reading, told, tell)
-            began = time.monotonic()
-            time.sleep(spec.deadlines.poll)
-            seen, is_quick = observe(spec, secrets=secrets, gone=gone), True
-            left -= min(time.monotonic() - began, spec.deadlines.poll + LIVE_SECONDS)
+            began = monotonic()
+            sleep(spec.deadlines.poll)
+            seen, is_quick = look(spec, secrets=secrets, gone=gone), True
+            left -= min(monotonic() - began, spec.deadlines.poll + LIVE_SECONDS)
         if is_quick is quick:
             return seen
 

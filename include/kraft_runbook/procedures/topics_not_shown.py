@@ -4,7 +4,7 @@ broker names them, so they are asked for by name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.observation import (
@@ -30,6 +30,8 @@ def with_topics_not_shown(
     views: Sequence[BrokerView],
     zookeeper: tuple[ZookeeperState, frozenset[str]] | Unread,
     quorum: tuple[QuorumState, frozenset[str]] | Unread,
+    *,
+    ask: Callable[..., tuple[str, ...]] = topics_refused,
 ) -> TopicsState | Unread:
     """``topics`` with those that a store has and no broker shows because this tool's user may not describe them.
 
@@ -48,7 +50,7 @@ def with_topics_not_shown(
             topics, refused_count=Unread(f"{len(hidden)} topics that no broker names; too many to ask for by name")
         )
     broker = spec.broker(views[0].broker_id)
-    refused = part_read(lambda: topics_refused(spec, broker, hidden, secrets=secrets))
+    refused = part_read(lambda: ask(spec, broker, hidden, secrets=secrets))
     if not was_read(refused):
         return replace(topics, refused_count=refused)
     return replace(topics, refused=refused[:SAMPLES], refused_count=len(refused))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
@@ -38,22 +38,30 @@ PATIENCE_SECONDS, APART_SECONDS = 30.0, 1.5
 """
 
 
-def assignment_seen(
-    spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0, patience: float = PATIENCE_SECONDS
-) -> AssignmentSeen:
+def assignment_seen(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0) -> AssignmentSeen:
     """All partitions as the controller's broker knows them (in KRaft mode: as one live broker does). Where the broker
-    that is named for it does not answer, the brokers are asked again, for ``patience`` seconds. Raises Unreachable.
+    that is named for it does not answer, the brokers are asked again, for ``PATIENCE_SECONDS``. Raises Unreachable.
 
     In ZooKeeper mode the other brokers hear of a change later than that one.
     """
-    deadline = time.monotonic() + patience
+    return patiently(lambda: _seen_by_one(spec, secrets, timeout))
+
+
+def patiently(
+    look: Callable[[], AssignmentSeen],
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> AssignmentSeen:
+    """What ``look`` sees, tried again while that is Unreachable, for ``PATIENCE_SECONDS``."""
+    deadline = monotonic() + PATIENCE_SECONDS
     while True:
         try:
-            return _seen_by_one(spec, secrets, timeout)
+            return look()
         except Unreachable:
-            if time.monotonic() > deadline:
+            if monotonic() > deadline:
                 raise
-        time.sleep(APART_SECONDS)
+        sleep(APART_SECONDS)
 
 
 def _seen_by_one(spec: ClusterSpec, secrets: Secrets, timeout: float) -> AssignmentSeen:

@@ -10,7 +10,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
+from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 
 POLL = 0.1
@@ -25,14 +25,21 @@ def named_controller(connection: KafkaConnection) -> int:
 
 
 def ask_until(
-    spec: ClusterSpec, broker: Broker, question: Question, *, secrets: Secrets, deadline: float, apart: float = POLL
+    spec: ClusterSpec,
+    broker: Broker,
+    question: Question,
+    *,
+    secrets: Secrets,
+    deadline: float,
+    apart: float = POLL,
+    connect: Connect = connect_to,
 ) -> str | None:
     """None once the response was right; else, after ``deadline`` (by ``time.monotonic``), what was wrong last. It asks
     at least once, every ``apart`` seconds.
     """
     while True:
         try:
-            with connect_to(spec, broker, secrets=secrets) as connection:
+            with connect(spec, broker, secrets=secrets) as connection:
                 while problem := question(connection):
                     if time.monotonic() > deadline:
                         return problem

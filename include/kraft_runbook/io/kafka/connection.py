@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
@@ -121,6 +123,9 @@ def connect_to(
     security = spec.controller_security
     return KafkaConnection(node.address, f"controller {node.id}", security, secrets=secrets, timeout=timeout)
 
+
+Connect = Callable[..., AbstractContextManager[KafkaConnection]]
+"""As ``connect_to`` is called: who asks Kafka's nodes takes how they are reached."""
 
 _WAY_OUT = (
     "check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may"

@@ -10,6 +10,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -22,7 +23,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.classify import DEAD
 from kraft_runbook.groups.look import KafkaMember, KafkaSide, Partition
-from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
+from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.kafka.log_ends import UNKNOWN_TOPIC, metadata_request
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.slices import slices
@@ -48,6 +49,8 @@ def read_kafka_groups(
     secrets: Secrets,
     silent: dict[int, str] | None = None,
     timeout: float = 10.0,
+    at_once: int = GROUPS_A_REQUEST,
+    connect: Connect = connect_to,
 ) -> Mapping[str, GroupSide]:
     """Each group by its name: None where Kafka has none, Unread with the reason. Raises nothing for what can't be
     reached.
@@ -61,14 +64,15 @@ def read_kafka_groups(
     if not names:
         return {}
     silent = {} if silent is None else silent
-    by_coordinator, found = _coordinators(spec, names, secrets, silent, timeout)
+    ask = partial(connect, spec, secrets=secrets, timeout=timeout)
+    by_coordinator, found = _coordinators(spec, names, ask, silent, at_once)
     declared = {broker.id: broker for broker in spec.brokers}
 
     def of(node: int) -> dict[str, GroupSide]:
         groups = by_coordinator[node]
         if node not in declared:
             return dict.fromkeys(groups, Unread(f"its coordinator {node} is not in the cluster file"))
-        return _asked(spec, declared[node], groups, secrets, silent, timeout)
+        return _asked(declared[node], groups, ask, silent, at_once)
 
     with ThreadPoolExecutor(max(1, min(len(by_coordinator), 16))) as pool:
         for some in pool.map(of, by_coordinator):
@@ -77,7 +81,7 @@ def read_kafka_groups(
 
 
 def _coordinators(
-    spec: ClusterSpec, names: Sequence[str], secrets: Secrets, silent: dict[int, str], timeout: float
+    spec: ClusterSpec, names: Sequence[str], ask: Connect, silent: dict[int, str], at_once: int
 ) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
     """The groups by their coordinator, and those of which none is known, with the reason. The first broker that
     answers is asked.
@@ -88,21 +92,23 @@ def _coordinators(
             why = silent[broker.id]
             continue
         try:
-            with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
-                return _found(connection, names)
+            with ask(broker) as connection:
+                return _found(connection, names, at_once)
         except Unreachable as error:
             why = error.problem
             _keep_if_late(error, broker, silent)
     return {}, dict.fromkeys(names, Unread(why))
 
 
-def _found(connection: KafkaConnection, names: Sequence[str]) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
+def _found(
+    connection: KafkaConnection, names: Sequence[str], at_once: int
+) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
     topic = connection.send(metadata_request([OFFSETS_TOPIC])).topics[0]
     if topic.error_code == UNKNOWN_TOPIC:
         return {}, dict.fromkeys(names, None)
     by_coordinator: dict[int, list[str]] = defaultdict(list)
     unread: dict[str, GroupSide] = {}
-    for some in slices(names, GROUPS_A_REQUEST):
+    for some in slices(names, at_once):
         answer = connection.send(FindCoordinatorRequest(version=COORDINATOR_VERSION, key_type=0, coordinator_keys=some))
         told = {each.key: each for each in answer.coordinators}
         for name in some:
@@ -117,15 +123,15 @@ def _found(connection: KafkaConnection, names: Sequence[str]) -> tuple[dict[int,
 
 
 def _asked(
-    spec: ClusterSpec, broker: Broker, names: Sequence[str], secrets: Secrets, silent: dict[int, str], timeout: float
+    broker: Broker, names: Sequence[str], ask: Connect, silent: dict[int, str], at_once: int
 ) -> dict[str, GroupSide]:
     """The groups of one coordinator."""
     if broker.id in silent:
         return dict.fromkeys(names, Unread(silent[broker.id]))
     found: dict[str, GroupSide] = {}
     try:
-        with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
-            for some in slices(names, GROUPS_A_REQUEST):
+        with ask(broker) as connection:
+            for some in slices(names, at_once):
                 found |= _described(connection, some)
     except Unreachable as error:
         _keep_if_late(error, broker, silent)

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.groups.look import LogBounds, TopicLogs
-from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
+from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.canonical_rows import kafka_uuid
 
@@ -57,41 +58,51 @@ def read_log_ends(
     secrets: Secrets,
     also: Collection[str] = (),
     patience: float = PATIENCE_SECONDS,
+    apart: float = APART_SECONDS,
     timeout: float = 30.0,
+    at_once: int = AT_ONCE,
+    connect: Connect = connect_to,
 ) -> LogEnds:
     """The log ends of all partitions. ``also``: topics to be asked for by name where the list of all lacks them: Kafka
     leaves out those that this tool may not describe. Those that don't exist are in no part of the answer.
 
-    What can't be read within ``patience`` seconds is told with the reason. Raises Unreachable where no broker answers
-    Metadata.
+    What can't be read within ``patience`` seconds, asked for every ``apart`` seconds, is told with the reason. Raises
+    Unreachable where no broker answers Metadata.
     """
     deadline = time.monotonic() + patience
+    ask = partial(connect, spec, secrets=secrets, timeout=timeout)
     while True:
-        asked = _metadata(spec, secrets, also, timeout)
-        _ends(spec, secrets, asked, timeout)
+        asked = _metadata(spec, ask, also)
+        _ends(spec, ask, asked, at_once=at_once)
         if not asked.why or time.monotonic() > deadline:
             break
-        time.sleep(APART_SECONDS)
+        time.sleep(apart)
     unread = {f"{topic}-{number}": why for (topic, number), why in asked.why.items()} | asked.denied
     topics = {name: TopicEnds(topic_id, asked.ends.get(name, {})) for name, topic_id in asked.ids.items()}
     return LogEnds(asked.cluster_id, datetime.now(UTC), topics, unread)
 
 
 def read_log_bounds(
-    spec: ClusterSpec, topics: Collection[str], *, secrets: Secrets, timeout: float = 10.0
+    spec: ClusterSpec,
+    topics: Collection[str],
+    *,
+    secrets: Secrets,
+    timeout: float = 10.0,
+    connect: Connect = connect_to,
 ) -> Mapping[str, TopicLogs | Unread | None]:
     """The first and the last offset of each partition of these topics alone; None for a topic that does not exist. What
     can't be read is Unread, each for itself. Raises nothing for what can't be reached.
     """
     if not topics:
         return {}
+    ask = partial(connect, spec, secrets=secrets, timeout=timeout)
     try:
-        asked = _metadata(spec, secrets, topics, timeout, every=False)
+        asked = _metadata(spec, ask, topics, every=False)
     except Unreachable as error:
         return dict.fromkeys(topics, Unread(error.problem))
     first = replace(asked, ends={}, why={})
-    _ends(spec, secrets, first, timeout, EARLIEST)  # first, since a log's start only grows
-    _ends(spec, secrets, asked, timeout)
+    _ends(spec, ask, first, EARLIEST)  # first, since a log's start only grows
+    _ends(spec, ask, asked)
     found: dict[str, TopicLogs | Unread | None] = dict.fromkeys(topics)
     found |= {name: Unread(why) for name, why in asked.denied.items()}
     logs: dict[str, dict[int, LogBounds | Unread]] = {name: {} for name in asked.ids}
@@ -101,14 +112,12 @@ def read_log_bounds(
     return found | logs
 
 
-def _metadata(
-    spec: ClusterSpec, secrets: Secrets, also: Collection[str], timeout: float, *, every: bool = True
-) -> _Asked:
+def _metadata(spec: ClusterSpec, ask: Connect, also: Collection[str], *, every: bool = True) -> _Asked:
     """Of the first broker that answers. ``every``: of all topics; else of ``also`` alone."""
     last: Unreachable | None = None
     for broker in spec.brokers:
         try:
-            with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+            with ask(broker) as connection:
                 return _told(connection, also, every=every)
         except Unreachable as error:
             last = error
@@ -151,7 +160,7 @@ def metadata_request(names: list[str] | None) -> Any:
     )
 
 
-def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float, at: int = LATEST) -> None:
+def _ends(spec: ClusterSpec, ask: Connect, asked: _Asked, at: int = LATEST, *, at_once: int = AT_ONCE) -> None:
     by_leader: dict[int, list[_Partition]] = defaultdict(list)
     for partition, leader in asked.leaders.items():
         by_leader[leader].append(partition)
@@ -164,10 +173,10 @@ def _ends(spec: ClusterSpec, secrets: Secrets, asked: _Asked, timeout: float, at
             return
         done = 0
         try:
-            with connect_to(spec, declared[leader], secrets=secrets, timeout=timeout) as connection:
-                for start in range(0, len(partitions), AT_ONCE):
-                    yield from _list_offsets(connection, partitions[start : start + AT_ONCE], at)
-                    done = start + AT_ONCE
+            with ask(declared[leader]) as connection:
+                for start in range(0, len(partitions), at_once):
+                    yield from _list_offsets(connection, partitions[start : start + at_once], at)
+                    done = start + at_once
         except Unreachable as error:
             yield from ((each, error.problem) for each in partitions[done:])
 

@@ -10,7 +10,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.io.kafka.connection import connect_to
+from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.slices import slices
 
@@ -22,7 +22,13 @@ MOST_ASKED = 20 * SLICE
 
 
 def topics_refused(
-    spec: ClusterSpec, broker: Broker, names: Iterable[str], *, secrets: Secrets, timeout: float = 2.0
+    spec: ClusterSpec,
+    broker: Broker,
+    names: Iterable[str],
+    *,
+    secrets: Secrets,
+    timeout: float = 2.0,
+    connect: Connect = connect_to,
 ) -> tuple[str, ...]:
     """Those of these topics that this tool's user may not describe, sorted; 1,000 are asked for at a time, ``timeout``
     seconds a request. No topic is made. Raises Unreachable.
@@ -32,7 +38,7 @@ def topics_refused(
     """
     topic = MetadataRequest.MetadataRequestTopic
     refused: list[str] = []
-    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+    with connect(spec, broker, secrets=secrets, timeout=timeout) as connection:
         for some in slices(sorted(names), SLICE):
             asked = [topic(name=name) for name in some]
             answer = connection.send(MetadataRequest(version=8, topics=asked, allow_auto_topic_creation=False))
