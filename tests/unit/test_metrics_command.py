@@ -6,16 +6,37 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from observations import SPEC, WHY, broker, dual_writing, observation, part, zookeeper
+from observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    broker,
+    dual_writing,
+    gauges,
+    observation,
+    part,
+    with_quorum,
+    zookeeper,
+)
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from test_quorum_health import a_cold, c, kraft, series
 
-from kraft_runbook.cli.metrics_command import exposition, write_textfile
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cli import metrics_command
+from kraft_runbook.cli.metrics_command import write_textfile
+from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.quorum.look import Series
 from kraft_runbook.runbook.warm import Warmth
 
 Samples = dict[tuple[str, ...], float]
+MOVING = {TopicPartition("orders", 0): Ongoing((1, 2, 3), adding=(3,), removing=(1,))}
+
+
+def exposition(seen: ClusterObservation, looks: Series, spec: ClusterSpec) -> str:
+    return metrics_command.exposition(seen, looks, spec, moving=MOVING, earlier=seen)
 
 
 def parsed(text: str) -> dict[str, Samples]:
@@ -79,6 +100,57 @@ def test_every_phase_can_be_told(phase: Phase) -> None:
     found = parsed(exposition(observation(phase), series(kraft()), SPEC))
     assert sum(found["phase"].values()) == 1.0
     assert found["phase"][(phase.value,)] == 1.0
+
+
+def test_the_gates_that_lead_on_say_what_their_checks_say_and_name_each_objection() -> None:
+    seen = broker(2, running=False)(observation(Phase.ZOOKEEPER))
+    found = parsed(exposition(seen, series(kraft()), SPEC))
+    assert found["gate"][("start", "FAIL")] == 1.0
+    assert sum(found["gate"].values()) == 1.0
+    assert ("KRB-PRE-004", "start") in found["gate_objection"]
+    final = parsed(exposition(observation(Phase.FINALIZED), series(kraft()), SPEC))
+    assert final["gate"] == final["gate_objection"] == {}
+
+
+def test_the_gate_of_finalization_names_the_controller_s_check() -> None:
+    seen = gauges(103, last_applied_offset=100, last_applied_lag_ms=70_661)(observation(Phase.DUAL_WRITE))
+    found = parsed(exposition(seen, series(kraft()), SPEC))
+    assert ("KRB-QRM-003", "finalize") in found["gate_objection"]
+
+
+def test_what_moves_is_counted_by_broker_and_unread_moves_have_no_sample() -> None:
+    found = parsed(exposition(observation(Phase.DUAL_WRITE), series(kraft()), SPEC))
+    assert found["reassigning_partitions"] == {(): 1.0}
+    assert found["replicas_being_added"] == {("1",): 0.0, ("2",): 0.0, ("3",): 1.0}
+    assert found["replicas_being_removed"][("1",)] == 1.0
+    dark = parsed(metrics_command.exposition(observation(Phase.DUAL_WRITE), series(kraft()), SPEC, moving=WHY))
+    assert dark["reassigning_partitions"] == dark["replicas_being_added"] == {}
+
+
+@pytest.mark.parametrize(
+    ("phase", "spoil", "expected"),
+    [
+        (Phase.DUAL_WRITE, broker(2, running=False), {("2", "down", "broker")}),
+        (Phase.DUAL_WRITE, broker(2, mode=WHY), {("2", "unread", "broker")}),
+        (Phase.DUAL_WRITE, broker(2, software_version="3.6.1"), {("2", "software", "broker")}),
+        (Phase.HYBRID, a_controller(102, mode=ControllerMode.KRAFT), {("102", "without_flag", "controller")}),
+        (Phase.ZOOKEEPER, broker(1), {(str(i), "not_in_migration_mode", "broker") for i in SPEC.broker_ids}),
+        (Phase.FINALIZED, broker(2, running=False), set()),
+    ],
+)
+def test_who_is_not_ready_for_the_migration_is_named_with_the_reason(
+    phase: Phase, spoil: Spoil, expected: set[tuple[str, ...]]
+) -> None:
+    found = parsed(exposition(spoil(observation(phase)), series(kraft()), SPEC))
+    assert found["not_eligible"].keys() == expected
+
+
+def test_a_broker_that_the_quorum_does_not_know_is_not_registered() -> None:
+    whole = observation(Phase.DUAL_WRITE)
+    assert was_read(whole.quorum)
+    left = {i: each for i, each in whole.quorum.registrations.items() if i != 3}
+    found = parsed(exposition(with_quorum(registrations=left)(whole), series(kraft()), SPEC))
+    assert found["not_eligible"].keys() == {("3", "not_registered", "broker")}
 
 
 def test_a_textfile_can_be_read_by_another_user_and_is_replaced_whole(tmp_path: Path) -> None:

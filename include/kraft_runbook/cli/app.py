@@ -39,6 +39,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.store import state_directory
 from kraft_runbook.io.cluster_claim import told_of_claim
+from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, UNTIL_FINALIZED
@@ -48,6 +49,7 @@ from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_groups import told_of_groups
 from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.procedures.see_reassignment import see_reassignment
@@ -262,10 +264,13 @@ def metrics_command(
         Path | None, typer.Option("--textfile", help="Write it there, for the node exporter's textfile collector.")
     ] = None,
 ) -> None:
-    """Show phase, way back, modes and the quorum's health as OpenMetrics text, for Prometheus."""
+    """Show phase, gates, way back, reassignments, modes and the quorum's health as OpenMetrics text, for Prometheus."""
     spec = _load(cluster, clusters_dir)
     secrets = environment_secrets()
-    text = exposition(_look(spec), see_series(spec, secrets=secrets), spec)
+    earlier = _look(spec)
+    series = see_series(spec, secrets=secrets)  # takes some seconds: time enough between two looks
+    moving = part_read(Reassignments(spec, secrets=secrets, timeout=10.0, patience=5.0).ongoing)
+    text = exposition(_look(spec), series, spec, moving=moving, earlier=earlier)
     if textfile is None:
         typer.echo(text, nl=False)
     else:

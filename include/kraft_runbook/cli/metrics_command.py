@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from kraft_runbook.cli.migration_gauges import Moving, gauge, of_gates, of_nodes, of_reassignments
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -21,13 +22,23 @@ from kraft_runbook.quorum.look import Series
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.warm import Warmth
 
-PREFIX = "kraft_runbook"
 
-
-def exposition(seen: ClusterObservation, series: Series, spec: ClusterSpec) -> str:
-    """OpenMetrics text. What could not be read has no sample: an alarm on its absence is the alarm that it needs."""
+def exposition(
+    seen: ClusterObservation,
+    series: Series,
+    spec: ClusterSpec,
+    *,
+    moving: Moving,
+    earlier: ClusterObservation | None = None,
+) -> str:
+    """OpenMetrics text. What could not be read has no sample: an alarm on its absence is the alarm that it needs.
+    ``earlier``: a look some seconds before, for checks that judge by two.
+    """
     registry = CollectorRegistry()
-    registry.register(_Collected([*_of_cluster(seen, spec), *_of_quorum(series, spec)]))
+    found = [*_of_cluster(seen, spec), *_of_quorum(series, spec), *of_reassignments(moving, spec)]
+    if seen.has_zookeeper:
+        found += [*of_gates(seen, spec, earlier), *of_nodes(seen, spec)]
+    registry.register(_Collected(found))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
 
@@ -50,38 +61,34 @@ class _Collected(Collector):
         return self._metrics
 
 
-def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=("cluster", *labels))
-
-
 def _of_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Metric]:
     now = detect_phase(seen).phase
-    phase = _gauge("phase", "1 for the observed phase between ZooKeeper and KRaft, 0 for every other one", "phase")
+    phase = gauge("phase", "1 for the observed phase between ZooKeeper and KRaft, 0 for every other one", "phase")
     for each in Phase:
         phase.add_metric((spec.name, each.value), float(each is now))
     yield phase
-    unread = _gauge("unread_parts", "Parts of the cluster that could not be read at this look")
+    unread = gauge("unread_parts", "Parts of the cluster that could not be read at this look")
     unread.add_metric((spec.name,), len(unread_parts(seen)))
     yield unread
     if seen.has_zookeeper:
-        back = _gauge(
+        back = gauge(
             "way_back_open", "1: by this look the cluster can go back to ZooKeeper, 0: it can not; absent: not known"
         )
         plan = way_back(seen, spec)
         if plan.known:
             back.add_metric((spec.name,), float(plan.possible))
         yield back
-    mode = _gauge("broker_mode", "1 for the mode that a broker runs in, 0 for every other one", "broker", "mode")
+    mode = gauge("broker_mode", "1 for the mode that a broker runs in, 0 for every other one", "broker", "mode")
     for broker in seen.brokers.values():
         for each_mode in BrokerMode if was_read(broker.mode) else ():
             mode.add_metric((spec.name, str(broker.id), each_mode.value), float(broker.mode is each_mode))
     yield mode
     quorum, zookeeper = seen.quorum, seen.zookeeper
-    behind = _gauge(
+    behind = gauge(
         "zookeeper_write_behind_records",
         "Committed records that /migration does not show as written to ZooKeeper; in dual write alone",
     )
-    level = _gauge("metadata_version", "The feature level of metadata.version in the metadata log")
+    level = gauge("metadata_version", "The feature level of metadata.version in the metadata log")
     if was_read(quorum):
         if quorum.metadata_version is not None:
             level.add_metric((spec.name,), quorum.metadata_version)
@@ -94,11 +101,11 @@ def _of_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Metric]
 
 def _of_quorum(series: Series, spec: ClusterSpec) -> Iterator[Metric]:
     now, quorum = series.now, series.now.quorum
-    leader = _gauge("quorum_leader", "The id of the controller that leads; absent: nobody was seen to lead")
-    epoch = _gauge("quorum_epoch", "The quorum's epoch: each attempt at an election raises it")
-    mark = _gauge("quorum_high_watermark", "The offset below which every record of the metadata log is committed")
-    lag = _gauge("voter_lag_records", "Records that a voter has not fetched", "controller")
-    silence = _gauge("voter_seconds_since_fetch", "Since a voter's last fetch, by the leader's clock", "controller")
+    leader = gauge("quorum_leader", "The id of the controller that leads; absent: nobody was seen to lead")
+    epoch = gauge("quorum_epoch", "The quorum's epoch: each attempt at an election raises it")
+    mark = gauge("quorum_high_watermark", "The offset below which every record of the metadata log is committed")
+    lag = gauge("voter_lag_records", "Records that a voter has not fetched", "controller")
+    silence = gauge("voter_seconds_since_fetch", "Since a voter's last fetch, by the leader's clock", "controller")
     if was_read(quorum):
         leader.add_metric((spec.name,), quorum.leader_id)
         epoch.add_metric((spec.name,), quorum.leader_epoch)
@@ -109,11 +116,11 @@ def _of_quorum(series: Series, spec: ClusterSpec) -> Iterator[Metric]:
                 lag.add_metric((spec.name, str(voter.id)), voter.lag)
             if voter.seconds_since_fetch is not None:
                 silence.add_metric((spec.name, str(voter.id)), voter.seconds_since_fetch)
-    warm = _gauge("controller_warm", "1: it has applied the metadata log, 0: not yet; absent: not known", "controller")
+    warm = gauge("controller_warm", "1: it has applied the metadata log, 0: not yet; absent: not known", "controller")
     for controller in now.controllers.values():
         if was_read(controller.warm):
             warm.add_metric((spec.name, str(controller.id)), float(controller.warm is Warmth.WARM))
-    verdict = _gauge(
+    verdict = gauge(
         "quorum_check", "1 for the verdict of a check (docs/checks.md), 0 for others", "code", "severity", "verdict"
     )
     for result in judge(series, spec).results:
