@@ -51,7 +51,7 @@ AHEAD = ("orders", 3)
 """One whose version lies ahead, as it does after an election among controllers of brokers in KRaft mode."""
 LED_BY_ANOTHER = ("orders", 4)
 """One whose first replica does not lead it, so that an election can be seen."""
-EPOCH = 60
+EPOCH = 60_000
 """A controller epoch in the states that no /controller_epoch comes near by itself: more than one above it, and a
 ZooKeeper controller elects no leader there.
 """

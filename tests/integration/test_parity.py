@@ -217,7 +217,7 @@ def test_a_planted_difference_of_every_kind_is_found_and_named(
     }
     with planted(zookeeper, edits):
         report = compare(dual_write, spark)
-    assert report.verdict is Verdict.MISMATCH
+    assert report.verdict is Verdict.MISMATCH, report.render_text()
     named = {(sample.kind, sample.key.split(" (")[0], sample.side) for sample in report.samples}
     assert named == {
         ("topic", "customers", "differ"),
@@ -388,7 +388,7 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
 
     with planted(zookeeper, {"/config/topics/clicks": field("config", "retention.ms", to="1")}):
         found = compare_since(spec, proven, secrets=secrets)
-    assert found.verdict is Verdict.MISMATCH
+    assert found.verdict is Verdict.MISMATCH, found.render_text()
     assert [sample.key for sample in found.samples] == ["clicks: retention.ms (/config/topics/clicks)"]
     with added(zookeeper, {"/config/topics/since-2": b"{ not json"}):
         found = compare_since(spec, proven, secrets=secrets)
@@ -448,5 +448,5 @@ def test_after_finalization_it_compares_with_the_last_proven_state(
     assert changed != rows
     write_proven(tmp_path / "changed", read_head(baseline), changed, read_state(baseline))
     refuted = compare(dual_write, spark, baseline=tmp_path / "changed")
-    assert refuted.verdict is Verdict.MISMATCH
+    assert refuted.verdict is Verdict.MISMATCH, refuted.render_text()
     assert [sample.key for sample in refuted.samples] == ["payments"]

@@ -41,8 +41,10 @@ def lab() -> Iterator[Lab]:
 def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     file = write_cluster_file(tmp_path_factory.mktemp("files") / "clusters")
     given = "".join(f"  {key}: {value}\n" for key, value in SNAPSHOT_EVERY.items())
-    added = f"controller_properties:\n{given}broker_properties:\n{given}"
-    file.write_text(file.read_text().replace("broker_properties:\n", added))
+    text = file.read_text()
+    for key in ("broker_properties:\n", "controller_properties:\n"):
+        text = text.replace(f"\n{key}", f"\n{key}{given}", 1)
+    file.write_text(text)
     further = {"KRAFT_RUNBOOK_CLUSTERS": str(file.parent)}
     opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further=further)
     yield opened

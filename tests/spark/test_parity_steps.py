@@ -48,7 +48,7 @@ def test_where_the_first_m_can_not_be_had_the_log_may_know_the_better_reason(
     def gone(*_: object, **__: object) -> object:
         raise Unreachable("ZooKeeper went away", way_out="bring it back")
 
-    monkeypatch.setattr(full_comparison, "describe_committed", lambda *_, **__: QuorumDescription(101, 1, 9, ()))
+    monkeypatch.setattr(full_comparison, "describe_elected", lambda *_, **__: QuorumDescription(101, 1, 9, ()))
     monkeypatch.setattr(full_comparison, "read_cluster_records", read_cluster_records)
     monkeypatch.setattr(full_comparison, "ZookeeperReader", gone)
     described = spec() if zookeeper else spec().model_copy(update={"zookeeper": None})

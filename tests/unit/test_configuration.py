@@ -322,7 +322,8 @@ def test_an_operators_properties_can_not_touch_what_is_derived() -> None:
     derived = {
         k
         for k in (*Z, *H, *K, *C)
-        if k not in SPEC.broker_properties and k not in SPEC.secrets and k != "zookeeper.session.timeout.ms"
+        if k not in {**SPEC.broker_properties, **SPEC.controller_properties, **SPEC.secrets}
+        and k != "zookeeper.session.timeout.ms"
     }
     assert derived <= OWNED_PROPERTIES
 

@@ -85,9 +85,17 @@ def test_nor_the_records_of_the_cluster_nor_a_state_to_compare(knows: list[int])
     with pytest.raises(Unreachable, match="does not know yet"):
         metadata_quorum.read_cluster_records(SPEC, secrets=nobody)
     with pytest.raises(Unreachable, match="does not know yet"):
-        LogFollower(SPEC, LogReplay(0, Fingerprints(b"1"), SPEC.kafka.ibp), secrets=nobody).read_on()
+        LogFollower(SPEC, LogReplay(0, Fingerprints(b"1"), SPEC.kafka.ibp), secrets=nobody, looks=1).read_on()
     knows[:] = [3]
     assert metadata_quorum.read_cluster_records(SPEC, secrets=nobody).metadata_version == 26
+
+
+def test_a_long_reader_waits_for_an_election_and_says_what_the_last_look_said(knows: list[int]) -> None:
+    knows[:] = [-1, -1, 3]
+    assert metadata_quorum.describe_elected(SPEC, secrets=nobody, looks=3, pause=0).high_watermark == 3
+    knows[:] = [-1, -1, 3]
+    with pytest.raises(Unreachable, match="does not know yet"):
+        metadata_quorum.describe_elected(SPEC, secrets=nobody, looks=2, pause=0)
 
 
 def test_nor_what_a_lower_level_would_delete_nor_an_assignment_to_compare(knows: list[int]) -> None:

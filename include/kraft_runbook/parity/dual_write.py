@@ -9,7 +9,7 @@ from collections.abc import Callable
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_committed
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
@@ -87,7 +87,7 @@ def require_movement(
     since: int,
     secrets: Secrets,
     within: float = STANDSTILL,
-    describe: Callable[..., QuorumDescription] = describe_committed,
+    describe: Callable[..., QuorumDescription] = describe_elected,
 ) -> None:
     """Raises NoProof where /migration stays at offset ``since``: then later changes do not reach ZooKeeper, and a
     comparison up to ``since`` says nothing about now. ``within``: seconds in which it must move.

@@ -41,7 +41,7 @@ class FinalProof:
         self._spec, self._secrets = spec, secrets
         self._decoding = decoding_of(spec, secrets=secrets)
         self._replay = LogReplay(since, self._decoding.fingerprints, spec.kafka.ibp)
-        self._log = LogFollower(spec, self._replay, secrets=secrets, timeout=timeout)
+        self._log = LogFollower(spec, self._replay, secrets=secrets, timeout=timeout, looks=1)  # a fence has no time
 
     def __enter__(self) -> FinalProof:
         self._log.__enter__()

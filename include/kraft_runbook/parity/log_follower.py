@@ -11,7 +11,7 @@ from types import TracebackType
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
-from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_committed
+from kraft_runbook.io.kafka.metadata_quorum import LOOKS_AT_AN_ELECTION, QuorumDescription, describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.cluster_records import BrokersAndFeatures
@@ -21,7 +21,8 @@ class LogFollower:
     """A context manager; entering connects. ``replay`` takes the records; ``position``: where it has come to, None
     where it has read nothing yet.
 
-    ``progress`` hears of the offset and the number of records reached. ``quorum``: as it was described last. Raises
+    ``progress`` hears of the offset and the number of records reached. ``quorum``: as it was described last. ``looks``:
+    how often a quorum without a leader is asked before that is said; a reader goes on with the next leader. Raises
     Unreachable.
     """
 
@@ -35,6 +36,7 @@ class LogFollower:
         secrets: Secrets,
         position: Position | None = None,
         timeout: float = 30.0,
+        looks: int = LOOKS_AT_AN_ELECTION,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.replay = replay
@@ -42,12 +44,13 @@ class LogFollower:
         self._secrets = secrets
         self._position = position
         self._timeout = timeout
+        self._looks = looks
         self._progress = progress
         self.past_start: Position | None = None
         """The offset behind the replay's start, and the leader epoch there: from where a later reader goes on."""
 
     def __enter__(self) -> LogFollower:
-        self.quorum = describe_committed(self._spec, secrets=self._secrets)
+        self.quorum = self._described()
         self._reader = MetadataLogReader(
             self._spec, self.quorum.leader_id, self.quorum.leader_epoch, secrets=self._secrets, timeout=self._timeout
         )
@@ -59,6 +62,9 @@ class LogFollower:
     ) -> None:
         self._reader.__exit__(kind, error, trace)
 
+    def _described(self) -> QuorumDescription:
+        return describe_elected(self._spec, secrets=self._secrets, looks=self._looks)
+
     @property
     def position(self) -> Position:
         """The next offset to read."""
@@ -66,7 +72,7 @@ class LogFollower:
 
     def read_on(self) -> int:
         """Read what is committed by now; the last offset. Raises as ``read_to``."""
-        self.quorum = describe_committed(self._spec, secrets=self._secrets)
+        self.quorum = self._described()
         end = self.quorum.high_watermark - 1
         if self.position.offset <= self.replay.start < end:
             self.read_to(self.replay.start)  # to stop there once, and see in which leader's epoch that is
@@ -76,7 +82,7 @@ class LogFollower:
         """What the log says by now. Of the records behind those that were replayed all others are skipped undecoded.
         Raises as ``read_to``.
         """
-        self.quorum = describe_committed(self._spec, secrets=self._secrets)
+        self.quorum = self._described()
         seen = BrokersAndFeatures(migration_state=self.replay.migration_state)
         for chunk in self._reader.chunks(end=self.quorum.high_watermark - 1, start=self._position):
             seen.apply(chunk)

@@ -4,6 +4,7 @@ metadata log holds.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -34,6 +35,12 @@ LEADER_AND_ISR = 4
 """
 DESCRIBE_QUORUM = 55
 """Offered by a broker in KRaft mode, which forwards it to the quorum."""
+LOOKS_AT_AN_ELECTION = 15
+"""How often a quorum without a leader that knows what is committed is asked again. A failed candidacy costs up to 2 s
+(controller.quorum.election.timeout.ms and the backoff), and on a busy machine several follow each other.
+"""
+ELECTION_PAUSE = 1.0
+"""Seconds between these looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +128,24 @@ def describe_committed(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 
             way_out="look again: it knows once a majority of the controllers has fetched from it",
         )
     return quorum
+
+
+def describe_elected(
+    spec: ClusterSpec, *, secrets: Secrets, looks: int = LOOKS_AT_AN_ELECTION, pause: float = ELECTION_PAUSE
+) -> QuorumDescription:
+    """The quorum as ``describe_committed`` has it, with an election that is under way waited for: asked up to ``looks``
+    times, ``pause`` seconds apart. For what reads long, and would begin again for one election.
+
+    Raises Unreachable as the last look did.
+    """
+    for left in range(looks - 1, -1, -1):
+        try:
+            return describe_committed(spec, secrets=secrets)
+        except Unreachable:
+            if not left:
+                raise
+        time.sleep(pause)
+    raise ValueError(f"looks must be at least 1, not {looks}")
 
 
 class QuorumConnection:

@@ -21,7 +21,7 @@ from kraft_runbook.cluster.observation import MigrationZnode, ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.metadata_log_reader import LogTruncated
-from kraft_runbook.io.kafka.metadata_quorum import describe_committed, read_cluster_records
+from kraft_runbook.io.kafka.metadata_quorum import describe_elected, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata import canonical_rows
@@ -77,7 +77,7 @@ def run_parity(
         require_of(spec, head, baseline)
     sealed = Sealed.of(spec, secrets=secrets, salt=head.salt if head else random_bytes.token_bytes(16))
     try:
-        found.quorum = describe_committed(spec, secrets=secrets)
+        found.quorum = describe_elected(spec, secrets=secrets)
         if head is None or baseline is None or not _compared_with_file(found, sealed, head, baseline, spark):
             return _compare_with_zookeeper(found, sealed, spark, save_proven)
     except (NoProof, Unreachable, LogTruncated, Garbled) as error:
