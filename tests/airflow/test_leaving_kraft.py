@@ -69,16 +69,28 @@ class Left:
     def __init__(self, acted: Acted) -> None:
         self.acted, self.given, self.deleted = acted, dict[str, Any](), tuple[str, ...]()
         self.fails: StepFailed | None = None
+        self.killed = False
+        self.begun: Departure | None = None
 
     def leave(self, spec: Any, plan: FencePlan, *, still_mine: Callable[[], None] | None, **given: Any) -> Departure:
         assert still_mine is not None
         still_mine()
         self.acted.did.append(f"left, {plan.active} led")
         self.given = given
+        if self.killed:
+            now = datetime.now(UTC)
+            given["departing"](Departure(began_at=now, fenced_at=now, deleted=("/controller",), controller_epoch=4))
+            raise KeyboardInterrupt
         return self._departed(given["departed"], ("/controller", "/migration"))
 
-    def settle(self, *_: Any, departed: Departed, **__: Any) -> Departure:
+    def settle(self, *_: Any, departed: Departed, begun: Departure | None, **__: Any) -> Departure:
         self.acted.did.append("settled")
+        self.begun = begun
+        if self.killed and begun is not None:
+            now = datetime.now(UTC)
+            found = replace(begun, resumed_at=now, elected_at=now, known_at=now, controller=2)
+            departed(found)
+            return found
         return self._departed(departed, self.deleted)
 
     def _departed(self, departed: Departed, deleted: tuple[str, ...]) -> Departure:
@@ -146,6 +158,23 @@ def test_when_it_left_is_on_record_though_no_election_was_seen(acted: Acted, lef
     with pytest.raises(AirflowFailException, match="elected none"):
         acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
     assert acted.outcomes(LEAVE)[3:] == ["left_kraft", "failed"]
+
+
+def test_a_try_that_is_killed_at_the_deletion_is_taken_up_by_the_next_and_stays_one_departure(
+    acted: Acted, left: Left
+) -> None:
+    left.killed = True
+    stand(acted, observation(Phase.HYBRID))
+    with pytest.raises(KeyboardInterrupt):
+        acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    acted.seen = part(quorum=WHY)(observation(Phase.ZOOKEEPER))
+    acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    noted, *told = [body for body in acted.recorded() if body["outcome"] in ("leaves_kraft", "left_kraft")]
+    assert left.begun is not None and left.begun.began_at.isoformat() == noted["began_at"]
+    assert {(each["began_at"], each["fenced_at"], each["phase"]) for each in told} == {
+        (noted["began_at"], noted["fenced_at"], "HYBRID")
+    }
+    assert told[-1]["elected_at"] and not told[-1]["deleted_at"] and told[-1]["window_seconds"] is None
 
 
 @pytest.mark.parametrize("without", ["approve", "confirm", "prove"])

@@ -5,11 +5,13 @@ ZooKeeper where it is not.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
 import signal
 import threading
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +27,16 @@ from labs import Lab
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import ControllerZnode, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, TimedOut
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan
 from kraft_runbook.migration.never_copied import why_not_proven
+from kraft_runbook.migration.resumed_departure import departure_in
 from kraft_runbook.parity.comparison import Comparison
 from kraft_runbook.parity.final_proof import FinalProof, LastLook
 from kraft_runbook.procedures import leave_kraft as departure
@@ -384,16 +389,20 @@ def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follo
 
 
 def test_a_cluster_that_left_by_hand_is_settled_and_a_killed_broker_loses_its_leaders_and_its_place_in_the_isr(
-    dual_write: Lab, zookeeper: KazooClient
+    dual_write: Lab, zookeeper: KazooClient, tmp_path: Path
 ) -> None:
     """As Kafka's documented order leaves it: a ZooKeeper controller leads, and the states hold greater epochs than
-    its own.
+    its own. The process that mends that is killed when ZooKeeper has done it, before it can put that on record.
     """
     spec = dual_write.spec
     write_epoch(zookeeper, "orders", 2 * EPOCH)
     told: list[str] = []
-    settled = settle_in_zookeeper(spec, secrets=dual_write.secrets, tell=told.append, known_within=60)
+    begun = noted_by_one_that_was_killed_at_the_deletion(dual_write, tmp_path / "noted")
+    settled = settle_in_zookeeper(spec, secrets=dual_write.secrets, tell=told.append, known_within=60, begun=begun)
     assert (settled.epoch_set, settled.deleted) == (2 * EPOCH, ("/controller",)), told
+    created = datetime.fromtimestamp(zookeeper.exists("/controller").ctime / 1000, UTC)
+    assert (settled.elected_at, settled.by_zookeepers_clock) == (created, ("elected_at",))
+    assert (settled.began_at, settled.deleted_at) == (begun.began_at, None)
     assert int(zookeeper.get("/controller_epoch")[0]) == 2 * EPOCH + 1
     again = settle_in_zookeeper(spec, secrets=dual_write.secrets, tell=told.append, known_within=60)
     assert (again.epoch_set, again.deleted) == (None, ())
@@ -408,6 +417,34 @@ def test_a_cluster_that_left_by_hand_is_settled_and_a_killed_broker_loses_its_le
             state["leader"] not in (-1, dead) and dead not in state["isr"] for state in states_of(zookeeper, "orders")
         ),
         within=60,
+    )
+
+
+def noted_by_one_that_was_killed_at_the_deletion(lab: Lab, noted: Path) -> Departure:
+    """A process of its own settles; SIGKILL ends it right after ZooKeeper's answer. What it had noted by then."""
+    one = multiprocessing.get_context("spawn").Process(target=settle_and_die, args=(lab.spec, lab.environment, noted))
+    one.start()
+    one.join(120)
+    assert one.exitcode == -signal.SIGKILL
+    found = departure_in(json.loads(noted.read_text()))
+    assert found is not None and found.deleted_at is None
+    return found
+
+
+def settle_and_die(spec: ClusterSpec, environment: dict[str, str], noted: Path) -> None:
+    delete = departure.delete_controller_znodes
+
+    def delete_and_die(*given: Any, **also: Any) -> None:
+        delete(*given, **also)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    departure.delete_controller_znodes = delete_and_die  # type: ignore[assignment]
+    settle_in_zookeeper(
+        spec,
+        secrets=environment_secrets(environment),
+        tell=print,
+        known_within=60,
+        departing=lambda moments: noted.write_text(json.dumps(moments.to_dict())),
     )
 
 

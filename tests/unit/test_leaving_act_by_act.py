@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,7 @@ from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import LogAccount
 from kraft_runbook.procedures import leave_kraft as departure
+from kraft_runbook.procedures import resume_departure
 from kraft_runbook.procedures.leave_kraft import Departed, leave_kraft, see_brokers_follow, settle_in_zookeeper
 
 HIGH = 1000
@@ -30,10 +32,16 @@ NEVER_COPIED = tuple(LogAccount(i, frozenset({2}), end=9, open_since=4) for i in
 
 
 def znodes(
-    offset: int | None, *, kraft: bool = True, claimed: int | None = 4, held: bool = True, set_at: int = 1
+    offset: int | None,
+    *,
+    kraft: bool = True,
+    claimed: int | None = 4,
+    held: bool = True,
+    set_at: int = 1,
+    elected: datetime | None = None,
 ) -> ControllerZnodes:
     """What ZooKeeper holds: /migration at this offset (None: no copy), /controller of KRaft (raft epoch 4) or of a
-    broker, /controller_epoch, written at this zxid (1: as all others).
+    broker, created then, /controller_epoch, written at this zxid (1: as all others).
     """
     told = {"brokerid": 101, "kraftControllerEpoch": 4} if kraft else {"brokerid": 1}
     written = {
@@ -43,7 +51,9 @@ def znodes(
         "kraft_controller_epoch": 4,
     }
     return ControllerZnodes(
-        znode("/controller", json.dumps(told)) if held else None,
+        replace(znode("/controller", json.dumps(told)), created_ms=int(elected.timestamp() * 1000) if elected else 0)
+        if held
+        else None,
         None if offset is None else znode("/migration", json.dumps(written)),
         None,
         replace(znode("/controller_epoch", str(claimed)), mzxid=set_at),
@@ -52,6 +62,10 @@ def znodes(
 
 def znode(path: str, data: str) -> Znode:
     return Znode(path, data.encode(), version=1, czxid=1, mzxid=1, pzxid=1, ephemeral_owner=0)
+
+
+class Killed(BaseException):
+    """The worker was killed when ZooKeeper had carried out the deletion."""
 
 
 class Scene:
@@ -78,7 +92,8 @@ class Scene:
         self.epochs: list[int | None] = []
         self.held = True
         self.set_at = 1
-        self.elections = 0
+        self.elected: datetime | None = None
+        self.killed = False
         scene = self
 
         class Opened:
@@ -140,12 +155,14 @@ class Scene:
                 raise Refused("this tool may not write /controller_epoch", way_out="grant it")
             return "this tool may not write /controller_epoch" if scene.not_writable else None
 
-        def delete(*_: Any, epoch: int | None = None) -> tuple[str, ...]:
+        def delete(_: Any, found: ControllerZnodes, *, epoch: int | None = None) -> tuple[str, ...]:
             scene.did.append("deleted")
             scene.epochs.append(epoch)
+            if scene.killed:
+                raise Killed
             if scene.deletion:
                 raise scene.deletion
-            return ("/controller", "/migration")
+            return tuple(each.path for each in found.doomed(epoch=epoch))
 
         def elect(*_: Any, **__: Any) -> int:
             scene.did.append("elected")
@@ -166,7 +183,12 @@ class Scene:
             "require_deletable": require,
             "require_epoch_settable": settable,
             "read_controller_znodes": lambda _: znodes(
-                self._offset(), kraft=self.kraft, claimed=self.claimed, held=self.held, set_at=self.set_at
+                self._offset(),
+                kraft=self.kraft,
+                claimed=self.claimed,
+                held=self.held,
+                set_at=self.set_at,
+                elected=self.elected,
             ),
             "read_controller_epochs": lambda _: ControllerEpochs(
                 self.claimed, self.of_states, states=3, uncountable=self.uncountable
@@ -192,6 +214,7 @@ class Scene:
         *,
         since: int | None = 640,
         tell: Callable[[str], None] = lambda _: None,
+        departing: Departed | None = None,
         departed: Departed | None = None,
         taken: Refused | None = None,
     ) -> Departure:
@@ -211,6 +234,7 @@ class Scene:
             secrets=environment_secrets({}),
             tell=tell,
             still_mine=mine,
+            departing=departing,
             departed=departed,
         )
 
@@ -382,13 +406,97 @@ def test_its_moments_are_told_at_the_deletion_before_anything_is_waited_for(scen
     scene.leave(departed=departed)
     assert scene.did[-4:] == ["deleted", "finished", "told", "followed"]
     assert told[0].fenced_at and told[0].drained_at and told[0].stopped_at and told[0].deleted_at
-    assert (told[0].touched_keys, told[0].deleted) == (7, ("/controller", "/migration"))
+    assert (told[0].touched_keys, told[0].deleted) == (7, ("/migration", "/controller"))
     scene.did, scene.kraft = [], False
     settle(departed)
     assert scene.did == ["deleted", "told", "followed"]
     scene.did, scene.kraft = [], True
     settle(departed)
     assert scene.did == ["followed"], "nothing was deleted"
+
+
+def test_what_was_measured_before_the_deletion_is_told_before_it_and_taken_up_by_the_next_try(scene: Scene) -> None:
+    noted: list[Departure] = []
+    told: list[Departure] = []
+    scene.of_states, scene.killed = 9, True
+    with pytest.raises(Killed):
+        scene.leave(departing=noted.append, departed=told.append)
+    (begun,) = noted
+    assert begun.fenced_at and begun.drained_at and begun.proven_at and begun.deleted_at is None
+    assert (begun.deleted, begun.epoch_set, begun.touched_keys, told) == (("/migration", "/controller"), 9, 7, [])
+    scene.killed, scene.kraft, scene.offsets = False, False, [None]
+    scene.claimed, scene.elected = 10, datetime(2026, 3, 4, 9, 58, 12, 250000, UTC)
+    scene.did, scene.epochs = [], []
+    left = settle(told.append, begun=begun)
+    assert (left.elected_at, left.controller, left.by_zookeepers_clock) == (scene.elected, 1, ("elected_at",))
+    assert (left.fenced_at, left.deleted_at) == (begun.fenced_at, None)
+    assert [each.resumed_at is not None for each in told] == [True]
+    assert scene.did[-1] == "followed"
+
+
+def test_what_is_told_before_the_deletion_and_fails_lifts_the_fence(scene: Scene) -> None:
+    def full(_: Departure) -> None:
+        raise StepFailed("no space left on device", way_out="make room")
+
+    stops(scene, "no space left", lambda: scene.leave(departing=full))
+    assert scene.settled == []
+
+
+def test_a_record_that_is_slow_holds_up_no_deletion_and_comes_before_the_next(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evidence's object store may hang. Without a controller nobody waits for it."""
+    gone_on = Event()
+    monkeypatch.setattr(resume_departure, "NOTED_WITHIN", 0.001)
+    delete = departure.delete_controller_znodes
+
+    def deleted(*given: Any, **also: Any) -> tuple[str, ...]:
+        gone_on.set()
+        return delete(*given, **also)
+
+    monkeypatch.setattr(departure, "delete_controller_znodes", deleted)
+
+    def slow(_: Departure) -> None:
+        assert gone_on.wait(30)
+        scene.did.append("noted")
+
+    scene.leave(departing=slow, departed=lambda _: scene.did.append("told"))
+    assert [each for each in scene.did if each in ("noted", "told")] == ["noted", "told"]
+
+
+def test_an_election_anew_that_was_killed_is_taken_up_too(scene: Scene) -> None:
+    noted: list[Departure] = []
+    scene.kraft, scene.offsets, scene.of_states, scene.killed = False, [None], 9, True
+    with pytest.raises(Killed):
+        settle(departing=noted.append)
+    scene.killed, scene.claimed, scene.elected = False, 10, NOW
+    told: list[Departure] = []
+    settle(told.append, begun=noted[0])
+    assert [(each.epoch_set, each.controller) for each in told] == [(9, 1)]
+
+
+def test_a_departure_that_is_taken_up_keeps_the_moments_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: dict[str, Any] = {"await_election": 3, "await_known": (), "see_election": "orders-1 was given broker 1"}
+    for name, answer in answers.items():
+        monkeypatch.setattr(departure, name, lambda *_, answer=answer, **__: answer)
+    begun = Departure(began_at=NOW, fenced_at=NOW, resumed_at=NOW)
+
+    def follow(moments: Departure) -> Departure:
+        return see_brokers_follow(
+            SPEC,
+            None,
+            moments,
+            secrets=environment_secrets({}),
+            tell=lambda _: None,
+            known_within=1,
+            departed=lambda _: None,
+        )
+
+    assert follow(replace(begun, elected_at=NOW)).elected_at == NOW
+    late = follow(begun)
+    assert (late.elected_at, late.controller) == (None, 3), "another may have been elected before"
+    assert late.known_at is not None and late.window_seconds is None
+    assert follow(replace(begun, known_at=NOW)).known_at == NOW
 
 
 @pytest.mark.parametrize("fails", ["await_known", "see_election"])
@@ -419,9 +527,17 @@ def test_how_long_there_was_no_controller_is_told_before_an_election_is_tried(
 # -- the two counters of controller epochs -----------------------------------------------------------------------------
 
 
-def settle(departed: Departed | None = None) -> Departure:
+def settle(
+    departed: Departed | None = None, *, departing: Departed | None = None, begun: Departure | None = None
+) -> Departure:
     return settle_in_zookeeper(
-        SPEC, secrets=environment_secrets({}), tell=lambda _: None, known_within=1, departed=departed
+        SPEC,
+        secrets=environment_secrets({}),
+        tell=lambda _: None,
+        known_within=1,
+        departing=departing,
+        departed=departed,
+        begun=begun,
     )
 
 

@@ -125,15 +125,19 @@ def _summary(body: Body) -> str:
             return f"to {planned.goal}, {len(planned.steps)} steps"
         case kinds.WayBack(why=why):
             return reason_of(body) or f"open: {why}"
+        case kinds.LeavesKraft(values=left):
+            return f"about to delete {', '.join(texts(left, 'deleted')) or 'nothing'}"
         case kinds.LeftKraft(settled=True, values=left):
             return _settled(left)
         case kinds.LeftKraft(values=left) as told:
             gone, logs = ", ".join(texts(left, "gone")), "; ".join(texts(left, "logs_read"))
             on_trust = f"; controller {gone} counted as stopped on the operator's word" if gone else ""
             window = text(left, "window_seconds")
+            bounds = window_bounds(number(left, "window_at_least"), number(left, "window_at_most"))
             unknown = AWAITED if told.awaited else "how long there was no controller is not in the record"
+            lasted = window and f"{window} s"
             return (
-                (f"no controller for {window} s" if window else unknown)
+                (f"no controller for {lasted or bounds}" if lasted or bounds else unknown)
                 + on_trust
                 + (f"; the copy was never committed: {logs}" if logs else "")
             )
@@ -145,6 +149,15 @@ def _summary(body: Body) -> str:
                 f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account
             )
     return reason_of(body) or "; ".join(f"{clean(k)} {text(body, k)}" for k in body if k not in HIDDEN)[:300]
+
+
+def window_bounds(at_least: float | None, at_most: float | None) -> str:
+    """How long there was no controller, where that was not measured but lies between moments that are known; empty
+    where it does not.
+    """
+    if at_most is None:
+        return ""
+    return f"at most {at_most} s" + ("" if at_least is None else f", and at least {at_least} s")
 
 
 def _settled(left: Body) -> str:

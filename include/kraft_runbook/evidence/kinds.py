@@ -251,6 +251,17 @@ class LogsRead(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeavesKraft(Kind):
+    """``values``: a Departure, as far as it was measured right before the znodes are deleted. ``deleted``: what is
+    about to be. So a try that is killed at the deletion loses no time that it measured.
+    """
+
+    outcome = Outcome.LEAVES_KRAFT
+    values: Values
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeftKraft(Kind):
     """``values``: a Departure, as far as it was measured. Recorded when the znodes are deleted, when every broker knows
     the elected controller, and when that one was seen to elect leaders, each time with the same ``began_at``.
@@ -389,6 +400,7 @@ KINDS: Mapping[Outcome, type[Kind]] = {
             Planned,
             Restored,
             LogsRead,
+            LeavesKraft,
             LeftKraft,
             CutOff,
             WayBack,

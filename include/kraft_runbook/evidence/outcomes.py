@@ -27,6 +27,7 @@ class Outcome(StrEnum):
     PLANNED = "planned"
     RESTORED = "restored"
     LOGS_READ = "logs_read"
+    LEAVES_KRAFT = "leaves_kraft"
     LEFT_KRAFT = "left_kraft"
     CUT_OFF = "cut_off"
     WAY_BACK = "way_back"
@@ -43,7 +44,7 @@ ENDED_IN_ERROR = frozenset({Outcome.REFUSED, Outcome.FAILED, Outcome.GAVE_UP})
 """Outcomes whose record holds the error that ended its task."""
 BAD_OUTCOMES = ENDED_IN_ERROR | {Outcome.REJECTED}
 """Outcomes after which a run stops."""
-OBSERVED_BEFORE = frozenset({Outcome.PLAYED, Outcome.LEFT_KRAFT})
+OBSERVED_BEFORE = frozenset({Outcome.PLAYED, Outcome.LEAVES_KRAFT, Outcome.LEFT_KRAFT})
 """Outcomes whose record carries the phase that was observed before the step, not after it."""
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from kraft_runbook.evidence import kinds
 from kraft_runbook.evidence.body import Body, clean, moment, number, part, text, texts, whole
-from kraft_runbook.evidence.entries import HIDDEN, Entry, make_entry, reason_of
+from kraft_runbook.evidence.entries import HIDDEN, Entry, make_entry, reason_of, window_bounds
 from kraft_runbook.evidence.kinds import of_kind
 from kraft_runbook.evidence.outcomes import OBSERVED_BEFORE, Outcome, outcome_of
 from kraft_runbook.evidence.proofs import GateProof, ParityRun, gate_proofs, parity_runs
@@ -104,7 +104,9 @@ class ControllerlessWindow:
     ``raised``: the partitions whose state znode was written again before, since its version was lower than their epoch.
     ``epoch_set``: what /controller_epoch was set to, where ``controller_epoch`` was too low; None: nothing.
     ``election``: what was proven of the ZooKeeper controller's elections. ``settled``: nothing was
-    fenced, since the cluster had left KRaft before; a broker was only elected controller anew.
+    fenced, since the cluster had left KRaft before; a broker was only elected controller anew. ``bounds``: how long it
+    can have been, in words, where it was not measured. ``notes``: why something was not, and by whose clock the rest
+    is.
     """
 
     at: datetime
@@ -118,6 +120,8 @@ class ControllerlessWindow:
     epoch_set: int | None = None
     election: str = ""
     settled: bool = False
+    bounds: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +297,27 @@ def _window(record: EvidenceRecord, left: kinds.LeftKraft) -> ControllerlessWind
         epoch_set=whole(body, "epoch_set"),
         election=text(body, "election"),
         settled=left.settled,
+        bounds=window_bounds(number(body, "window_at_least"), number(body, "window_at_most")),
+        notes=_notes(body),
     )
+
+
+def _notes(body: Body) -> tuple[str, ...]:
+    """What a departure's record lacks, since its try was killed or lost its connection."""
+    taken_over, told = moment(body, "resumed_at"), []
+    if taken_over is not None:
+        told.append(
+            f"The try that left KRaft ended before all of this was on record; a later one took over at"
+            f" {taken_over:%H:%M:%S}"
+        )
+        if moment(body, "deleted_at") is None:
+            told.append("When the znodes were deleted is not known, since ZooKeeper keeps no time of that")
+        if moment(body, "elected_at") is None:
+            told.append("When a broker was elected is not known, since others were elected after it")
+    by_zookeeper = [name.removesuffix("_at") for name in texts(body, "by_zookeepers_clock")]
+    if by_zookeeper:
+        told.append(f"By ZooKeeper's clock: {', '.join(by_zookeeper)}")
+    return tuple(told)
 
 
 def _workload(record: EvidenceRecord, told: kinds.Workload) -> Workload:

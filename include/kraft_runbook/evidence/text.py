@@ -37,10 +37,12 @@ def render_text(report: RunReport) -> str:
     for window in report.windows:
         moments = ", ".join(f"{m.name} {m.seconds:+.3f} s" for m in window.moments)
         lasted = (
-            "for a time that was not measured" if window.window_seconds is None else f"for {window.window_seconds} s"
+            f"for {window.bounds or 'a time that was not measured'}"
+            if window.window_seconds is None
+            else f"for {window.window_seconds} s"
         )
         what = "a broker was elected controller anew" if window.settled else f"no controller {lasted}"
-        lines += ["", f"{what}: {moments}" if moments else what]
+        lines += ["", f"{what}: {moments}" if moments else what, *(f"    {note}" for note in window.notes)]
     for workload in report.workloads:
         lines += ["", "workload: " + ", ".join(f"{f.name} {f.value}" for f in workload.figures)]
     for problem in report.problems:

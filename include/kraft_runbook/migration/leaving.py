@@ -175,6 +175,10 @@ class Departure:
     their epoch (``parity.partition_epochs``), in words. ``controller_epoch``: /controller_epoch before; ``epoch_set``:
     what it was set to, since a partition's state might hold so much (``metadata.znodes.state_epochs``); None: it was
     enough. ``election``: what was proven of the ZooKeeper controller's elections, in words.
+
+    ``resumed_at``: when a later try took over, since the one that left was killed, or lost its connection, before it
+    had put everything on record. That try did not see what came before it; what it did not see has no time here
+    (``migration.resumed_departure``). ``by_zookeepers_clock``: the moments whose time is that of a znode.
     """
 
     began_at: datetime
@@ -198,17 +202,35 @@ class Departure:
     controller_epoch: int | None = None
     epoch_set: int | None = None
     election: str = ""
+    resumed_at: datetime | None = None
+    by_zookeepers_clock: tuple[str, ...] = ()
 
     @property
     def window_seconds(self) -> float | None:
-        if self.fenced_at is None or self.known_at is None:
-            return None
-        return round((self.known_at - self.fenced_at).total_seconds(), 3)
+        return None if self._known_late else _seconds(self.fenced_at, self.known_at)
+
+    @property
+    def window_at_most(self) -> float | None:
+        """Where the window was not measured: from the fence until a later try saw that every broker knew."""
+        return _seconds(self.fenced_at, self.known_at) if self._known_late else None
+
+    @property
+    def window_at_least(self) -> float | None:
+        """Where it was not measured: from the fence until a broker was elected. None where that is not known, or two
+        clocks disagree.
+        """
+        seconds = _seconds(self.fenced_at, self.elected_at) if self._known_late else None
+        return None if seconds is None or seconds <= 0 else seconds
+
+    @property
+    def _known_late(self) -> bool:
+        return self.resumed_at is not None and self.known_at is not None and self.known_at >= self.resumed_at
 
     def figures(self) -> list[str]:
         """What was measured, in words; what there was not is left out."""
         known = {
             "no metadata could be changed for {} s": self.window_seconds,
+            "no metadata could be changed for at most {} s": self.window_at_most,
             "ZooKeeper was written up to offset {}": self.migration_offset,
             "{} changed keys were proven": self.touched_keys,
         }
@@ -217,6 +239,11 @@ class Departure:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; times as ISO text."""
         plain = {k: v.isoformat() if isinstance(v, datetime) else v for k, v in asdict(self).items()}
-        lists = {name: list(getattr(self, name)) for name in ("deleted", "gone", "logs_read")}
+        lists = {name: list(getattr(self, name)) for name in ("deleted", "gone", "logs_read", "by_zookeepers_clock")}
         named = {"raised": list(self.raised[:NAMED]), "raised_count": len(self.raised)}
-        return {**plain, **lists, **named, "window_seconds": self.window_seconds}
+        windows = {name: getattr(self, name) for name in ("window_seconds", "window_at_least", "window_at_most")}
+        return {**plain, **lists, **named, **windows}
+
+
+def _seconds(since: datetime | None, until: datetime | None) -> float | None:
+    return None if since is None or until is None else round((until - since).total_seconds(), 3)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from kraft_runbook.cluster.observation import ZkMigrationState
@@ -49,6 +50,7 @@ from kraft_runbook.procedures.known_controller import await_known
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.raise_versions import prove_and_raise, raise_all
+from kraft_runbook.procedures.resume_departure import Note, take_up
 from kraft_runbook.procedures.see_election import see_election
 
 DRAIN_SECONDS = 2.5
@@ -77,7 +79,9 @@ T = TypeVar("T")
 Tell = Callable[[str], None]
 Departed = Callable[[Departure], None]
 """Called as soon as znodes are deleted, and again once every broker knows the elected controller, with what is measured
-by then. What comes after may fail, and nobody can measure these moments again.
+by then. What comes after may fail, and nobody can measure these moments again. ``departing``, of the same type, is
+called before /controller is deleted, with what is about to be deleted: whoever kills this between ZooKeeper's answer
+and ``departed`` takes no moment away that came before.
 """
 
 
@@ -97,16 +101,17 @@ def leave_kraft(
     tell: Tell,
     known_within: float = 120.0,
     still_mine: Callable[[], None] | None = None,
+    departing: Departed | None = None,
     departed: Departed | None = None,
 ) -> Departure:
     """Take the controller role from the quorum and wait until every broker follows the ZooKeeper controller.
 
     ``proven_since``: the metadata offset of the last full parity; None if the copy was never made, so that ZooKeeper
     alone holds the metadata. ``still_mine``: called right before the fence is raised, after everything that may take
-    long; if it raises, nothing was stopped. ``departed``: as ``Departed`` says. If another controller is elected before
-    the fence, leaving begins again around that one. Raises Refused, with nothing stopped, if this tool may not delete
-    the znodes. Raises StepFailed, with the fence lifted and nothing deleted, if the rest was not written in time or
-    differs from the log.
+    long; if it raises, nothing was stopped. ``departing``, ``departed``: as ``Departed`` says. If another controller is
+    elected before the fence, leaving begins again around that one. Raises Refused, with nothing stopped, if this tool
+    may not delete the znodes. Raises StepFailed, with the fence lifted and nothing deleted, if the rest was not written
+    in time or differs from the log.
     """
     raised: list[Behind] = []
     for _ in range(ELECTIONS):
@@ -119,6 +124,7 @@ def leave_kraft(
                 tell=tell,
                 known_within=known_within,
                 still_mine=still_mine or _nothing,
+                departing=departing or _unheard,
                 departed=departed or _unheard,
                 raised=raised,
             )
@@ -143,6 +149,7 @@ def _leave(
     tell: Tell,
     known_within: float,
     still_mine: Callable[[], None],
+    departing: Departed,
     departed: Departed,
     raised: list[Behind],
 ) -> Departure:
@@ -188,18 +195,22 @@ def _leave(
         znodes = read_controller_znodes(zookeeper)
         if znodes.written_to is not None and znodes.written_to.kraft_metadata_offset != moments.migration_offset:
             raise StepFailed("/migration moved while the quorum was fenced: another controller writes", way_out=LIFTED)
+        moments = _intended(znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else NONE), moments)
+        note = Note(partial(departing if "/controller" in moments.deleted else _unheard, moments))
+        stack.callback(note.close)
         fence.leave()
         moments = replace(moments, stopped_at=_now())
+        if not note.look():
+            tell("the record of what was measured so far is not written yet; it goes on beside the deletion")
         tell("the quorum is stopped; deleting /controller and /migration")
         fence.nobody_may_return()
         try:
-            moments = _give_back(
-                zookeeper, znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else NONE), moments, tell
-            )
+            moments = _give_back(zookeeper, znodes, moments, tell)
         except NothingDeleted:
             fence.nobody_may_return(settled=False)
             raise
         fence.finish()
+        note.end()
         departed(moments)
         return see_brokers_follow(
             spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within, departed=departed
@@ -207,37 +218,54 @@ def _leave(
 
 
 def settle_in_zookeeper(
-    spec: ClusterSpec, *, secrets: Secrets, tell: Tell, known_within: float, departed: Departed | None = None
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    tell: Tell,
+    known_within: float,
+    departing: Departed | None = None,
+    departed: Departed | None = None,
+    begun: Departure | None = None,
 ) -> Departure:
     """If a ZooKeeper controller already has the controller role and no KRaft controller runs: delete any /migration,
     and wait until every broker follows.
 
     Where a partition's state has a greater controller epoch than /controller_epoch, as a cluster that left by Kafka's
     documented order may have it: set that, and let a broker be elected with the number after it. A controller that can
-    write nothing, since someone set that number alone, is replaced by an election too. ``departed``: as ``Departed``
-    says. Raises Refused where this tool may not write or delete there.
+    write nothing, since someone set that number alone, is replaced by an election too. ``departing``, ``departed``: as
+    ``Departed`` says. ``begun``: a departure that an earlier try began and did not put on record in full; what can be
+    known of it now is (``resume_departure``). Raises Refused where this tool may not write or delete there.
     """
-    moments, departed = Departure(began_at=_now()), departed or _unheard
+    moments, found, departed = Departure(began_at=_now()), None, departed or _unheard
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
         greatest = _greatest_state_epoch(spec, secrets=secrets)
         for last in (*[False] * (ELECTIONS - 1), True):
             znodes = read_controller_znodes(zookeeper)
-            if znodes.controller is None and znodes.epoch_wanted(greatest) is not None:
+            if znodes.controller is None and (begun is not None or znodes.epoch_wanted(greatest) is not None):
                 await_election(zookeeper, spec, within=ELECTED_WITHIN)  # see io.zookeeper.handover
                 znodes = read_controller_znodes(zookeeper)
             if znodes.held_by_kraft:
                 break
-            if znodes.epoch_wanted(greatest) is not None or znodes.cut_off:
+            found = found or (begun and take_up(begun, znodes))
+            if found is not None and begun is not None:
+                departed(found)
+                begun = None
+            intended = _intended(znodes, greatest, moments)
+            if "/controller" in intended.deleted:
                 require_deletable(zookeeper)
             require_epoch_settable(zookeeper, znodes, greatest)
+            if "/controller" in intended.deleted and departing is not None:
+                departing(intended)
             try:
-                moments = _give_back(zookeeper, znodes, greatest, moments, tell)
+                moments = _give_back(zookeeper, znodes, intended, tell)
                 break
             except NothingDeleted:  # a broker was elected meanwhile
                 if last:
                     raise
         if moments.deleted:
             departed(moments)
+        elif found is not None:
+            moments = found
         return see_brokers_follow(
             spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within, departed=departed
         )
@@ -265,14 +293,24 @@ def _see_settable(zookeeper: ZookeeperReader, greatest: int, tell: Tell, *, quor
         tell(f"{risk}: nothing must be set there now; if that changes, nothing is deleted, and the controllers start")
 
 
-def _give_back(
-    zookeeper: ZookeeperReader, znodes: ControllerZnodes, greatest: int, moments: Departure, tell: Tell
-) -> Departure:
-    """Delete the znodes, with /controller_epoch set to what is needed. ``greatest``: of what was read of the states,
-    and the quorum's epoch. Raises what ``delete_controller_znodes`` raises.
+def _intended(znodes: ControllerZnodes, greatest: int, moments: Departure) -> Departure:
+    """The departure with what is about to be deleted, and what /controller_epoch is about to be set to. ``greatest``:
+    of what was read of the states, and the quorum's epoch.
     """
     epoch = znodes.epoch_wanted(max(greatest, znodes.kraft_epoch))
-    before = None if znodes.epoch is None else number_in(znodes.epoch)
+    return replace(
+        moments,
+        deleted=tuple(each.path for each in znodes.doomed(epoch=epoch)),
+        controller_epoch=None if znodes.epoch is None else number_in(znodes.epoch),
+        epoch_set=epoch,
+    )
+
+
+def _give_back(zookeeper: ZookeeperReader, znodes: ControllerZnodes, moments: Departure, tell: Tell) -> Departure:
+    """Delete the znodes, with /controller_epoch set to what is needed, as ``moments`` intends it. Raises what
+    ``delete_controller_znodes`` raises.
+    """
+    epoch, before = moments.epoch_set, moments.controller_epoch
     if epoch is not None:
         tell(
             f"/controller_epoch is {before}, and partition states may hold up to {epoch}: the same transaction sets it"
@@ -284,7 +322,7 @@ def _give_back(
             " /controller, so that a broker is elected"
         )
     deleted = delete_controller_znodes(zookeeper, znodes, epoch=epoch)
-    return replace(moments, deleted=deleted, deleted_at=_now(), controller_epoch=before, epoch_set=epoch)
+    return replace(moments, deleted=deleted, deleted_at=_now())
 
 
 def see_brokers_follow(
@@ -298,10 +336,12 @@ def see_brokers_follow(
     departed: Departed,
 ) -> Departure:
     """Wait for ZooKeeper's election and for every broker that runs to know who won. Then see that the elected
-    controller can elect leaders, since the brokers are restarted after this.
+    controller can elect leaders, since the brokers are restarted after this. Of a departure that is taken up, a moment
+    that came before is not measured now.
     """
+    resumed = moments.resumed_at is not None
     elected = await_election(zookeeper, spec, within=ELECTED_WITHIN)
-    moments = replace(moments, elected_at=_now(), controller=elected)
+    moments = replace(moments, elected_at=moments.elected_at if resumed else _now(), controller=elected)
     tell(f"broker {elected} was elected controller")
     ended = await_known(spec, elected, secrets=secrets, within=known_within)
     tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
@@ -310,7 +350,7 @@ def see_brokers_follow(
             f"broker {', '.join(map(str, ended))} does not run, so it can't hang; it is started in ZooKeeper mode"
             " before another broker is stopped"
         )
-    moments = replace(moments, known_at=_now())
+    moments = replace(moments, known_at=moments.known_at if resumed and moments.known_at else _now())
     departed(moments)
     return replace(moments, election=see_election(spec, zookeeper, secrets=secrets, tell=tell, ended=ended))
 

@@ -9,11 +9,12 @@ from typing import Any
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import LeftKraft
+from kraft_runbook.evidence.kinds import LeavesKraft, LeftKraft
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.resumed_departure import unfinished
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
@@ -57,21 +58,26 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
 
 def _settle(run: Run, seen: ClusterObservation) -> dict[str, Any]:
     """ZooKeeper has the controller already. A /migration that is left is deleted, a /controller_epoch that is too
-    low is set, and every broker is seen to follow.
+    low is set, and every broker is seen to follow. If an earlier try of this run left KRaft and was killed, or lost its
+    connection, what can still be known of that is put on record.
     """
     tell = run.cluster.tell
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
+    left = unfinished(run.journal.records())
 
     def departed(moments: Departure) -> None:
         if "/controller" in moments.deleted:
-            _record(run, moments, Phase.ZOOKEEPER)
+            of_before = left is not None and left.departure.began_at == moments.began_at
+            _record(run, moments, left.phase if left and of_before else Phase.ZOOKEEPER.value)
 
     departure = run.cluster.do(
         settle_in_zookeeper,
         would=[Act("let the brokers follow a ZooKeeper controller")],
         tell=tell,
         known_within=KNOWN_WITHIN,
+        departing=lambda moments: _note(run, moments, Phase.ZOOKEEPER),
         departed=departed,
+        begun=left and left.departure,
     )
     assert departure is not None, "a rehearsal ends before"
     tell(f"already done: broker {departure.controller} is the controller, and every broker knows it")
@@ -118,7 +124,8 @@ def _depart(run: Run, plan: FencePlan, proven_since: int | None, phase: Phase) -
         tell=run.cluster.tell,
         known_within=KNOWN_WITHIN,
         still_mine=run.claim.renew,
-        departed=lambda moments: _record(run, moments, phase),
+        departing=lambda moments: _note(run, moments, phase),
+        departed=lambda moments: _record(run, moments, phase.value),
     )
     assert departure is not None, "a rehearsal ends before"
     return departure
@@ -172,10 +179,15 @@ def _report(run: Run, phase: Phase, departure: Departure) -> dict[str, Any]:
         )
     tell("; ".join(departure.figures()))
     tell(f"Elections by the ZooKeeper controller: {departure.election}")
-    _record(run, departure, phase)
+    _record(run, departure, phase.value)
     return told
 
 
-def _record(run: Run, moments: Departure, phase: Phase) -> None:
+def _note(run: Run, moments: Departure, phase: Phase) -> None:
+    """What is known right before the znodes are deleted, for a try that has to go on from there."""
+    run.journal.record(LeavesKraft(values=moments.to_dict(), phase=phase.value))
+
+
+def _record(run: Run, moments: Departure, phase: str) -> None:
     """What is known of the departure by now. A later record of the same one takes its place on the page."""
-    run.journal.record(LeftKraft(values=moments.to_dict(), phase=phase.value))
+    run.journal.record(LeftKraft(values=moments.to_dict(), phase=phase))

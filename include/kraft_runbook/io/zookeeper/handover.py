@@ -86,6 +86,15 @@ class ControllerZnodes:
             return None  # no controller was ever elected
         return greatest if greatest > number_in(self.epoch) else None
 
+    def doomed(self, *, epoch: int | None) -> tuple[Znode, ...]:
+        """What leaving KRaft deletes, or an election anew; ``epoch`` as in ``delete_controller_znodes``."""
+        found = [
+            self.migration,
+            self.controller if self.held_by_kraft or self.cut_off or epoch is not None else None,
+            self.reassignment if self.held_by_kraft else None,
+        ]
+        return tuple(znode for znode in found if znode is not None)
+
     @property
     def written_to(self) -> MigrationZnode | None:
         """The content of /migration; None if it does not exist or no controller has copied anything."""
@@ -179,12 +188,7 @@ def delete_controller_znodes(
             " be elected would fail, and not try again",
             way_out="wait until /controller names a broker, then clear this task",
         )
-    doomed = [
-        znodes.migration,
-        znodes.controller if znodes.held_by_kraft or znodes.cut_off or epoch is not None else None,
-        znodes.reassignment if znodes.held_by_kraft else None,
-    ]
-    deleted = [znode for znode in doomed if znode is not None]
+    deleted = list(znodes.doomed(epoch=epoch))
     guard = znodes.epoch
     found = deleted if guard is None else [guard, *deleted]
     if not found:

@@ -99,8 +99,8 @@ class ZookeeperReader:
         """
 
         def znode(path: str, found: Any) -> Znode:
-            data, (czxid, mzxid, _, mtime, version, _, _, owner, _, _, pzxid) = found
-            return Znode(path, data or b"", version, czxid, mzxid, pzxid, owner, mtime)
+            data, (czxid, mzxid, ctime, mtime, version, _, _, owner, _, _, pzxid) = found
+            return Znode(path, data or b"", version, czxid, mzxid, pzxid, owner, mtime, ctime)
 
         return self._read(GET_DATA, paths, znode, self._session.client.get_async)
 

@@ -20,3 +20,5 @@ class Znode:
     ephemeral_owner: int
     modified_ms: int = 0
     """When its data was last written, by the clock of ZooKeeper's leader: milliseconds since the epoch."""
+    created_ms: int = 0
+    """When it was created, by the same clock."""
