@@ -5,6 +5,7 @@ there.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,6 +93,7 @@ class Ground:
         self.lab = describe_lab(self.lab.directory, self.lab.network, ensemble=start.ensemble)
         self._use_proxy(start.proxied)
         phase = Phase.ZOOKEEPER if start.phase == "PRE_MIGRATION" else Phase(start.phase)
+        shutil.rmtree(self.directory / "airflow" / "kraft-runbook" / "log_ends", ignore_errors=True)  # of other data
         kept_states.put(phase, self.spec, topics=start.topics)
         self.topics = start.topics
         self.quorum_proxied = start.quorum_proxied
