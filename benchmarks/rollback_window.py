@@ -43,7 +43,8 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import fence_plan
 from kraft_runbook.procedures.leave_kraft import leave_kraft
-from kraft_runbook.procedures.observe import accepts, observe
+from kraft_runbook.procedures.look_at_nodes import accepts
+from kraft_runbook.procedures.observe import observe
 from lab import ROOT, lifecycle, supervision
 from lab.layout import layout
 

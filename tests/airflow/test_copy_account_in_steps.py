@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,16 +19,15 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, HostState, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook.procedures import copy_size
+from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps.forward import PROVISION
-from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.node_step import Look
 from kraft_runbook_airflow.base import task_waits
 from kraft_runbook_airflow.base.journal import run_file_name
@@ -120,7 +120,7 @@ def test_a_run_that_copied_nothing_does_not_speak_of_it(evidence: Evidence) -> N
     assert "copy" not in closed and "The metadata's copy" not in said
 
 
-def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def files_of(size: Size, controllers: Iterable[int]) -> dict[int, HostState]:
     """The hosts of these controllers hold a file of this size; the others none."""
     files = {
         i: controller_properties(SPEC, SPEC.controller(i), ControllerMode.MIGRATION, also=size.properties)
@@ -128,8 +128,7 @@ def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.Monkey
         else None
         for i in SPEC.controller_ids
     }
-    hosts = {i: replace(host(SPEC, i, None), config=files[i]) for i in SPEC.controller_ids}
-    monkeypatch.setattr(copy_size, "gather_host_facts", lambda *_, **__: hosts)
+    return {i: replace(host(SPEC, i, None), config=files[i]) for i in SPEC.controller_ids}
 
 
 @pytest.mark.parametrize(
@@ -142,14 +141,18 @@ def lay_files(size: Size, controllers: Iterable[int], monkeypatch: pytest.Monkey
     ],
 )
 def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
-    monkeypatch: pytest.MonkeyPatch, settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
+    settled: tuple[Size, tuple[int, ...]], partitions: int, size: Size
 ) -> None:
     """Down to the file that ansible is told to write."""
-    monkeypatch.setattr(
-        copy_size, "observe", lambda *_, **__: tree(partitions=partitions)(observation(Phase.ZOOKEEPER))
+    hosts, seen = files_of(*settled), observation(Phase.ZOOKEEPER)
+    sized = partial(
+        provisioning_size,
+        SPEC,
+        secrets=lambda _: "",
+        gather=lambda *_, **__: hosts,
+        look=lambda *_, **__: tree(partitions=partitions)(seen),
     )
-    lay_files(*settled, monkeypatch)
-    seen = observation(Phase.ZOOKEEPER)
-    told = PROVISION.play(Look(Cluster(SPEC, lambda _: "", print), 102, seen, detect_phase(seen)))
+    cluster = RecordingCluster(answers={provisioning_size: sized})
+    told = PROVISION.play(Look(cluster, 102, seen, detect_phase(seen)))
     rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
     assert (told.playbook, told.node_id, told.variables["properties"]) == ("provision_controller", 102, rendered)

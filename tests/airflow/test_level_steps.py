@@ -24,7 +24,6 @@ from kraft_runbook.features.change import plan_change
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.features.stages import Gate
 from kraft_runbook.gates.proof import Proof, make_proof
-from kraft_runbook.procedures import preview_levels
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.steps.levels import LevelPlan, apply_level, plan_level, plan_of, see_level, shows_plan
@@ -41,15 +40,14 @@ class Shows(RecordingCluster):
 class Stage:
     """One run of the DAG: its context, its cluster, and what the leader was asked to apply."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.level = 21
         self.answer = Answer(0, "", {METADATA_VERSION: (0, "")}, True)
         self.applied: list[int] = []
         ti = SimpleNamespace(dag_id="upgrade_features__lab", run_id="one", task_id="task")
         self.context: dict[str, Any] = {"ti": ti, "params": {"feature": METADATA_VERSION, "level": "20", "down": True}}
-        monkeypatch.setattr(preview_levels, "update_feature", lambda *_, **__: self.answer)
-        monkeypatch.setattr(preview_levels, "_losses", lambda *_, **__: ())
-        preview = lambda *given: preview_change(SPEC, *given, secrets=lambda _: "")  # noqa: E731
+        leader: Any = {"ask": lambda *_, **__: self.answer, "lost": lambda *_, **__: ()}
+        preview = lambda *given: preview_change(SPEC, *given, secrets=lambda _: "", **leader)  # noqa: E731
         self.cluster = Shows(answers={change_level: self.apply, await_level: 0.4, preview_change: preview})
         vars(self.cluster)["stage"] = self
         self.run = run_in(self.context, self.cluster)
@@ -94,7 +92,7 @@ class Stage:
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     monkeypatch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
-    return Stage(monkeypatch)
+    return Stage()
 
 
 def test_what_was_planned_and_signed_is_applied_once_and_seen(stage: Stage) -> None:

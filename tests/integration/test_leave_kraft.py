@@ -41,7 +41,8 @@ from kraft_runbook.parity.comparison import Comparison
 from kraft_runbook.parity.final_proof import FinalProof, LastLook
 from kraft_runbook.procedures import leave_kraft as departure
 from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
-from kraft_runbook.procedures.observe import accepts, observe
+from kraft_runbook.procedures.look_at_nodes import accepts
+from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
 from lab import supervision

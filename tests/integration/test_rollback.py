@@ -26,7 +26,8 @@ from stage import ENDED, MIGRATION, Stage, kill_worker_of_playbook, open_stage, 
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.procedures.observe import Scope, accepts, observe
+from kraft_runbook.procedures.look_at_nodes import accepts
+from kraft_runbook.procedures.observe import Scope, observe
 from lab.layout import starts
 
 ROLLBACK = "zk_to_kraft_rollback__lab"

@@ -16,7 +16,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import ClusterFileError
 from kraft_runbook.migration.checks.catalogue import CHECKS
-from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.procedures.look_at_nodes import accepts
 
 LAB = (CLUSTERS / "lab.yaml").read_text()
 TEXT = (

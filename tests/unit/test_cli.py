@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -28,12 +29,14 @@ from observations import (
 )
 
 from kraft_runbook.cli import app
+from kraft_runbook.cli.asking import Asking
 from kraft_runbook.cli.outputs import OUTPUTS, schema
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook.procedures import observe as observing
+from kraft_runbook.procedures.observe import Sources, observe
+from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.reassignment.look import ReassignmentSeen
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -48,21 +51,31 @@ def _the_lab_is_where_its_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line; gives its exit code, output and errors. ``seen`` stands in for the real cluster."""
+    """Run the command line; gives its exit code, output and errors. ``seen`` stands in for the real cluster; ``ask``:
+    how it is asked otherwise.
+    """
 
     def call(
-        *arguments: str, seen: ClusterObservation | None = None, directory: Path = CLUSTERS, claim: str = ""
+        *arguments: str,
+        seen: ClusterObservation | None = None,
+        directory: Path = CLUSTERS,
+        claim: str = "",
+        ask: Asking | None = None,
+        **own: Any,
     ) -> tuple[int, str, str]:
         monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
         if seen is not None:
-            for name in ("observe", "observe_settled"):
-                monkeypatch.setattr(app, name, lambda *_, **__: seen)
-            monkeypatch.setattr(app, "LIVENESS_SECONDS", 0)
-            monkeypatch.setattr(app, "APART_SECONDS", 0)
-            monkeypatch.setattr(app, "told_of_groups", lambda spec, **__: ("orders: ALL_OLD",))
-            monkeypatch.setattr(app, "told_of_claim", lambda spec, **__: claim if spec.zookeeper else "")
+            ask = Asking(
+                observe=lambda *_, **__: seen,
+                settled=lambda *_, **__: seen,
+                claim=lambda spec, **__: claim if spec.zookeeper else "",
+                groups=lambda *_, **__: ("orders: ALL_OLD",),
+                liveness=0,
+                apart=0,
+                **own,
+            )
         with pytest.raises(SystemExit) as ended:
-            app.main(arguments)
+            app.main(arguments, ask)
         captured = capsys.readouterr()
         assert "Traceback" not in captured.out + captured.err
         return int(ended.value.code or 0), captured.out, captured.err
@@ -116,26 +129,22 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...]) -> None:
     assert err.startswith("usage error: ")
 
 
-@pytest.fixture
-def nothing_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster file whose addresses nothing listens on; the hosts are not asked."""
+def test_a_cluster_that_is_not_there_names_zookeeper_and_every_broker(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real sockets: everything refuses. The hosts are not asked."""
     monkeypatch.setenv("KRB_LAB_NET", "127.14.213")
-    monkeypatch.setattr(observing, "SOURCE_SECONDS", 0.3)
-    monkeypatch.setattr(observing, "_read_hosts", lambda *_, **__: {})
-
-
-@pytest.mark.usefixtures("nothing_there")
-def test_a_cluster_that_is_not_there_names_zookeeper_and_every_broker(run: Run) -> None:
-    """Real sockets: everything refuses."""
-    code, out, _ = run("preflight", "--cluster", "lab")
+    look = partial(observe, sources=Sources(hosts=lambda *_, **__: {}, seconds=0.3))
+    ask = Asking(observe=look, settled=partial(observe_settled, look=look))
+    code, out, _ = run("preflight", "--cluster", "lab", ask=ask)
     assert code == 1
     assert "ZooKeeper at 127.14.213.1:2181 could not be read: no answer in 0.3 s" in out
     for i in (1, 2, 3):
         assert f"broker {i} does not run (127.14.213.1{i}:9092 refuses connections)" in out
-    code, out, _ = run("explain", "--cluster", "lab")
+    code, out, _ = run("explain", "--cluster", "lab", ask=ask)
     assert code == 2
     assert "lab is in UNKNOWN." in out
-    code, _, err = run("plan", "--cluster", "lab")
+    code, _, err = run("plan", "--cluster", "lab", ask=ask)
     assert code == 3
     assert (
         "there is no plan for lab: its phase is unknown (ZooKeeper could not be read: ZooKeeper at 127.14.213.1:2181"
@@ -254,20 +263,18 @@ def test_another_operation_is_explained_and_checked_by_its_own_table_and_checks(
     assert code == 4 and "--operation is migration or rolling_restart" in err and "not nope" in err
 
 
-def test_a_reassignment_is_explained_and_checked_by_a_look_of_its_own(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reassignment_is_explained_and_checked_by_a_look_of_its_own(run: Run) -> None:
     of = ("--cluster", "lab", "--operation", "reassignment")
     seen = moves_seen()
-    monkeypatch.setattr(app, "OWN_LOOKS", {ReassignmentSeen: lambda spec, secrets, tell: seen})
-    code, out, _ = run("explain", *of, seen=seen.cluster, claim="run one has a claim on it")
+    own: Any = {"own_looks": {ReassignmentSeen: lambda spec, secrets, tell: seen}}
+    code, out, _ = run("explain", *of, seen=seen.cluster, claim="run one has a claim on it", **own)
     assert code == 0 and "lab is in ZOOKEEPER." in out and "nothing is being reassigned" in out
     assert "Runs: run one has a claim on it." in out
-    code, out, _ = run("preflight", *of, seen=seen.cluster)
+    code, out, _ = run("preflight", *of, seen=seen.cluster, **own)
     assert code == 0 and "8 passed, 0 failed, 0 unknown: PASS" in out
-    assert run("preflight", *of, "--gate", "cancel", seen=seen.cluster)[0] == 0
+    assert run("preflight", *of, "--gate", "cancel", seen=seen.cluster, **own)[0] == 0
     seen = moves_seen(legacy="{}")
-    code, out, _ = run("preflight", *of, "--json", seen=seen.cluster)
+    code, out, _ = run("preflight", *of, "--json", seen=seen.cluster, **own)
     assert code == 1 and [c["code"] for c in json.loads(out)["results"] if c["verdict"] == "FAIL"] == ["KRB-MOV-004"]
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import jsonschema
 import pytest
+import yaml
 from feature_looks import in_log, kafka3, kafka4, look, on_disk, registered
 from observations import CLUSTERS
 
-from kraft_runbook.cli import app, features_command
+from kraft_runbook.cli import app
+from kraft_runbook.cli.asking import Asking
 from kraft_runbook.cli.outputs import schema
 from kraft_runbook.cluster.feature_levels import (
     METADATA_VERSION,
@@ -22,33 +26,30 @@ from kraft_runbook.cluster.feature_levels import (
     WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.procedures import preview_levels
+from kraft_runbook.procedures.preview_levels import preview_change
 
 Show = Callable[..., tuple[int, str]]
 OLD_HOME, NEW_HOME = "/opt/kafka-3", "/opt/kafka-4"
 
 
 @pytest.fixture
-def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Show:
+def show(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Show:
     """Run the command on a look; ``answer`` is what the leader says to a change. Gives exit code and output."""
+    file = yaml.safe_load((CLUSTERS / "lab.yaml").read_text())
+    del file["zookeeper"]
+    file["kafka"] |= {"home": OLD_HOME, "upgrade_to": {"version": "4.1.1", "home": NEW_HOME}}
+    for node in (*file["brokers"], *file["controllers"]):
+        node["home_link"] = f"/srv/kafka-{node['id']}"
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump(file))
 
     def call(seen: FeatureObservation, *arguments: str, answer: Answer | None = None) -> tuple[int, str]:
-        spec = app._load("lab", CLUSTERS)
-        kafka = spec.kafka.model_copy(
-            update={"home": OLD_HOME, "upgrade_to": spec.kafka.model_copy(update={"home": NEW_HOME})}
-        )
-        with_both = spec.model_copy(update={"kafka": kafka})
-
-        def asked(_spec: ClusterSpec, *_: object, validate_only: bool, **__: object) -> Answer:
+        def asked(*_: object, validate_only: bool, **__: object) -> Answer:
             assert validate_only and answer is not None
             return answer
 
-        monkeypatch.setattr(app, "_load", lambda *_: with_both)
-        monkeypatch.setattr(features_command, "observe_features", lambda *_, **__: on_hosts(seen))
-        monkeypatch.setattr(preview_levels, "update_feature", asked)
+        ask = Asking(features=lambda *_, **__: on_hosts(seen), preview=partial(preview_change, ask=asked))
         with pytest.raises(SystemExit) as ended:
-            app.main(["features", "--cluster", "lab", *arguments])
+            app.main(["features", "--cluster", "lab", "--clusters-dir", str(tmp_path), *arguments], ask)
         captured = capsys.readouterr()
         return int(ended.value.code or 0), captured.out + captured.err
 

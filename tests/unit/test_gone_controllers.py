@@ -4,7 +4,10 @@ unread, and the rollback must end all the same.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from observations import SPEC, observation
@@ -15,7 +18,7 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.leaving import counted_as_down, why_no_fence
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import way_back
-from kraft_runbook.procedures import observe as observing
+from kraft_runbook.procedures.observe import Sources, observe
 
 SILENT = Unread("192.0.2.1:9093 did not answer in 2 s")
 
@@ -60,15 +63,12 @@ def test_whoever_is_not_named_stays_unread() -> None:
 
 
 @pytest.mark.parametrize(("gone", "running"), [((), SILENT), ((103,), False)])
-def test_every_observation_that_is_told_of_it_shows_it_so(
-    monkeypatch: pytest.MonkeyPatch, gone: tuple[int, ...], running: object
-) -> None:
+def test_every_observation_that_is_told_of_it_shows_it_so(gone: tuple[int, ...], running: object) -> None:
     def nobody(*_: object, **__: object) -> Unread:
         return SILENT
 
-    for name in ("read_zookeeper", "_read_quorum", "_look_at_broker", "_look_at_controller"):
-        monkeypatch.setattr(observing, name, nobody)
-    monkeypatch.setattr(observing.MetricsClient, "read", nobody)
-    seen = observing.observe(SPEC, secrets=environment_secrets({}), gone=gone)
+    pages: Any = lambda *_, **__: nullcontext(SimpleNamespace(read=nobody))  # noqa: E731
+    silent: Any = Sources(*[nobody] * 4, metrics=pages)  # type: ignore[arg-type]
+    seen = observe(SPEC, secrets=environment_secrets({}), gone=gone, sources=silent)
     assert seen.controllers[103].running == running
     assert seen.controllers[101].running == SILENT

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 
 import pytest
+from connected import nodes_that
 from kafka.protocol.metadata import FindCoordinatorRequest
 from observations import SPEC
 
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.io.kafka import group_commits
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -21,32 +21,19 @@ class Brokers:
     ``codes``: of each partition, likewise. ``taken``: what was committed, and where.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.coordinator: list[int] = [2]
         self.codes: dict[tuple[str, int], list[int]] = {}
         self.down: set[str] = set()
         self.taken: list[tuple[str, tuple[str, int], int]] = []
-        monkeypatch.setattr(group_commits, "KafkaConnection", self._connect)
-        monkeypatch.setattr(group_commits, "AGAIN_SECONDS", 0.0)
 
-    def _connect(self, address: str, who: str, *_: Any, **__: Any) -> Any:
-        brokers = self
-
-        class Connection:
-            def __enter__(self) -> Self:
-                return self
-
-            def __exit__(self, *_: object) -> None:
-                pass
-
-            def send(self, request: Any) -> Any:
-                if who in brokers.down:
-                    raise Unreachable(f"{who} did not answer", way_out="start it")
-                return brokers._answer(who, request)
-
-        return Connection()
+    def commit(self, offsets: dict[tuple[str, int], int], **how: Any) -> None:
+        connect = nodes_that(self._answer)
+        commit_offsets(SPEC, "g", offsets, secrets=lambda _: "", apart=0.0, connect=connect, **how)
 
     def _answer(self, who: str, request: Any) -> Any:
+        if who in self.down:
+            raise Unreachable(f"{who} did not answer", way_out="start it")
         if isinstance(request, FindCoordinatorRequest):
             found = _next(self.coordinator)
             return SimpleNamespace(error_code=max(0, -found), node_id=found)
@@ -68,35 +55,30 @@ def _next(answers: list[int]) -> int:
 
 
 @pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
-    return Brokers(monkeypatch)
-
-
-def commit(offsets: dict[tuple[str, int], int], timeout: float = 30.0) -> None:
-    commit_offsets(SPEC, "g", offsets, secrets=lambda _: "", timeout=timeout)
+def brokers() -> Brokers:
+    return Brokers()
 
 
 def test_the_coordinator_takes_them(brokers: Brokers) -> None:
     brokers.down = {"broker 1"}
-    commit({T0: 5, T1: 0})
+    brokers.commit({T0: 5, T1: 0})
     assert brokers.taken == [("broker 2", T0, 5), ("broker 2", T1, 0)]
 
 
 def test_nothing_is_asked_for_nothing(brokers: Brokers) -> None:
     brokers.down = {f"broker {each.id}" for each in SPEC.brokers}
-    commit({})
+    brokers.commit({})
 
 
 def test_a_coordinator_that_moves_is_looked_for_again_and_gets_what_is_left(brokers: Brokers) -> None:
     brokers.coordinator = [-15, 2, 3]
     brokers.codes = {T1: [16, 14, 0]}
-    commit({T0: 5, T1: 6})
+    brokers.commit({T0: 5, T1: 6})
     assert brokers.taken == [("broker 2", T0, 5), ("broker 3", T1, 6)]
 
 
-def test_many_go_in_several_requests(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_commits, "PARTITIONS_A_REQUEST", 2)
-    commit({("t", n): n for n in range(5)})
+def test_many_go_in_several_requests(brokers: Brokers) -> None:
+    brokers.commit({("t", n): n for n in range(5)}, at_once=2)
     assert [partition[1] for _, partition, _ in brokers.taken] == [0, 1, 2, 3, 4]
 
 
@@ -113,7 +95,7 @@ def test_many_go_in_several_requests(brokers: Brokers, monkeypatch: pytest.Monke
 def test_what_is_not_taken_is_said(brokers: Brokers, codes: Any, kind: type[Exception], says: str) -> None:
     brokers.codes = codes
     with pytest.raises(kind, match=says):
-        commit({T0: 5, T1: 6}, timeout=0)
+        brokers.commit({T0: 5, T1: 6}, timeout=0)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +107,10 @@ def test_a_coordinator_that_can_not_be_asked(
 ) -> None:
     brokers.coordinator = [coordinator]
     with pytest.raises(kind, match=says):
-        commit({T0: 5})
+        brokers.commit({T0: 5})
 
 
 def test_no_broker_answers(brokers: Brokers) -> None:
     brokers.down = {f"broker {each.id}" for each in SPEC.brokers}
     with pytest.raises(Unreachable, match="broker 3 did not answer"):
-        commit({T0: 5})
+        brokers.commit({T0: 5})

@@ -12,7 +12,7 @@ from groups_seen_as import kafka, look, member, new, zookeeper
 from typer.testing import CliRunner
 
 from kraft_runbook.cli import app as cli
-from kraft_runbook.cli import groups_command
+from kraft_runbook.cli.asking import Asking
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
@@ -26,12 +26,11 @@ UNKNOWN = look(zookeeper(), Unread("broker 2 did not answer"))
 NEW = look(zookeeper(), kafka(new("app")))
 
 
-def scan(monkeypatch: pytest.MonkeyPatch, *looks: GroupLook, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
+def scan(*looks: GroupLook, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
     found = GroupScan("lab", None, 0.2, tuple(map(report, looks)))
-    monkeypatch.setattr(groups_command, "scan_groups", lambda *_, **__: found)
-    done = CliRunner().invoke(
-        cli.app, ["groups", "scan", "--cluster", "lab", "--clusters-dir", str(ROOT / "include/clusters"), *arguments]
-    )
+    place = ["--cluster", "lab", "--clusters-dir", str(ROOT / "include/clusters")]
+    ask = Asking(scan=lambda *_, **__: found)
+    done = CliRunner().invoke(cli.app, ["groups", "scan", *place, *arguments], obj=ask)
     return done.exit_code, done.stdout, done.stderr
 
 
@@ -39,28 +38,28 @@ def scan(monkeypatch: pytest.MonkeyPatch, *looks: GroupLook, arguments: tuple[st
     ("looks", "code"),
     [((), 0), ((NEW,), 0), ((NEW, OLD), 1), ((NEW, UNKNOWN), 2), ((OLD, UNKNOWN), 1), ((look(Unread("NoAuth")),), 2)],
 )
-def test_exit_codes(monkeypatch: pytest.MonkeyPatch, looks: tuple[GroupLook, ...], code: int) -> None:
-    assert scan(monkeypatch, *looks)[0] == code
+def test_exit_codes(looks: tuple[GroupLook, ...], code: int) -> None:
+    assert scan(*looks)[0] == code
 
 
-def test_the_text_has_each_group_and_what_the_checks_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, out, _ = scan(monkeypatch, look(zookeeper(member(Kind.OLD), offsets={("t", 0): None})))
+def test_the_text_has_each_group_and_what_the_checks_say() -> None:
+    _, out, _ = scan(look(zookeeper(member(Kind.OLD), offsets={("t", 0): None})))
     assert "g: ALL_OLD (1 old, 1 partitions, lag not known)" in out
     assert "t-0 · nobody · none · none · its offset in ZooKeeper is no number" in out
     assert "1 groups below /consumers of lab: 1 ALL_OLD. 1 need ZooKeeper, or may" in out
     assert "FAIL    KRB-GRP-006" in out and "correct or delete these znodes" in out
 
 
-def test_json_fits_its_documented_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, out, _ = scan(monkeypatch, OLD, UNKNOWN, NEW, arguments=("--json",))
+def test_json_fits_its_documented_schema() -> None:
+    _, out, _ = scan(OLD, UNKNOWN, NEW, arguments=("--json",))
     found = json.loads(out)
     jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-scan.json").read_text()))
     assert [each["group_class"] for each in found["scan"]["groups"]] == ["ALL_OLD", "UNKNOWN", "ALL_NEW"]
     assert len(found["checks"]) == 10
 
 
-def test_a_group_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = scan(monkeypatch, OLD, arguments=("--group", "g", "--group", "h"))
+def test_a_group_that_is_not_there_is_named() -> None:
+    code, _, err = scan(OLD, arguments=("--group", "g", "--group", "h"))
     assert code != 0 and "there is no group h below /consumers" in err
 
 
@@ -80,12 +79,12 @@ def test_an_observation_writes_nothing_to_read_the_time_where_there_is_no_group(
     assert see_groups.sum_up_groups(None, None, secrets=str) == ConsumerGroups({})  # type: ignore[arg-type]
 
 
-def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole() -> None:
     large = look(zookeeper(member(Kind.OLD), offsets={("t", n): 5 for n in range(30)}))
-    _, out, _ = scan(monkeypatch, large, look(zookeeper(offsets={("t", 0): 5}, age=10**10)))
+    _, out, _ = scan(large, look(zookeeper(offsets={("t", 0): 5}, age=10**10)))
     assert "t-19 · " in out and "t-20 · " not in out and "10 more: --group g" in out
     assert out.count("t-0 · ") == 1  # nobody must look at the group that was left behind
-    assert "t-29 · " in scan(monkeypatch, large, arguments=("--group", "g"))[1]
+    assert "t-29 · " in scan(large, arguments=("--group", "g"))[1]
 
 
 def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,26 +106,22 @@ def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age(mo
     assert asked[-1] == [1] and [each.now_ms for each in found][1:] == [7, 7]
 
 
-def planned(
-    monkeypatch: pytest.MonkeyPatch, *looks: GroupLook, arguments: tuple[str, ...] = ()
-) -> tuple[int, str, str]:
+def planned(*looks: GroupLook, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
     asked: list[str] = []
-    monkeypatch.setattr(groups_command, "look_at_meant", lambda _, wanted, **__: asked.extend(wanted) or looks)
+    ask = Asking(meant=lambda _, wanted, **__: asked.extend(wanted) or looks)
     place = ["--cluster", "lab", "--clusters-dir", str(ROOT / "include/clusters")]
-    done = CliRunner().invoke(cli.app, ["groups", "plan", "--group", "g.*", *place, *arguments])
+    done = CliRunner().invoke(cli.app, ["groups", "plan", "--group", "g.*", *place, *arguments], obj=ask)
     assert asked == ["g.*"]
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_a_plan_is_shown_with_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, out, _ = planned(monkeypatch, OLD, replace(UNKNOWN, name="other"))
+def test_a_plan_is_shown_with_what_is_left_out() -> None:
+    code, out, _ = planned(OLD, replace(UNKNOWN, name="other"))
     assert code == 1
     assert "t-0 · 5 · ZooKeeper · nothing" in out
     assert "other is not moved:\n- it is UNKNOWN (broker 2 did not answer)" in out
     assert out.endswith("1 groups can be moved, 1 can not\n")
-    code, out, _ = planned(
-        monkeypatch, look(zookeeper(member(Kind.OLD))), arguments=("--without", "earliest", "--json")
-    )
+    code, out, _ = planned(look(zookeeper(member(Kind.OLD))), arguments=("--without", "earliest", "--json"))
     assert code == 0
     found = json.loads(out)
     jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-plan.json").read_text()))
@@ -135,9 +130,7 @@ def test_a_plan_is_shown_with_what_is_left_out(monkeypatch: pytest.MonkeyPatch) 
     ]
 
 
-def test_the_way_back_is_planned_from_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, out, _ = planned(
-        monkeypatch, look(zookeeper(), kafka(new("app", ("t", 0)), offsets={("t", 0): 9})), arguments=("--back",)
-    )
+def test_the_way_back_is_planned_from_kafka() -> None:
+    code, out, _ = planned(look(zookeeper(), kafka(new("app", ("t", 0)), offsets={("t", 0): 9})), arguments=("--back",))
     assert (code, out.splitlines()[0]) == (0, "g back to ZooKeeper: 1 partitions")
     assert "t-0 · 9 · Kafka · nothing" in out

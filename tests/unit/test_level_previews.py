@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from feature_looks import in_log, kafka3, kafka4, look, registered
@@ -11,6 +12,7 @@ from observations import SPEC
 from kraft_runbook.cluster.feature_levels import (
     METADATA_VERSION,
     Answer,
+    FeatureObservation,
     FeatureTable,
     Level,
     Range,
@@ -19,26 +21,28 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.overview import overview
-from kraft_runbook.procedures import preview_levels
+from kraft_runbook.features.preview import Preview
 from kraft_runbook.procedures.preview_levels import preview_change
 
 DOWN = Unread("broker 3 at b3:9092 did not answer")
-
-
-@pytest.fixture(autouse=True)
-def leader_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview_levels, "update_feature", lambda *_, **__: Answer(0, "", {}, True))
 
 
 def nobody(*_: object, **__: object) -> str:
     raise AssertionError("no secret is asked for")
 
 
+def preview_of(seen: FeatureObservation, wanted: str, feature: str = METADATA_VERSION) -> Preview:
+    """Of a leader that accepts it."""
+    accepts = Answer(0, "", {}, True)
+    secrets: Any = nobody
+    return preview_change(SPEC, seen, feature, wanted, secrets=secrets, ask=lambda *_, **__: accepts)
+
+
 def test_a_broker_that_is_down_stands_in_the_way_with_what_it_registered_with() -> None:
     seen = look(kafka4())
     seen = replace(seen, brokers={**seen.brokers, 3: DOWN})
     seen = in_log(seen, brokers={1: registered(1, kafka4()), 2: registered(2, kafka4()), 3: registered(3, kafka3())})
-    preview = preview_change(SPEC, seen, METADATA_VERSION, "22", secrets=nobody)  # type: ignore[arg-type]
+    preview = preview_of(seen, "22")
     said = preview.render_text()
     assert not preview.may_go and preview.answer is not None and preview.answer.accepted
     assert "metadata.version 21 -> 22 (4.0-IV0), by the table of Kafka 4.1.1" in said
@@ -50,7 +54,7 @@ def test_where_no_node_answers_nothing_is_planned() -> None:
     seen = look(kafka4())
     silent = replace(seen, brokers=dict.fromkeys(seen.brokers, DOWN), controllers=dict.fromkeys(seen.controllers, DOWN))
     with pytest.raises(Refused, match="could not be asked"):
-        preview_change(SPEC, silent, METADATA_VERSION, "22", secrets=nobody)  # type: ignore[arg-type]
+        preview_of(silent, "22")
 
 
 # -- a level whose records this tool can't read -----------------------------------------------------------------------
@@ -75,8 +79,8 @@ def read_so_far() -> dict[str, int]:
     return dict(records)
 
 
-def asked(software: SoftwareLevels, wanted: str, feature: str = METADATA_VERSION) -> preview_levels.Preview:
-    return preview_change(SPEC, look(software, 33), feature, wanted, secrets=nobody)  # type: ignore[arg-type]
+def asked(software: SoftwareLevels, wanted: str, feature: str = METADATA_VERSION) -> Preview:
+    return preview_of(look(software, 33), wanted, feature)
 
 
 def test_a_level_whose_records_this_tool_can_t_read_is_refused_though_the_leader_accepts() -> None:
@@ -98,7 +102,7 @@ def test_records_that_were_not_read_are_no_records_that_are_known() -> None:
 def test_a_later_level_that_brings_no_record_may_be_had_and_one_that_is_known_asks_nothing() -> None:
     assert asked(later(read_so_far()), "34").may_go
     of_4 = look(replace(kafka4(), records=Unread("no such jar")), 21)
-    assert preview_change(SPEC, of_4, METADATA_VERSION, "27", secrets=nobody).may_go  # type: ignore[arg-type]
+    assert preview_of(of_4, "27").may_go
 
 
 def test_another_feature_of_a_later_kafka_is_refused_too_where_a_record_is_not_known() -> None:
@@ -110,7 +114,7 @@ def test_another_feature_of_a_later_kafka_is_refused_too_where_a_record_is_not_k
 def test_where_the_log_can_t_be_read_the_way_out_is_that_of_whoever_could_not() -> None:
     why = Unread("no Kafka up to 4.4 writes it", way_out="use a release of this tool that knows it")
     with pytest.raises(Refused) as told:
-        preview_change(SPEC, replace(look(kafka4()), log=why), METADATA_VERSION, "22", secrets=nobody)  # type: ignore[arg-type]
+        preview_of(replace(look(kafka4()), log=why), "22")
     assert told.value.way_out == why.way_out
 
 

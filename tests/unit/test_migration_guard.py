@@ -9,24 +9,20 @@ from observations import SPEC
 
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.hosts import migration_guard
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.runbook.plays import Guard
 
 
-@pytest.fixture(autouse=True)
-def _controllers_show_their_mode(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shown(_: Any, controller: Any, **__: Any) -> ControllerMode:
-        if controller.id == 103:
-            raise Unreachable("controller 103 does not answer", way_out="start it")
-        return ControllerMode.MIGRATION if controller.id == 101 else ControllerMode.KRAFT
-
-    monkeypatch.setattr(migration_guard, "controller_mode", shown)
+def shown(_: Any, controller: Any, **__: Any) -> ControllerMode:
+    """The controllers' modes, as their processes show them."""
+    if controller.id == 103:
+        raise Unreachable("controller 103 does not answer", way_out="start it")
+    return ControllerMode.MIGRATION if controller.id == 101 else ControllerMode.KRAFT
 
 
 def guarded(guard: Guard, *, but: int | None = None, check: bool = False, gone: tuple[int, ...] = ()) -> Any:
     secrets: Any = object()
-    return guarded_controllers(SPEC, guard, but=but, secrets=secrets, check=check, gone=gone)
+    return guarded_controllers(SPEC, guard, but=but, secrets=secrets, check=check, gone=gone, mode_of=shown)
 
 
 def asked(groups: Any) -> dict[str, Any]:

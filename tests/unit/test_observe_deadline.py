@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,11 +17,11 @@ from observations import SECRETS, SPEC
 
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, BrokerMode, Unread, unread_parts
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka import topics_seen
 from kraft_runbook.io.kafka.topics_seen import _state, topics_seen_by
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures import observe
-from kraft_runbook.procedures.observe import SECONDS_A_PARTITION, Scope, _Deadline, _get, _look_at_broker
+from kraft_runbook.procedures.look_at_nodes import SECONDS_A_PARTITION, look_at_broker
+from kraft_runbook.procedures.look_deadline import Deadline, in_time
+from kraft_runbook.procedures.observe import Scope, Sources, observe
 
 
 def metadata(*isrs: list[int]) -> SimpleNamespace:
@@ -41,41 +42,42 @@ def test_a_partition_is_in_sync_in_whatever_order_its_isr_stands() -> None:
     )
 
 
-def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone_through(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    deadline = _Deadline(began=100.0, seconds=6.0)
+def test_the_deadline_moves_with_brokers_and_partitions_before_an_answer_is_gone_through() -> None:
+    deadline = Deadline(began=100.0, seconds=6.0)
     at_work: list[float] = []
 
-    def state(found: Any, broker_id: int) -> Any:
-        at_work.append(deadline.at)
-        return _state(found, broker_id)
+    class Partition(SimpleNamespace):
+        @property
+        def replicas(self) -> list[int]:
+            at_work.append(deadline.at)
+            return [1]
 
-    monkeypatch.setattr(topics_seen, "_state", state)
-    monkeypatch.setattr(
-        topics_seen, "AdminClient", lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: metadata([1], [1]))
+    answer = metadata([1], [1])
+    answer.topics["t"].partitions = {0: Partition(isrs=[1], leader=1), 1: Partition(isrs=[1], leader=1)}
+    asked = partial(topics_seen_by, client=lambda *_, **__: SimpleNamespace(list_topics=lambda timeout: answer))
+    mode: Any = lambda *_, **__: BrokerMode.ZOOKEEPER  # noqa: E731
+    secrets = environment_secrets(SECRETS)
+    look = look_at_broker(
+        SPEC, SPEC.broker(1), secrets, deadline, {}, accepts=lambda *_: True, mode_of=mode, topics_by=asked
     )
-    monkeypatch.setattr(observe, "accepts", lambda *_: True)
-    monkeypatch.setattr(observe, "broker_mode", lambda *_, **__: BrokerMode.ZOOKEEPER)
-    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), deadline, {})
     assert not isinstance(look.view, Unread) and look.view.state.partition_count == 2
-    assert at_work == [106.0 + 2 * 3 * SECONDS_A_PARTITION] == [deadline.at]
-    topics_seen_by(SPEC, SPEC.broker(1), secrets=environment_secrets(SECRETS))
+    assert set(at_work) == {106.0 + 2 * 3 * SECONDS_A_PARTITION} == {deadline.at}
+    asked(SPEC, SPEC.broker(1), secrets=secrets)
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_where_the_file_names_no_zookeeper_none_is_asked(monkeypatch: pytest.MonkeyPatch, scope: Scope) -> None:
+def test_where_the_file_names_no_zookeeper_none_is_asked(scope: Scope) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(observe, "read_zookeeper", lambda *given, **_: asked.append(given))
+    sources: Any = Sources(zookeeper=lambda *given, **_: asked.append(given))  # type: ignore[arg-type]
     nowhere = SPEC.model_copy(
         update={"zookeeper": None, "brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
     )
-    seen = observe.observe(nowhere, secrets=environment_secrets(SECRETS), scope=scope)
+    seen = observe(nowhere, secrets=environment_secrets(SECRETS), scope=scope, sources=sources)
     assert (asked, seen.zookeeper, seen.has_zookeeper) == ([], NO_ZOOKEEPER, False)
     assert not [part for part in unread_parts(seen) if "ZooKeeper" in part]
 
 
-def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked() -> None:
     """Its mode took four of the six seconds: Metadata is asked within what is left of them, not four seconds more."""
     asked: list[float] = []
 
@@ -83,11 +85,18 @@ def test_a_broker_that_hangs_is_told_from_one_that_was_not_asked(monkeypatch: py
         asked.append(timeout)
         raise Unreachable("broker 1 did not answer", way_out="look at it")
 
-    monkeypatch.setattr(observe, "accepts", lambda *_: True)
-    monkeypatch.setattr(observe, "broker_mode", silent)
-    monkeypatch.setattr(observe, "topics_seen_by", silent)
-    began_four_seconds_ago = _Deadline(began=time.monotonic() - 4.0, seconds=6.0)
-    look = _look_at_broker(SPEC, SPEC.broker(1), environment_secrets(SECRETS), began_four_seconds_ago, so_far := {})
+    began_four_seconds_ago = Deadline(began=time.monotonic() - 4.0, seconds=6.0)
+    so_far: dict[int, Any] = {}
+    look = look_at_broker(
+        SPEC,
+        SPEC.broker(1),
+        environment_secrets(SECRETS),
+        began_four_seconds_ago,
+        so_far,
+        accepts=lambda *_: True,
+        mode_of=silent,
+        topics_by=silent,
+    )
     assert (look.running, look.mode, look.view) == (True, *[Unread("broker 1 did not answer")] * 2)
     assert asked[0] == 4.0 and 0.5 <= asked[1] <= 1.5
     assert (so_far[1].mode, so_far[1].view.out_of_time) == (look.mode, True), "what was known when Metadata was asked"
@@ -109,16 +118,16 @@ class Moving(Future[int]):
 
 
 def test_a_deadline_that_moved_is_waited_for() -> None:
-    deadline = _Deadline(began=0.0, seconds=6.0)
+    deadline = Deadline(began=0.0, seconds=6.0)
     future = Moving(lambda: deadline.grow(80.0))
     future.set_result(7)
-    assert _get(future, deadline, "broker 1") == 7
+    assert in_time(future, deadline, "broker 1") == 7
     assert deadline.at == 86.0
     deadline.grow(1.0)
     assert deadline.at == 86.0
 
 
 def test_what_was_not_come_to_is_told_as_our_own_time() -> None:
-    assert _get(Moving(threading.Event), _Deadline(began=0.0, seconds=6.0), "broker 1") == Unread(
+    assert in_time(Moving(threading.Event), Deadline(began=0.0, seconds=6.0), "broker 1") == Unread(
         "broker 1 was not read in the 6 s that a look has", out_of_time=True
     )

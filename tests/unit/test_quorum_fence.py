@@ -16,8 +16,7 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.leaving import FencePlan
-from kraft_runbook.procedures import quorum_fence
-from kraft_runbook.procedures.quorum_fence import QuorumFence
+from kraft_runbook.procedures.quorum_fence import FencedHosts, QuorumFence
 
 NAMES = ("fence", "decision", "outcome")
 
@@ -27,18 +26,20 @@ class Hosts:
     ``unstoppable``: those whose host says that they can't be stopped. ``words``: what the run was told.
     """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.answers = set(SPEC.controller_ids)
         self.stubborn: set[int] = set()
         self.unstoppable: set[int] = set()
         self.words: dict[str, str] = {}
-        for name, fake in {
-            "run_ansible": self._run,
-            "guarded_controllers": lambda *_, **__: {},
-            "accepts": lambda host, *_, **__: self._id_at(host) in self.answers,
-            "GONE_WITHIN": 0.2,
-        }.items():
-            monkeypatch.setattr(quorum_fence, name, fake)
+        self.gone_within = 0.2
+
+    def fence(self) -> QuorumFence:
+        def accepts(host: str, *_: object, **__: object) -> bool:
+            return self._id_at(host) in self.answers
+
+        asked = FencedHosts(self._run, lambda *_, **__: {}, accepts, self.gone_within)
+        plan = FencePlan(101, (102, 103))
+        return QuorumFence(SPEC, plan, secrets=environment_secrets({}), tell=lambda _: None, hosts=asked)
 
     def _id_at(self, host: str) -> int:
         return next(c.id for c in SPEC.controllers if c.host == host)
@@ -89,17 +90,12 @@ class Hosts:
 
 
 @pytest.fixture
-def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
-    return Hosts(monkeypatch)
-
-
-def fence() -> QuorumFence:
-    plan = FencePlan(101, (102, 103))
-    return QuorumFence(SPEC, plan, secrets=environment_secrets({}), tell=lambda _: None)
+def hosts() -> Hosts:
+    return Hosts()
 
 
 def test_it_stops_the_others_then_the_active_one_and_lets_nobody_return(hosts: Hosts) -> None:
-    with fence() as raised:
+    with hosts.fence() as raised:
         raised.ready()
         raised.raise_it()
         assert hosts.answers == {101}
@@ -111,7 +107,7 @@ def test_it_stops_the_others_then_the_active_one_and_lets_nobody_return(hosts: H
 
 
 def test_what_goes_wrong_before_it_is_raised_stops_nothing(hosts: Hosts) -> None:
-    with pytest.raises(ValueError, match="the brokers"), fence() as raised:
+    with pytest.raises(ValueError, match="the brokers"), hosts.fence() as raised:
         raised.ready()
         raise ValueError("the brokers did not catch up")
     assert hosts.words["fence"] == "do not"
@@ -119,7 +115,7 @@ def test_what_goes_wrong_before_it_is_raised_stops_nothing(hosts: Hosts) -> None
 
 
 def test_what_goes_wrong_inside_lifts_it(hosts: Hosts) -> None:
-    with pytest.raises(ValueError, match="a key differs"), fence() as raised:
+    with pytest.raises(ValueError, match="a key differs"), hosts.fence() as raised:
         raised.ready()
         raised.raise_it()
         raise ValueError("a key differs")
@@ -128,7 +124,7 @@ def test_what_goes_wrong_inside_lifts_it(hosts: Hosts) -> None:
 
 
 def test_what_goes_wrong_behind_the_stop_lifts_it_as_long_as_nothing_can_have_been_deleted(hosts: Hosts) -> None:
-    with pytest.raises(ValueError, match="it moved"), fence() as raised:
+    with pytest.raises(ValueError, match="it moved"), hosts.fence() as raised:
         raised.raise_it()
         raised.leave()
         raise ValueError("it moved")
@@ -139,7 +135,7 @@ def test_what_goes_wrong_behind_the_stop_lifts_it_as_long_as_nothing_can_have_be
 def test_once_it_may_be_deleted_nobody_returns_unless_it_is_known_that_nothing_was(
     hosts: Hosts, settled: bool, outcome: str
 ) -> None:
-    with pytest.raises(ValueError, match="the connection"), fence() as raised:
+    with pytest.raises(ValueError, match="the connection"), hosts.fence() as raised:
         raised.raise_it()
         raised.leave()
         raised.nobody_may_return()
@@ -153,17 +149,23 @@ def test_once_it_may_be_deleted_nobody_returns_unless_it_is_known_that_nothing_w
 def test_a_controller_that_still_answers_though_it_was_stopped_lifts_it(hosts: Hosts, node: int) -> None:
     """With it there may be a majority."""
     hosts.stubborn = {node}
-    with pytest.raises(StepFailed, match=f"controller {node} still answers 0.2 s after its kill"), fence() as raised:
+    with (
+        pytest.raises(StepFailed, match=f"controller {node} still answers 0.2 s after its kill"),
+        hosts.fence() as raised,
+    ):
         raised.raise_it()
         raised.leave()
     assert "lift" in hosts.words.values()
 
 
-def test_a_controller_whose_host_can_t_stop_it_lifts_it_at_once(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quorum_fence, "GONE_WITHIN", 60.0)
+def test_a_controller_whose_host_can_t_stop_it_lifts_it_at_once(hosts: Hosts) -> None:
+    hosts.gone_within = 60.0
     hosts.unstoppable = {103}
     began = time.monotonic()
-    with pytest.raises(StepFailed, match="controller 103 could not be stopped: permission denied"), fence() as raised:
+    with (
+        pytest.raises(StepFailed, match="controller 103 could not be stopped: permission denied"),
+        hosts.fence() as raised,
+    ):
         raised.raise_it()
     assert time.monotonic() - began < 10
     assert hosts.words["decision"] == "lift"

@@ -20,7 +20,6 @@ from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.io.metrics import parse_jolokia, parse_prometheus, quorum_gauges
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper import ensemble
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers, parse_srvr
 from kraft_runbook.io.zookeeper.servers import ServerStatus
 from kraft_runbook.quorum.catalogue import QUEUE_RULE, QUORUM_CHECKS
@@ -410,10 +409,9 @@ def test_a_server_of_the_ensemble_is_what_it_says(answer: str, expected: Ensembl
         assert found == expected
 
 
-def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tls, asked = object(), []
+def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked_too() -> None:
+    asked: list[object] = []
+    tls: Any = object()
 
     def ask(server: str, **given: object) -> ServerStatus:
         asked.append(given["tls"])
@@ -423,11 +421,9 @@ def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked
             raise TimeoutError("timed out")
         return ServerStatus(SRVR)
 
-    monkeypatch.setattr(ensemble, "ask_server", ask)
-    monkeypatch.setattr(ensemble, "tls_of", lambda *_, **__: tls)
     assert SPEC.zookeeper is not None
     three = SPEC.zookeeper.model_copy(update={"servers": ("zk1:2181", "zk2:2181", "zk3:2181")})
-    assert ensemble_servers(three, secrets=environment_secrets(SECRETS)) == {
+    assert ensemble_servers(three, secrets=environment_secrets(SECRETS), ask=ask, tls_by=lambda *_, **__: tls) == {
         "zk1:2181": EnsembleServer("follower", 12),
         "zk2:2181": EnsembleServer("", 0, "ZooKeeper server zk2:2181 does not run: it refuses connections"),
         "zk3:2181": Unread("ZooKeeper server zk3:2181 did not answer srvr: timed out"),

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import typer
 
-from kraft_runbook.cli import reassign_goal
 from kraft_runbook.cli.reassign_goal import GoalName, goal_of
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes
@@ -23,22 +22,19 @@ def asked(name: GoalName, *brokers: int, **options: Any) -> Any:
     return goal_of(SPEC, name, brokers, **given)
 
 
-def legacy(monkeypatch: pytest.MonkeyPatch, text: str | None) -> Any:
+def legacy(text: str | None) -> Any:
     znodes = ReassignmentZnodes(text, frozenset())
-    monkeypatch.setattr(reassign_goal, "read_reassignment_znodes", lambda *_, **__: znodes)
-    return asked(GoalName.LEGACY)
+    return asked(GoalName.LEGACY, znodes=lambda *_, **__: znodes)
 
 
-def test_the_legacy_znode_becomes_an_explicit_plan_with_every_refusal_that_kafka_does_not_make(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_legacy_znode_becomes_an_explicit_plan_with_every_refusal_that_kafka_does_not_make() -> None:
     """Kafka takes broker 99 from there, and waits for it for ever."""
     placement = moves_seen().look.placement
-    goal = legacy(monkeypatch, '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[99,2]}]}')
+    goal = legacy('{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[99,2]}]}')
     assert goal == Explicit({A: (99, 2)}, what="what /admin/reassign_partitions holds")
     found = refusals(make_plan(goal, placement), placement, declared=(1, 2, 3, 4))
     assert [each.reason for each in found] == [Reason.UNKNOWN_BROKER] and "99 for a-0" in found[0].names
-    goal = legacy(monkeypatch, '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[3,2]}]}')
+    goal = legacy('{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[3,2]}]}')
     assert make_plan(goal, placement).target == {A: (3, 2)}
 
 
@@ -46,11 +42,9 @@ def test_the_legacy_znode_becomes_an_explicit_plan_with_every_refusal_that_kafka
     ("text", "why"),
     [(None, "/admin/reassign_partitions does not exist"), ("no JSON", "/admin/reassign_partitions: this is no plan")],
 )
-def test_where_nothing_can_be_converted_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, text: str | None, why: str
-) -> None:
+def test_where_nothing_can_be_converted_that_is_said(text: str | None, why: str) -> None:
     with pytest.raises(Refused, match=why):
-        legacy(monkeypatch, text)
+        legacy(text)
 
 
 def test_a_broker_is_drained_by_bytes_where_that_is_asked_for() -> None:

@@ -4,8 +4,7 @@ answers and newer servers can't be provoked at will in a real one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from types import SimpleNamespace as Values
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from kraft_runbook.cluster.assignment import Answer, Move, Ongoing
 from kraft_runbook.errors import Refused, Unreachable
-from kraft_runbook.io.kafka import reassignments
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from tests.unit.observations import SPEC
 from tests.unit.placements import tp
@@ -77,14 +75,11 @@ def answer(code: int = 0, text: str | None = None, *, whole: int = 0) -> Any:
     return Values(error_code=whole, error_message=None, responses=[Values(name="a", partitions=[partition])])
 
 
-def client(server: Server, monkeypatch: pytest.MonkeyPatch, *, patience: float = 0.2) -> Reassignments:
-    @contextmanager
-    def connection(*where: object, **how: object) -> Iterator[Server]:
-        yield server
+def client(server: Any, *, patience: float = 0.2) -> Reassignments:
+    def connected() -> Any:
+        return nullcontext(server)
 
-    monkeypatch.setattr(reassignments, "KafkaConnection", connection)
-    monkeypatch.setattr(reassignments, "controller_address", lambda spec, secrets: ("127.0.0.1:9092", "broker 1"))
-    return Reassignments(SPEC, secrets=lambda ref: "", patience=patience, pause=0.01)
+    return Reassignments(SPEC, secrets=lambda ref: "", patience=patience, pause=0.01, connected=connected)
 
 
 @pytest.mark.parametrize(
@@ -98,35 +93,33 @@ def client(server: Server, monkeypatch: pytest.MonkeyPatch, *, patience: float =
         (77, "odd", Answer.OTHER),
     ],
 )
-def test_each_partition_has_kafkas_answer_and_text(
-    code: int, text: str | None, expected: Answer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = client(Server(answer(code, text)), monkeypatch).alter([MOVE])[tp("a")]
+def test_each_partition_has_kafkas_answer_and_text(code: int, text: str | None, expected: Answer) -> None:
+    found = client(Server(answer(code, text))).alter([MOVE])[tp("a")]
     assert (found.answer, (text or "") in found.text) == (expected, True)
     assert ("error 77" in found.text) == (expected is Answer.OTHER)
 
 
-def test_a_refusal_of_the_whole_is_each_partitions_and_its_java_dump_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_the_whole_is_each_partitions_and_its_java_dump_is_hidden() -> None:
     refused = Values(error_code=31, error_message="Request(…)@1f", responses=[])
-    found = client(Server(refused), monkeypatch).alter([MOVE])
+    found = client(Server(refused)).alter([MOVE])
     assert [(r.answer, r.text) for r in found.values()] == [(Answer.CLUSTER_AUTHORIZATION_FAILED, "")]
 
 
-def test_a_partition_that_the_answer_leaves_out_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_the_answer_leaves_out_is_no_success() -> None:
     empty = Values(error_code=0, error_message=None, responses=[])
-    assert not client(Server(empty), monkeypatch).alter([MOVE])[tp("a")].accepted
+    assert not client(Server(empty)).alter([MOVE])[tp("a")].accepted
 
 
-def test_another_controller_is_looked_for_when_this_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_controller_is_looked_for_when_this_is_none() -> None:
     server = Server(answer(whole=41), answer())
-    assert client(server, monkeypatch).alter([MOVE])[tp("a")].accepted
+    assert client(server).alter([MOVE])[tp("a")].accepted
     assert len(server.sent) == 2
     with pytest.raises(Unreachable, match="not the controller"):
-        client(Server(*[answer(whole=41)] * 50), monkeypatch).alter([MOVE])
+        client(Server(*[answer(whole=41)] * 50)).alter([MOVE])
 
 
 @pytest.mark.parametrize("lost", [Unreachable("no answer", way_out=""), answer(whole=7)])
-def test_what_was_not_answered_is_looked_up_and_not_sent_again(lost: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_answered_is_looked_up_and_not_sent_again(lost: Any) -> None:
     for ongoing, replicas, expected in (
         ({tp("a"): Ongoing((3, 2, 1), (3,), (1,))}, (3, 2, 1), Answer.ACCEPTED),
         ({}, (3, 2), Answer.ACCEPTED),
@@ -135,59 +128,59 @@ def test_what_was_not_answered_is_looked_up_and_not_sent_again(lost: Any, monkey
     ):
         server = Server(lost)
         server.ongoing, server.replicas = ongoing, {tp("a"): replicas}
-        assert client(server, monkeypatch, patience=0.05).alter([MOVE])[tp("a")].answer is expected
+        assert client(server, patience=0.05).alter([MOVE])[tp("a")].answer is expected
         assert sum(type(each).__name__.startswith("Alter") for each in server.sent) == 1
 
 
-def test_a_cancel_that_was_not_answered_is_done_once_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancel_that_was_not_answered_is_done_once_nothing_moves() -> None:
     lost = Unreachable("no answer", way_out="")
     server = Server(lost, lost)
-    assert client(server, monkeypatch).cancel([tp("a")])[tp("a")].accepted
+    assert client(server).cancel([tp("a")])[tp("a")].accepted
     server.ongoing = {tp("a"): Ongoing((3, 2, 1), (3,), (1,))}
-    assert client(server, monkeypatch, patience=0.05).cancel([tp("a")])[tp("a")].answer is Answer.NOT_APPLIED
+    assert client(server, patience=0.05).cancel([tp("a")])[tp("a")].answer is Answer.NOT_APPLIED
 
 
-def test_a_changed_replication_factor_is_not_sent_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_replication_factor_is_not_sent_unless_asked_for() -> None:
     more = Move(tp("a"), (1, 2), (1, 2, 3))
     server = Server(answer(), answer(), newest=1)
     with pytest.raises(Refused, match="1 of 2 moves change the replication factor, such as a-0 from 2 to 3"):
-        client(server, monkeypatch).alter([more, Move(tp("b"), (1,), (2,))])
+        client(server).alter([more, Move(tp("b"), (1,), (2,))])
     assert not server.sent
-    client(server, monkeypatch).alter([more], allow_replication_factor_change=True)
-    client(server, monkeypatch).alter([MOVE])
+    client(server).alter([more], allow_replication_factor_change=True)
+    client(server).alter([MOVE])
     assert [each.allow_replication_factor_change for each in server.sent] == [True, False]  # KIP-860's flag
     assert [each.version for each in server.sent] == [1, 1]
 
 
-def test_a_partition_named_twice_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_named_twice_is_not_sent() -> None:
     for ask in ("alter", "cancel"):
         with pytest.raises(Refused, match="a-0 is named twice"):
-            getattr(client(Server(), monkeypatch), ask)([MOVE, MOVE] if ask == "alter" else [tp("a"), tp("a")])
+            getattr(client(Server()), ask)([MOVE, MOVE] if ask == "alter" else [tp("a"), tp("a")])
 
 
 def test_a_topic_or_all_is_cancelled_as_it_is_listed_and_nothing_is_sent_for_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = Server(answer(), answer())
-    assert client(server, monkeypatch).cancel_all() == {}
+    assert client(server).cancel_all() == {}
     server.ongoing = {tp("a"): Ongoing((3, 2, 1), (3,), (1,)), tp("b"): Ongoing((3, 1), (3,), (1,))}
-    assert list(client(server, monkeypatch).cancel_topic("a")) == [tp("a")]
-    assert list(client(server, monkeypatch).cancel_all()) == [tp("a"), tp("b")]
+    assert list(client(server).cancel_topic("a")) == [tp("a")]
+    assert list(client(server).cancel_all()) == [tp("a"), tp("b")]
     altered = [each for each in server.sent if type(each).__name__.startswith("Alter")]
     assert [[t.name for t in each.topics] for each in altered] == [["a"], ["a", "b"]]
     assert all(p.replicas is None for each in altered for t in each.topics for p in t.partitions)
 
 
-def test_what_moves_is_listed_with_its_target_in_order_and_its_original(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_moves_is_listed_with_its_target_in_order_and_its_original() -> None:
     server = Server()
     server.ongoing = {tp("a"): Ongoing((4, 3, 1, 2), (4, 3), (1, 2))}
-    found = client(server, monkeypatch).ongoing()[tp("a")]
+    found = client(server).ongoing()[tp("a")]
     assert (found.target, found.original) == ((4, 3), (1, 2))
-    assert client(server, monkeypatch).ongoing([]) == {}
+    assert client(server).ongoing([]) == {}
     assert len(server.sent) == 1
 
 
-def test_a_list_that_is_not_allowed_is_refused_and_not_taken_for_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_is_not_allowed_is_refused_and_not_taken_for_empty() -> None:
     server = Server(listed=(Values(error_code=31, error_message=None, topics=[]),))
     with pytest.raises(Refused, match="ListPartitionReassignments is not allowed"):
-        client(server, monkeypatch).ongoing()
+        client(server).ongoing()

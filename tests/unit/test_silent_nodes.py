@@ -14,7 +14,7 @@ from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures.observe import _is_silent
+from kraft_runbook.procedures.look_at_nodes import is_silent
 
 LATE, REFUSED = Unread("late", timed_out=True), Unread("refused")
 
@@ -31,7 +31,7 @@ LATE, REFUSED = Unread("late", timed_out=True), Unread("refused")
     ],
 )
 def test_both_must_have_taken_all_their_time(running: object, mode: object, gauges: object, silent: bool) -> None:
-    assert _is_silent(running, mode, gauges) is silent  # type: ignore[arg-type]
+    assert is_silent(running, mode, gauges) is silent  # type: ignore[arg-type]
 
 
 def test_who_accepts_and_says_nothing_is_told_from_who_refuses() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper import servers as module
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.servers import leads, server_mode, spread_over
 
@@ -52,13 +51,12 @@ def server() -> Iterator[Callable[[bytes | None], str]]:
 
 
 def test_a_server_leads_only_if_it_says_so(
-    server: Callable[[bytes | None], str], monkeypatch: pytest.MonkeyPatch
+    server: Callable[[bytes | None], str],
 ) -> None:
-    monkeypatch.setattr(module, "SRVR_TIMEOUT", 0.2)
     assert leads(server(b"Zookeeper version: 3.8.4\nMode: leader\nNode count: 5\n"))
     assert not leads(server(b"Zookeeper version: 3.8.4\nMode: follower\nNode count: 5\n"))
     assert not leads(server(b"srvr is not executed because it is not in the whitelist.\n"))
-    assert not leads(server(None))
+    assert not leads(server(None), timeout=0.2)
     assert not leads("127.0.0.1:1")
 
 

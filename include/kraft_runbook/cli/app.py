@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,22 +23,23 @@ from typing import Annotated, Any
 import typer
 
 from kraft_runbook import __version__
+from kraft_runbook.cli.asking import Asking, asking
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.groups_command import app as groups_app
 from kraft_runbook.cli.metrics_command import exposition, write_textfile
+from kraft_runbook.cli.observation_text import observation_text
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
-from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.store import state_directory
-from kraft_runbook.io.cluster_claim import told_of_claim
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict
@@ -47,14 +48,9 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
-from kraft_runbook.parity.standstill import LIVENESS_SECONDS
-from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.part_read import part_read
-from kraft_runbook.procedures.see_groups import told_of_groups
 from kraft_runbook.procedures.see_quorum import see_series
-from kraft_runbook.procedures.see_reassignment import see_reassignment
-from kraft_runbook.procedures.settled import observe_settled
-from kraft_runbook.reassignment.look import ReassignmentSeen
 from kraft_runbook.runbook.operation import Operation
 
 PATIENCE_SECONDS = 20.0
@@ -104,6 +100,7 @@ def options(
 
 @app.command("observe")
 def observe_command(
+    context: typer.Context,
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
@@ -111,7 +108,7 @@ def observe_command(
     hosts: Annotated[bool, typer.Option("--hosts", help="Also examine the hosts, through Ansible.")] = False,
 ) -> None:
     """Read ZooKeeper, brokers, controllers and metrics at once, and show what is true."""
-    seen = observe(
+    seen = asking(context).observe(
         _load(cluster, clusters_dir),
         secrets=environment_secrets(),
         scope=Scope.FULL if full else Scope.LIVE,
@@ -122,12 +119,13 @@ def observe_command(
         typer.echo(
             "a node that has just started shows the same for a moment: look again before you believe it", err=True
         )
-    typer.echo(to_json("observe", ObserveOutput(reading, seen)) if as_json else _observation_text(seen))
+    typer.echo(to_json("observe", ObserveOutput(reading, seen)) if as_json else observation_text(seen))
     raise typer.Exit(CANT_TELL if reading.phase is Phase.UNKNOWN else FINE)
 
 
 @app.command("preflight")
 def preflight_command(
+    context: typer.Context,
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
@@ -142,7 +140,7 @@ def preflight_command(
     if gate not in (None, *gates):
         raise typer.BadParameter(f"--gate is {' or '.join(gates)}, not {gate}")
     spec = _load(cluster, clusters_dir)
-    earlier, seen, of_cluster = _looks(asked, spec, scope=Scope.FULL, with_hosts=True)
+    earlier, seen, of_cluster = _looks(asking(context), asked, spec, scope=Scope.FULL, with_hosts=True)
     phase = detect_phase(of_cluster).phase
     report = asked.checks.run(seen, spec, asked.read(seen, spec).stage, gate=gate, earlier=earlier)
     typer.echo(
@@ -187,44 +185,48 @@ def parity_command(
 
 
 @app.command("plan")
-def plan_command(cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False) -> None:
+def plan_command(
+    context: typer.Context, cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False
+) -> None:
     """Show every step from here to FINALIZED, in order, with what changes in each configuration, and the way back."""
     spec = _load(cluster, clusters_dir)
-    plan = make_plan(_look(spec), spec)
+    plan = make_plan(_look(asking(context), spec), spec)
     typer.echo(to_json("plan", plan) if as_json else plan.render_text())
 
 
 @app.command("explain")
 def explain_command(
+    context: typer.Context,
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
     operation: OperationName = MIGRATION.name,
 ) -> None:
     """Say in words where the cluster stands, what it waits for, and what you can do now, forward and back."""
-    asked = _operation(operation)
+    ask, asked = asking(context), _operation(operation)
     spec = _load(cluster, clusters_dir)
     if asked.sees is ClusterObservation:
-        seen, earlier = _look(spec), None
+        seen, earlier = _look(ask, spec), None
         if detect_phase(seen).phase in DUAL_WRITING:
-            earlier, seen = seen, _look(spec, after=seen)
+            earlier, seen = seen, _look(ask, spec, after=seen)
         explanation = asked.explain(seen, spec, earlier=earlier)
     else:
-        before, now, seen = _looks(asked, spec)
+        before, now, seen = _looks(ask, asked, spec)
         explanation = asked.explain(now, spec, earlier=before)
-    claim = told_of_claim(
+    claim = ask.claim(
         spec if was_read(seen.zookeeper) else spec.model_copy(update={"zookeeper": None}),
         secrets=environment_secrets(),
         now=datetime.now(UTC),
         directory=state_directory(os.environ),
     )
-    explanation = replace(explanation, claim=claim, groups=_groups(asked, spec, seen))
+    explanation = replace(explanation, claim=claim, groups=_groups(ask, asked, spec, seen))
     typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
 
 @app.command("features")
 def features_command(
+    context: typer.Context,
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
@@ -237,9 +239,8 @@ def features_command(
     feature: Annotated[str, typer.Option("--feature", help="The feature that --to is of.")] = METADATA_VERSION,
 ) -> None:
     """Show every node's feature levels and software, every level that the log gave, and what a change would do."""
-    output, text = show_features(
-        _load(cluster, clusters_dir), feature=feature, wanted=to, secrets=environment_secrets()
-    )
+    spec = _load(cluster, clusters_dir)
+    output, text = show_features(asking(context), spec, feature=feature, wanted=to, secrets=environment_secrets())
     typer.echo(to_json("features", output) if as_json else text)
     raise typer.Exit(exit_code(output, fine=FINE, no=NO, cant_tell=CANT_TELL))
 
@@ -258,6 +259,7 @@ def quorum_command(
 
 @app.command("metrics")
 def metrics_command(
+    context: typer.Context,
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     textfile: Annotated[
@@ -267,10 +269,11 @@ def metrics_command(
     """Show phase, gates, way back, reassignments, modes and the quorum's health as OpenMetrics text, for Prometheus."""
     spec = _load(cluster, clusters_dir)
     secrets = environment_secrets()
-    earlier = _look(spec)
+    ask = asking(context)
+    earlier = _look(ask, spec)
     series = see_series(spec, secrets=secrets)  # takes some seconds: time enough between two looks
     moving = part_read(Reassignments(spec, secrets=secrets, timeout=10.0, patience=5.0).ongoing)
-    text = exposition(_look(spec), series, spec, moving=moving, earlier=earlier)
+    text = exposition(_look(ask, spec), series, spec, moving=moving, earlier=earlier)
     if textfile is None:
         typer.echo(text, nl=False)
     else:
@@ -332,11 +335,11 @@ def schema_command(
     typer.echo(schema(command), nl=False)
 
 
-def _groups(asked: Operation, spec: ClusterSpec, seen: ClusterObservation) -> tuple[str, ...]:
+def _groups(ask: Asking, asked: Operation, spec: ClusterSpec, seen: ClusterObservation) -> tuple[str, ...]:
     """The consumer groups in words, where the migration is explained and ZooKeeper is not yet behind."""
     if asked is not MIGRATION or not was_read(seen.zookeeper) or detect_phase(seen).phase not in UNTIL_FINALIZED:
         return ()
-    return told_of_groups(spec, secrets=environment_secrets())
+    return ask.groups(spec, secrets=environment_secrets())
 
 
 def _operation(name: str) -> Operation:
@@ -350,98 +353,47 @@ def _load(name: str, directory: Path | None) -> ClusterSpec:
 
 
 def _look(
-    spec: ClusterSpec, *, after: ClusterObservation | None = None, scope: Scope = Scope.LIVE, with_hosts: bool = False
+    ask: Asking,
+    spec: ClusterSpec,
+    *,
+    after: ClusterObservation | None = None,
+    scope: Scope = Scope.LIVE,
+    with_hosts: bool = False,
 ) -> ClusterObservation:
     """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write
     is alive.
     """
     if after is not None:
-        time.sleep(LIVENESS_SECONDS)
+        time.sleep(ask.liveness)
     tell = partial(typer.echo, err=True)
-    return observe_settled(
+    return ask.settled(
         spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS
     )
 
 
-OWN_LOOKS: Mapping[type, Callable[..., Any]] = {ReassignmentSeen: see_reassignment}
-"""How the looks are made that operations have of their own, by what an operation ``sees``. Each holds an observation as
-``cluster``.
-"""
-APART_SECONDS = 5.0
-"""Between two looks of an operation's own: whether a copy grows shows in some seconds."""
-
-
 def _looks(
-    asked: Operation, spec: ClusterSpec, *, scope: Scope = Scope.LIVE, with_hosts: bool = False
+    ask: Asking, asked: Operation, spec: ClusterSpec, *, scope: Scope = Scope.LIVE, with_hosts: bool = False
 ) -> tuple[Any, Any, ClusterObservation]:
     """Two looks, as the operation sees the cluster, and the observation of the second. ``scope``, ``with_hosts``: of
     the second, where the operation sees an observation.
     """
     if asked.sees is ClusterObservation:
-        earlier = _look(spec)
-        seen = _look(spec, after=earlier, scope=scope, with_hosts=with_hosts)
+        earlier = _look(ask, spec)
+        seen = _look(ask, spec, after=earlier, scope=scope, with_hosts=with_hosts)
         return earlier, seen, seen
-    see = partial(OWN_LOOKS[asked.sees], spec, secrets=environment_secrets(), tell=partial(typer.echo, err=True))
+    see = partial(ask.own_looks[asked.sees], spec, secrets=environment_secrets(), tell=partial(typer.echo, err=True))
     before = see()
-    time.sleep(APART_SECONDS)
+    time.sleep(ask.apart)
     now = see()
     return before, now, now.cluster
 
 
-def _observation_text(seen: ClusterObservation) -> str:
-    reading = detect_phase(seen)
-    lines = [
-        f"{seen.cluster} is in {reading.phase}: {'; '.join(reading.reasons)}",
-        f"read in {seen.took_seconds:.2f} s",
-        "",
-    ]
-    for broker in seen.brokers.values():
-        state = (
-            broker.closed
-            if broker.running is False
-            else f"{broker.mode} mode"
-            if was_read(broker.mode)
-            else f"unread: {broker.mode.reason}"
-        )
-        lag = f", {broker.metrics.under_replicated_partitions} under-replicated" if was_read(broker.metrics) else ""
-        lines.append(f"broker {broker.id}: {state}{lag}")
-    for controller in seen.controllers.values():
-        state = (
-            "does not run"
-            if controller.running is False
-            else f"{controller.mode} mode"
-            if was_read(controller.mode)
-            else f"unread: {controller.mode.reason}"
-        )
-        metrics = controller.metrics
-        shown = ""
-        if was_read(metrics):
-            shown = "" if metrics.zk_migration_state is None else f", ZkMigrationState {metrics.zk_migration_state}"
-            shown += ", active" if metrics.active else ""
-        lines.append(f"controller {controller.id}: {state}{shown}")
-    if was_read(seen.zookeeper):
-        holder = seen.zookeeper.controller
-        lines.append(
-            f"ZooKeeper: cluster {seen.zookeeper.cluster_id}, {seen.zookeeper.topic_count} topics, /controller"
-            f" {holder.broker_id if holder else 'is not there'}"
-        )
-    if was_read(seen.quorum):
-        lines.append(
-            f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark"
-            f" {seen.quorum.high_watermark}"
-        )
-    lines += [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
-    lines += [f"controller {i} votes and is not in the cluster file" for i in sorted(seen.undeclared_controllers)]
-    unread = unread_parts(seen)
-    return "\n".join([*lines, *(["", "could not be read:", *(f"  {part}" for part in unread)] if unread else [])])
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None, ask: Asking | None = None) -> None:
     """The entry point: errors meant for a person are printed as problem and way out, without a traceback.
-    ``arguments``: those of the command line by default.
+    ``arguments``: those of the command line by default. ``ask``: what the cluster is asked with.
     """
     try:
-        result = app(args=arguments, standalone_mode=False)
+        result = app(args=arguments, standalone_mode=False, obj=ask)
     except RunbookError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(ERROR)

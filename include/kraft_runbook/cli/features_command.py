@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraft_runbook.cli.asking import Asking
 from kraft_runbook.cli.outputs import FeaturesOutput, OtherSoftware
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
@@ -13,20 +14,18 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.features.overview import overview
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.observe_features import observe_features
-from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.upgrade.file_keys import file_findings
 from kraft_runbook.upgrade.way_back import way_to
 
 
 def show_features(
-    spec: ClusterSpec, *, feature: str, wanted: str | None, secrets: Secrets
+    ask: Asking, spec: ClusterSpec, *, feature: str, wanted: str | None, secrets: Secrets
 ) -> tuple[FeaturesOutput, str]:
     """What ``features`` prints: as a value, and as text. Raises Refused for a level that can't be planned."""
-    seen = observe_features(spec, secrets=secrets)
+    seen = ask.features(spec, secrets=secrets)
     summed = overview(seen)
     others = tuple(_others(spec, seen, summed.software))
-    change = preview_change(spec, seen, feature, wanted, secrets=secrets) if wanted is not None else None
+    change = ask.preview(spec, seen, feature, wanted, secrets=secrets) if wanted is not None else None
     output = FeaturesOutput(spec.name, seen, summed.software, summed.findings, others, change)
     parts = [summed.render_text(), *(_text(seen, each) for each in others)]
     return output, "\n\n".join([*parts, *([change.render_text()] if change else [])])

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kraft_runbook.cli.asking import asking
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
@@ -17,7 +18,6 @@ from kraft_runbook.groups.move_plan import Direction, parse_without
 from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.procedures.see_groups import look_at_meant, scan_groups
 
 FINE, NO, CANT_TELL = 0, 1, 2
 PARTITIONS = 20
@@ -37,6 +37,7 @@ def options() -> None:
 
 @app.command("scan")
 def scan_command(
+    context: typer.Context,
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     group: Annotated[list[str] | None, typer.Option("--group", help="Only this group; may be repeated.")] = None,
@@ -44,7 +45,7 @@ def scan_command(
 ) -> None:
     """Show each group: class, members, owners, offsets of both sides, lag, next step, what is refused and why."""
     spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
-    scan = scan_groups(spec, secrets=environment_secrets(), names=group)
+    scan = asking(context).scan(spec, secrets=environment_secrets(), names=group)
     missing = sorted(set(group or ()).difference(each.name for each in scan.groups))
     if missing:
         raise typer.BadParameter(
@@ -60,6 +61,7 @@ def scan_command(
 
 @app.command("plan")
 def plan_command(
+    context: typer.Context,
     cluster: ClusterName,
     group: Annotated[list[str], typer.Option("--group", help="A group, or a pattern of names; may be repeated.")],
     clusters_dir: ClustersDir = None,
@@ -75,7 +77,7 @@ def plan_command(
 ) -> None:
     """Show what move_consumer_group would do: the offset of each partition and where it is from, or why not."""
     spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
-    looks = look_at_meant(spec, group, secrets=environment_secrets())
+    looks = asking(context).meant(spec, group, secrets=environment_secrets())
     moves = plan_moves(looks, Direction.BACK if back else Direction.TO_KAFKA, parse_without(without))
     typer.echo(to_json("groups-plan", moves) if as_json else moves.render_text())
     raise typer.Exit(NO if moves.refused else FINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.reassignment_znodes import LEGACY, read_reassignment_znodes
+from kraft_runbook.io.zookeeper.reassignment_znodes import LEGACY, ReassignmentZnodes, read_reassignment_znodes
 from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
@@ -52,6 +53,7 @@ def goal_of(
     by: Measure,
     within: float,
     source: Path | None,
+    znodes: Callable[..., ReassignmentZnodes] = read_reassignment_znodes,
 ) -> Goal:
     """Raises typer.BadParameter for options that make no sense together; Refused where a file can't be read."""
     if name in (GoalName.ADD_BROKERS, GoalName.DRAIN_BROKERS) and not brokers:
@@ -80,12 +82,11 @@ def goal_of(
             assert source is not None
             return Restore(read_state(source).assignment)
         case GoalName.LEGACY:
-            return _legacy(spec)
+            return _legacy(znodes(spec, secrets=environment_secrets()).legacy)
 
 
-def _legacy(spec: ClusterSpec) -> Goal:
+def _legacy(text: str | None) -> Goal:
     """What an old tool wrote into ZooKeeper, as an explicit plan. Raises Refused where nothing is there."""
-    text = read_reassignment_znodes(spec, secrets=environment_secrets()).legacy
     if text is None:
         raise Refused(f"{LEGACY} does not exist", way_out="nothing is to be converted; plan with another goal")
     return Explicit(assignment_from(text, source=LEGACY, ignored=to_the_user), what=f"what {LEGACY} holds")

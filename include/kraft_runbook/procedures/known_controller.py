@@ -19,7 +19,7 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.broker_answers import ask_until, named_controller
 from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.procedures.look_at_nodes import accepts
 
 IN_A_ROW = 20
 """How many equal responses prove it; by chance they come with a probability of (1 / brokers) ** 20."""

@@ -4,6 +4,7 @@ and the server's own validate-only answer. Changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, FeatureObservation, LevelsInLog
@@ -20,10 +21,33 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_committed
 from kraft_runbook.io.secrets import Secrets
 
 
+def losses_in_the_log(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets) -> tuple[Loss, ...]:
+    """Counted in the real log, where a step down crosses a level that changed metadata; else nothing is lost, and
+    nothing is read.
+    """
+    if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
+        return ()
+    quorum = describe_committed(spec, secrets=secrets)
+    held = Held()
+    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets) as reader:
+        for chunk in reader.chunks(end=quorum.high_watermark - 1):
+            held.apply(chunk)
+    return held.below(change.now, change.target)
+
+
 def preview_change(
-    spec: ClusterSpec, seen: FeatureObservation, feature: str, wanted: str, *, secrets: Secrets
+    spec: ClusterSpec,
+    seen: FeatureObservation,
+    feature: str,
+    wanted: str,
+    *,
+    secrets: Secrets,
+    ask: Callable[..., Answer] = update_feature,
+    lost: Callable[..., tuple[Loss, ...]] = losses_in_the_log,
 ) -> Preview:
     """The preview of bringing ``feature`` to ``wanted`` (a level, its name, or a release).
+
+    ``ask``: the leader, validate-only; ``lost``: what a step down would lose.
 
     Raises Refused where what is needed to plan it could not be read, or the software has no such level; Unreachable.
     """
@@ -40,10 +64,10 @@ def preview_change(
             way_out="bring the quorum's leader to answer, then look again",
         )
     change = plan_change(software, feature, now, wanted)
-    losses = _losses(spec, change, secrets=secrets)
+    losses = lost(spec, change, secrets=secrets)
     answer = None
     if change.direction is not Direction.NONE:
-        answer = validate(spec, seen.leader_id, change, secrets=secrets)
+        answer = validate(spec, seen.leader_id, change, secrets=secrets, ask=ask)
     return Preview(change, obstacles(seen, change, software, losses), losses, answer, shuts_out(seen, change))
 
 
@@ -59,27 +83,18 @@ def _of_those_that_answer(seen: FeatureObservation) -> FeatureObservation:
     return answering if answering.nodes else seen
 
 
-def validate(spec: ClusterSpec, leader_id: int, change: LevelChange, *, secrets: Secrets) -> Answer:
+def validate(
+    spec: ClusterSpec,
+    leader_id: int,
+    change: LevelChange,
+    *,
+    secrets: Secrets,
+    ask: Callable[..., Answer] = update_feature,
+) -> Answer:
     """The leader's answer to the change, validate-only."""
-    return update_feature(
-        spec, leader_id, change.feature, change.target, kind_of(change), validate_only=True, secrets=secrets
-    )
+    return ask(spec, leader_id, change.feature, change.target, kind_of(change), validate_only=True, secrets=secrets)
 
 
 def kind_of(change: LevelChange) -> UpgradeType:
     """How the server is asked. Never unsafe."""
     return UpgradeType.SAFE_DOWNGRADE if change.direction is Direction.DOWN else UpgradeType.UPGRADE
-
-
-def _losses(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets) -> tuple[Loss, ...]:
-    """Counted in the real log, where a step down crosses a level that changed metadata; else nothing is lost, and
-    nothing is read.
-    """
-    if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
-        return ()
-    quorum = describe_committed(spec, secrets=secrets)
-    held = Held()
-    with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets) as reader:
-        for chunk in reader.chunks(end=quorum.high_watermark - 1):
-            held.apply(chunk)
-    return held.below(change.now, change.target)

@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
@@ -19,7 +21,7 @@ from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.leaving import FencePlan
-from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.runbook.plays import Guard
 
 PATIENCE = 120.0
@@ -33,6 +35,16 @@ STOPPING = frozenset({"Fence the quorum", "Stop the active controller"})
 _END = 60.0
 
 
+@dataclass(frozen=True)
+class FencedHosts:
+    """How the fence acts on the controllers' hosts and sees that they are gone. ``gone_within``: seconds."""
+
+    run: Callable[..., RunReport] = run_ansible
+    guarded: Callable[..., Mapping[str, Mapping[str, Any]]] = guarded_controllers
+    accepts: Callable[..., object] = accepts
+    gone_within: float = GONE_WITHIN
+
+
 class QuorumFence:
     """A context manager. ``raise_it`` stops all controllers but the active one. Then ``leave`` stops the active one, or
     the fence is lifted when the context ends.
@@ -42,7 +54,10 @@ class QuorumFence:
     controllers stay as they are: nothing was deleted, and starting them again resumes dual write.
     """
 
-    def __init__(self, spec: ClusterSpec, plan: FencePlan, *, secrets: Secrets, tell: Tell) -> None:
+    def __init__(
+        self, spec: ClusterSpec, plan: FencePlan, *, secrets: Secrets, tell: Tell, hosts: FencedHosts | None = None
+    ) -> None:
+        self._hosts = hosts or FencedHosts()
         self._spec = spec
         self._plan = plan
         self._secrets = secrets
@@ -122,9 +137,11 @@ class QuorumFence:
 
     def _await_end(self, ids: Sequence[int]) -> None:
         """Verify that these are gone. Raises StepFailed as soon as one can't be stopped; the fence is lifted then."""
-        deadline = time.monotonic() + GONE_WITHIN
+        deadline = time.monotonic() + self._hosts.gone_within
         left = [self._spec.controller(i) for i in ids]
-        while left := [c for c in left if self._failed or accepts(c.host, c.port, timeout=0.5) is not False]:
+        while left := [
+            c for c in left if self._failed or self._hosts.accepts(c.host, c.port, timeout=0.5) is not False
+        ]:
             if self._failed:
                 said = "; ".join(f"{who} could not be stopped: {why}" for who, why in self._failed.items())
                 raise StepFailed(said, way_out=f"correct the cause on that host, then clear this task. {AGAIN}")
@@ -132,7 +149,7 @@ class QuorumFence:
                 self._raise_failure()
             if time.monotonic() > deadline:
                 raise StepFailed(
-                    f"controller {_ids(c.id for c in left)} still answers {GONE_WITHIN:g} s after its kill",
+                    f"controller {_ids(c.id for c in left)} still answers {self._hosts.gone_within:g} s after its kill",
                     way_out=AGAIN,
                 )
             time.sleep(0.005)
@@ -179,7 +196,7 @@ class QuorumFence:
 
     def _work(self) -> None:
         try:
-            guarded = guarded_controllers(
+            guarded = self._hosts.guarded(
                 self._spec, Guard.PROVISIONING, but=None, secrets=self._secrets, check=False, gone=self._plan.gone
             )
             inventory = dict(guarded)
@@ -192,7 +209,7 @@ class QuorumFence:
                     "decider": os.getpid(),
                     "patience": PATIENCE,
                 }
-            self._report = run_ansible(
+            self._report = self._hosts.run(
                 playbook_directory() / "leave_kraft.yml",
                 inventory,
                 check=False,

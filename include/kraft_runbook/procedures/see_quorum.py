@@ -20,7 +20,7 @@ from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, controller_metr
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
-from kraft_runbook.procedures.observe import accepts
+from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.quorum.look import (
     ControllerHealth,

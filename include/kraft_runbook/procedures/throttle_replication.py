@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs, read_configs
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, alter_configs, read_configs
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
@@ -27,22 +28,39 @@ SEEN_WITHIN = 10.0
 """Seconds in which what was written must be readable: 1.5 s were seen on 3.9.2."""
 
 
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """How dynamic configurations are read and changed. ``within``: seconds in which a change must be readable."""
+
+    read: Callable[..., Mapping[Entity, Found]] = read_configs
+    alter: Callable[..., Collection[Entity]] = alter_configs
+    within: float = SEEN_WITHIN
+
+
+KAFKAS = Configs()
+
+
 def read_throttles(
-    spec: ClusterSpec, topics: Collection[str], *, secrets: Secrets, live: Collection[int] | None = None
+    spec: ClusterSpec,
+    topics: Collection[str],
+    *,
+    secrets: Secrets,
+    live: Collection[int] | None = None,
+    configs: Configs = KAFKAS,
 ) -> Former:
     """The throttles that are set on the brokers' default, on each live broker (all that answer by default) and on these
     topics. Raises Unreachable.
     """
-    rates = read_configs(spec, [ALL_BROKERS], RATES, secrets=secrets)[ALL_BROKERS].own
+    rates = configs.read(spec, [ALL_BROKERS], RATES, secrets=secrets)[ALL_BROKERS].own
     of_brokers: dict[int, Mapping[str, str]] = {}
     for broker in spec.broker_ids if live is None else live:
         try:
             entity = Entity(EntityKind.BROKER, str(broker))
-            of_brokers[broker] = read_configs(spec, [entity], RATES, secrets=secrets)[entity].own
+            of_brokers[broker] = configs.read(spec, [entity], RATES, secrets=secrets)[entity].own
         except Unreachable:
             if live is not None:
                 raise
-    found = read_configs(spec, [Entity(EntityKind.TOPIC, topic) for topic in sorted(topics)], LISTS, secrets=secrets)
+    found = configs.read(spec, [Entity(EntityKind.TOPIC, topic) for topic in sorted(topics)], LISTS, secrets=secrets)
     return Former(
         dict(rates),
         {broker: values for broker, values in of_brokers.items() if values},
@@ -50,7 +68,9 @@ def read_throttles(
     )
 
 
-def set_throttles(spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secrets: Secrets) -> None:
+def set_throttles(
+    spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secrets: Secrets, configs: Configs = KAFKAS
+) -> None:
     """Throttle these moves to ``rate`` bytes a second a broker, in each direction, and wait until every broker that
     answers shows it: until then it would copy as fast as it can. What is set already stays; to be done again it needs
     no memory. A topic that was deleted meanwhile is left out. The caller has saved the former values.
@@ -58,73 +78,79 @@ def set_throttles(spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secret
     Raises Unreachable; StepFailed where a broker does not show it in time.
     """
     lists = throttled_lists(moves)
-    now = read_throttles(spec, lists, secrets=secrets, live=())
+    now = read_throttles(spec, lists, secrets=secrets, live=(), configs=configs)
     changes: dict[Entity, Mapping[str, str | None]] = {
         Entity(EntityKind.TOPIC, topic): with_ours(now.lists.get(topic, {}), ours) for topic, ours in lists.items()
     }
     if lists:
         changes[ALL_BROKERS] = {key: str(rate) for key in RATES if now.rates.get(key) != str(rate)}
-    gone = {entity.name for entity in alter_configs(spec, changes, secrets=secrets)}
+    gone = {entity.name for entity in configs.alter(spec, changes, secrets=secrets)}
     lists = {topic: ours for topic, ours in lists.items() if topic not in gone}
     if lists:
-        _await_in_force(spec, lists, rate, secrets)
+        _await_in_force(spec, lists, rate, secrets, configs)
 
 
 def _await_in_force(
-    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets
+    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets, configs: Configs
 ) -> None:
-    deadline = time.monotonic() + SEEN_WITHIN
-    while missing := list(_not_in_force(spec, lists, rate, secrets)):
+    deadline = time.monotonic() + configs.within
+    while missing := list(_not_in_force(spec, lists, rate, secrets, configs)):
         if time.monotonic() > deadline:
             raise StepFailed(
-                f"the throttle is not in force after {SEEN_WITHIN:g} s: {'; '.join(missing[:5])}",
+                f"the throttle is not in force after {configs.within:g} s: {'; '.join(missing[:5])}",
                 way_out="look at the logs of the brokers that are named, then do this step again",
             )
         time.sleep(0.3)
 
 
 def _not_in_force(
-    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets
+    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets, configs: Configs
 ) -> Iterator[str]:
     """A broker's own rate counts more than the default, and is not ours to change."""
     for broker in spec.broker_ids:
         entity = Entity(EntityKind.BROKER, str(broker))
         try:
-            found = read_configs(spec, [entity], RATES, secrets=secrets)[entity]
+            found = configs.read(spec, [entity], RATES, secrets=secrets)[entity]
         except Unreachable:
             continue
         for key in RATES:
             if key not in found.own and found.effective.get(key) != str(rate):
                 yield f"broker {broker}: {key}={found.effective.get(key)}"
-    now = read_throttles(spec, lists, secrets=secrets, live=())
+    now = read_throttles(spec, lists, secrets=secrets, live=(), configs=configs)
     yield from (f"topic {topic}" for topic, ours in lists.items() if with_ours(now.lists.get(topic, {}), ours))
 
 
 def remove_throttles(
-    spec: ClusterSpec, ours: RunThrottles, former: Former, *, secrets: Secrets
+    spec: ClusterSpec, ours: RunThrottles, former: Former, *, secrets: Secrets, configs: Configs = KAFKAS
 ) -> tuple[Leftover, ...]:
     """Put everything back to what it was before ``ours`` was set, and look until that can be read. Returns what is left
     of throttles on these topics, on the brokers and on their default that was not there before: none where all is
     well. A topic that no longer exists has none.
     """
-    now = read_throttles(spec, ours.lists, secrets=secrets, live=())
+    now = read_throttles(spec, ours.lists, secrets=secrets, live=(), configs=configs)
     changes: dict[Entity, Mapping[str, str | None]] = {
         Entity(EntityKind.TOPIC, topic): put_back(now.lists.get(topic, {}), entries, former.lists.get(topic, {}))
         for topic, entries in ours.lists.items()
     }
     changes[ALL_BROKERS] = rates_put_back(now.rates, ours.rates, former.rates)
-    alter_configs(spec, changes, secrets=secrets)
-    return sweep(spec, ours.lists, former, secrets=secrets)
+    configs.alter(spec, changes, secrets=secrets)
+    return sweep(spec, ours.lists, former, secrets=secrets, configs=configs)
 
 
 def sweep(
-    spec: ClusterSpec, topics: Collection[str], former: Former, *, secrets: Secrets, within: float | None = None
+    spec: ClusterSpec,
+    topics: Collection[str],
+    former: Former,
+    *,
+    secrets: Secrets,
+    within: float | None = None,
+    configs: Configs = KAFKAS,
 ) -> tuple[Leftover, ...]:
     """What differs from the former throttles: looked at until nothing does, or ``within`` seconds (SEEN_WITHIN by
     default) are over.
     """
-    deadline = time.monotonic() + (SEEN_WITHIN if within is None else within)
-    while found := leftovers(read_throttles(spec, topics, secrets=secrets), former):
+    deadline = time.monotonic() + (configs.within if within is None else within)
+    while found := leftovers(read_throttles(spec, topics, secrets=secrets, configs=configs), former):
         if time.monotonic() > deadline:
             break
         time.sleep(0.5)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.stages import PlanStage, read_plan
+from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,17 @@ def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[
     return next(batches(plan, now, limits), ())
 
 
-def batches(plan: ReassignmentPlan, now: Placement, limits: Limits) -> Iterator[tuple[Move, ...]]:
+def batches(
+    plan: ReassignmentPlan,
+    now: Placement,
+    limits: Limits,
+    *,
+    read: Callable[[ReassignmentPlan, Placement], PlanReading] = read_plan,
+) -> Iterator[tuple[Move, ...]]:
     """The same, batch after batch, as if each had ended before the next. The plan is read once: 100,000 moves are a
     thousand batches.
     """
-    reading = read_plan(plan, now)
+    reading = read(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
         return
     left = {move: _ends(move) for move in sorted(reading.left, key=lambda each: each.partition)}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import Refused, RunbookError
@@ -27,6 +28,7 @@ def guarded_controllers(
     secrets: Secrets | None,
     check: bool,
     gone: Collection[int] = (),
+    mode_of: Callable[..., ControllerMode] = controller_mode,
 ) -> dict[str, dict[str, Any]]:
     """The group ``guarded``: the hosts, by name, that a playbook's import of ``prove_migration_mode.yml`` examines,
     with their variables.
@@ -41,7 +43,7 @@ def guarded_controllers(
         shown = dict(
             zip(
                 [each.id for each in others],
-                pool.map(lambda each: _shown_mode(spec, each, secrets), others),
+                pool.map(lambda each: _shown_mode(spec, each, secrets, mode_of), others),
                 strict=True,
             )
         )
@@ -62,12 +64,14 @@ def _asked(controller: Controller, shown: Mapping[str, str]) -> dict[str, str]:
     return {"controller": label(controller), **own, **shown}
 
 
-def _shown_mode(spec: ClusterSpec, controller: Controller, secrets: Secrets | None) -> dict[str, str]:
+def _shown_mode(
+    spec: ClusterSpec, controller: Controller, secrets: Secrets | None, mode_of: Callable[..., ControllerMode]
+) -> dict[str, str]:
     if secrets is None:
         return {"shown": "", "not_shown": "it was not asked"}
     try:
         return {
-            "shown": controller_mode(spec, controller, secrets=secrets, timeout=_MODE_SECONDS).value,
+            "shown": mode_of(spec, controller, secrets=secrets, timeout=_MODE_SECONDS).value,
             "not_shown": "",
         }
     except RunbookError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
@@ -11,7 +12,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.groups.look import Partition
-from kraft_runbook.io.kafka.connection import KafkaConnection
+from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.secrets import Secrets
 
 COMMIT_VERSION, COORDINATOR_VERSION = 8, 3
@@ -26,7 +27,15 @@ _FORBIDDEN = {29: "may not read the topic", 30: "may not commit for the group"}
 
 
 def commit_offsets(
-    spec: ClusterSpec, group: str, offsets: Mapping[Partition, int], *, secrets: Secrets, timeout: float = 30.0
+    spec: ClusterSpec,
+    group: str,
+    offsets: Mapping[Partition, int],
+    *,
+    secrets: Secrets,
+    timeout: float = 30.0,
+    apart: float = AGAIN_SECONDS,
+    at_once: int = PARTITIONS_A_REQUEST,
+    connect: Connect = connect_to,
 ) -> None:
     """Commit these, each the offset of the next record to read. A coordinator that moves is looked for again, for
     ``timeout`` seconds.
@@ -35,10 +44,11 @@ def commit_offsets(
     StepFailed, which names what was not taken, where some may be committed; Unreachable.
     """
     left = sorted(offsets.items())
+    ask = partial(connect, spec, secrets=secrets, timeout=max(1.0, min(10.0, timeout)))
     ends = time.monotonic() + timeout
     while left:
-        some = left[:PARTITIONS_A_REQUEST]
-        codes = _sent(spec, group, some, secrets, max(1.0, min(10.0, timeout)))
+        some = left[:at_once]
+        codes = _sent(spec, ask, group, some)
         _require_allowed(group, codes)
         again = [each for each in some if codes.get(each[0]) in _AGAIN]
         bad = {p: code for p, code in codes.items() if code and code not in _AGAIN}
@@ -49,7 +59,7 @@ def commit_offsets(
                 f"Kafka did not take {len(bad)} offsets of group {group}: {named}",
                 way_out="correct what is named, then do this step again: what is already so is left alone",
             )
-        left = again + left[PARTITIONS_A_REQUEST:]
+        left = again + left[at_once:]
         if again:
             if time.monotonic() > ends:
                 raise StepFailed(
@@ -58,31 +68,23 @@ def commit_offsets(
                     way_out="see that __consumer_offsets has leaders and enough replicas in sync, then do this step"
                     " again",
                 )
-            time.sleep(AGAIN_SECONDS)
+            time.sleep(apart)
 
 
-def _sent(
-    spec: ClusterSpec, group: str, some: Sequence[tuple[Partition, int]], secrets: Secrets, timeout: float
-) -> dict[Partition, int]:
+def _sent(spec: ClusterSpec, ask: Connect, group: str, some: Sequence[tuple[Partition, int]]) -> dict[Partition, int]:
     """The error code of each partition; 0: committed."""
-    node = _coordinator(spec, group, secrets, timeout)
+    node = _coordinator(spec, ask, group)
     if node is None:
         return {p: NOT_AVAILABLE for p, _ in some}
-    return _committed(spec, node, group, some, secrets, timeout)
+    return _committed(spec, ask, node, group, some)
 
 
-def _coordinator(spec: ClusterSpec, group: str, secrets: Secrets, timeout: float) -> int | None:
+def _coordinator(spec: ClusterSpec, ask: Connect, group: str) -> int | None:
     """The broker's id; None where there is none now. The first broker that answers is asked."""
     why: RunbookError = Refused("the cluster file names no broker", way_out="name the brokers in it")
     for broker in spec.brokers:
         try:
-            with KafkaConnection(
-                spec.broker_address(broker),
-                f"broker {broker.id}",
-                spec.broker_security,
-                secrets=secrets,
-                timeout=timeout,
-            ) as connection:
+            with ask(broker) as connection:
                 answer = connection.send(FindCoordinatorRequest(version=COORDINATOR_VERSION, key=group, key_type=0))
         except Unreachable as error:
             why = error
@@ -94,12 +96,7 @@ def _coordinator(spec: ClusterSpec, group: str, secrets: Secrets, timeout: float
 
 
 def _committed(
-    spec: ClusterSpec,
-    node: int,
-    group: str,
-    some: Sequence[tuple[Partition, int]],
-    secrets: Secrets,
-    timeout: float,
+    spec: ClusterSpec, ask: Connect, node: int, group: str, some: Sequence[tuple[Partition, int]]
 ) -> dict[Partition, int]:
     broker = next((each for each in spec.brokers if each.id == node), None)
     if broker is None:
@@ -112,9 +109,7 @@ def _committed(
     by_topic: dict[str, list[object]] = {}
     for (name, number), offset in some:
         by_topic.setdefault(name, []).append(partition(partition_index=number, committed_offset=offset))
-    with KafkaConnection(
-        spec.broker_address(broker), f"broker {broker.id}", spec.broker_security, secrets=secrets, timeout=timeout
-    ) as connection:
+    with ask(broker) as connection:
         answer = connection.send(
             OffsetCommitRequest(
                 version=COMMIT_VERSION,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
@@ -50,7 +51,8 @@ class Reassignments:
     """The two requests for one cluster.
 
     ``timeout``: seconds a request may take; in ZooKeeper mode it waits behind the controller's other work (8 s were
-    seen). ``patience``: seconds in which a controller is looked for anew after an election.
+    seen). ``patience``: seconds in which a controller is looked for anew after an election. ``connected``: makes a
+    connection to it.
     """
 
     def __init__(
@@ -61,9 +63,9 @@ class Reassignments:
         timeout: float = 60.0,
         patience: float = 30.0,
         pause: float = PAUSE,
+        connected: Callable[[], AbstractContextManager[KafkaConnection]] | None = None,
     ) -> None:
-        self._spec = spec
-        self._secrets = secrets
+        self._connected = connected or partial(_to_controller, spec, secrets, timeout)
         self._timeout = timeout
         self._patience = patience
         self._pause = pause
@@ -194,20 +196,19 @@ class Reassignments:
         deadline = time.monotonic() + self._patience
         while True:
             try:
-                with self._controller() as connection:
+                with self._connected() as connection:
                     return ask(connection)
             except (Unreachable, _NotController) as error:
                 if time.monotonic() > deadline:
                     raise (error.as_unreachable if isinstance(error, _NotController) else error) from None
             time.sleep(self._pause)
 
-    @contextmanager
-    def _controller(self) -> Iterator[KafkaConnection]:
-        address, who = controller_address(self._spec, secrets=self._secrets)
-        with KafkaConnection(
-            address, who, self._spec.broker_security, secrets=self._secrets, timeout=self._timeout
-        ) as connection:
-            yield connection
+
+@contextmanager
+def _to_controller(spec: ClusterSpec, secrets: Secrets, timeout: float) -> Iterator[KafkaConnection]:
+    address, who = controller_address(spec, secrets=secrets)
+    with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+        yield connection
 
 
 class _NotController(Exception):

@@ -39,6 +39,7 @@ def topics_seen_by(
     secrets: Secrets,
     timeout: float = 4.0,
     answered: Callable[[int], object] = lambda partitions: None,
+    client: Callable[..., Any] = AdminClient,
 ) -> BrokerView:
     """The cluster's topics as this broker knows them; one that has just started may know of none. Raises Unreachable.
 
@@ -56,7 +57,7 @@ def topics_seen_by(
     }
     try:
         # A fresh client is connected to its bootstrap server only, so that one is asked; the answer says who gave it.
-        metadata = AdminClient(options, logger=_quiet).list_topics(timeout=timeout)
+        metadata = client(options, logger=_quiet).list_topics(timeout=timeout)
     except KafkaException as error:
         raise Unreachable(
             f"broker {broker.id} at {address} did not answer Metadata: {error.args[0].str()}",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer
 from kraft_runbook.cluster.spec_parts import ZooKeeper
@@ -14,24 +15,29 @@ from kraft_runbook.io.zookeeper.servers import ServerStatus, ask_server, tls_of
 
 
 def ensemble_servers(
-    zookeeper: ZooKeeper, *, secrets: Secrets, timeout: float = 2.0
+    zookeeper: ZooKeeper,
+    *,
+    secrets: Secrets,
+    timeout: float = 2.0,
+    ask: Callable[..., ServerStatus] = ask_server,
+    tls_by: Callable[..., ssl.SSLContext | None] = tls_of,
 ) -> Mapping[str, EnsembleServer | Unread]:
     """Each server of the cluster file by its ``srvr``, which every ZooKeeper allows unless told otherwise; ``mntr``,
     which tells more, is not in the default whitelist. All are asked at once, ``timeout`` seconds a read. Raises
     SecretMissing.
     """
     try:
-        tls = tls_of(zookeeper, secrets=secrets)
+        tls = tls_by(zookeeper, secrets=secrets)
     except OSError as error:
         return dict.fromkeys(zookeeper.servers, Unread(f"this tool's own certificate or key can't be used: {error}"))
     with ThreadPoolExecutor(len(zookeeper.servers)) as pool:
-        found = pool.map(lambda each: _ask(each, tls, timeout), zookeeper.servers)
+        found = pool.map(lambda each: _asked(each, partial(ask, tls=tls, timeout=timeout)), zookeeper.servers)
         return dict(zip(zookeeper.servers, found, strict=True))
 
 
-def _ask(server: str, tls: ssl.SSLContext | None, timeout: float) -> EnsembleServer | Unread:
+def _asked(server: str, ask: Callable[[str], ServerStatus]) -> EnsembleServer | Unread:
     try:
-        answer = ask_server(server, tls=tls, timeout=timeout)
+        answer = ask(server)
     except ConnectionRefusedError:
         return EnsembleServer("", 0, f"ZooKeeper server {server} does not run: it refuses connections")
     except OSError as error:

@@ -126,17 +126,17 @@ def spread_over(servers: Sequence[str], first: int, leader: str | None) -> list[
     return [*others[start:], *others[:start], *([leader] if leader else [])]
 
 
-def server_mode(server: str, *, tls: ssl.SSLContext | None = None) -> str | None:
+def server_mode(server: str, *, tls: ssl.SSLContext | None = None, timeout: float = SRVR_TIMEOUT) -> str | None:
     """What a server says that it is: leader, follower, observer or standalone.
 
     None where it does not say so: it does not answer, does not allow the word, or is in no quorum and serves nobody.
     """
     try:
-        return ask_server(server, tls=tls, timeout=SRVR_TIMEOUT).mode
+        return ask_server(server, tls=tls, timeout=timeout).mode
     except OSError:
         return None
 
 
-def leads(server: str, *, tls: ssl.SSLContext | None = None) -> bool:
+def leads(server: str, *, tls: ssl.SSLContext | None = None, timeout: float = SRVR_TIMEOUT) -> bool:
     """Whether this server says that it is the leader. One that does not answer does not say so."""
-    return server_mode(server, tls=tls) == "leader"
+    return server_mode(server, tls=tls, timeout=timeout) == "leader"

@@ -1,0 +1,157 @@
+"""One look at one broker or controller: whether it runs, its mode, and what it shows."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.observation import (
+    LIVES,
+    BrokerMode,
+    BrokerState,
+    ControllerState,
+    QuorumState,
+    Unread,
+    was_read,
+)
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode
+from kraft_runbook.io.kafka.topics_seen import BrokerView, topics_seen_by
+from kraft_runbook.io.metrics import NodeMetrics, broker_metrics, controller_metrics
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.look_deadline import Deadline
+from kraft_runbook.procedures.part_read import part_read
+
+SOURCE_SECONDS = 4.0
+"""Seconds that one source may take."""
+SECONDS_A_PARTITION = 1e-5
+"""Seconds that this tool itself may take for one partition in one broker's answer, added for all of them: 40 answers of
+200,000 partitions each took 11 s, one thread after the other (3.5e-6 s a partition on a machine with other work).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLook:
+    """What one thread found out about one broker."""
+
+    running: bool | Unread
+    mode: BrokerMode | Unread
+    view: BrokerView | Unread
+
+
+def accepts(host: str, port: int, *, timeout: float = 2.0) -> bool | Unread:
+    """Whether something listens: True; refused: False; no answer either way: Unread."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout):
+            return True
+    except ConnectionRefusedError:
+        return False
+    except TimeoutError:
+        return Unread(f"{address(host, port)} did not answer in {timeout:g} s")
+    except OSError as error:
+        reason = errno.errorcode.get(error.errno or 0, "") or type(error).__name__
+        return Unread(f"{address(host, port)} could not be reached: {reason}")
+
+
+def is_silent(running: bool | Unread, mode: object, gauges: object) -> bool:
+    """Whether a node hangs: its port accepts (the kernel does that for the process), but neither of two requests was
+    answered in time.
+    """
+    return running is True and all(isinstance(part, Unread) and part.timed_out for part in (mode, gauges))
+
+
+def look_at_broker(
+    spec: ClusterSpec,
+    broker: Broker,
+    secrets: Secrets,
+    deadline: Deadline,
+    so_far: dict[int, BrokerLook],
+    *,
+    accepts: Callable[[str, int], bool | Unread] = accepts,
+    mode_of: Callable[..., BrokerMode] = broker_mode,
+    topics_by: Callable[..., BrokerView] = topics_seen_by,
+) -> BrokerLook:
+    """Whether it runs, its mode, and the topics as it shows them.
+
+    ``so_far`` gets what is known before Metadata is asked, since a broker that hangs takes all the time of a look, and
+    more on a busy machine.
+    """
+    running = accepts(*split_address(spec.broker_address(broker)))
+    if running is not True:
+        why = _why_down(running, f"broker {broker.id}", spec.broker_address(broker))
+        return BrokerLook(running, why, why)
+    mode = part_read(lambda: mode_of(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
+    so_far[broker.id] = BrokerLook(
+        running,
+        mode,
+        Unread(f"broker {broker.id} did not answer Metadata in the time that a look has", out_of_time=True),
+    )
+
+    def answered(partitions: int) -> None:
+        deadline.grow(partitions * len(spec.brokers) * SECONDS_A_PARTITION)
+
+    # A broker that hangs has had its time above, and is to be told from one that was not asked. Where answers are
+    # large, the deadline moves.
+    left = SOURCE_SECONDS if deadline.own else max(0.5, min(SOURCE_SECONDS, deadline.at - time.monotonic() - 0.5))
+    return BrokerLook(
+        running, mode, part_read(lambda: topics_by(spec, broker, secrets=secrets, timeout=left, answered=answered))
+    )
+
+
+def _why_down(running: bool | Unread, node: str, address: str) -> Unread:
+    """Why nothing more is asked of a node."""
+    return running if isinstance(running, Unread) else Unread(f"{node} does not run: {address} refuses connections")
+
+
+def look_at_controller(spec: ClusterSpec, controller: Controller, secrets: Secrets) -> ControllerState:
+    """Whether it runs, and its mode."""
+    running = accepts(controller.host, controller.port)
+    if running is not True:
+        why = _why_down(running, f"controller {controller.id}", controller.address)
+        return ControllerState(controller.id, running, why, why)
+    mode = part_read(lambda: controller_mode(spec, controller, secrets=secrets, timeout=SOURCE_SECONDS))
+    return ControllerState(controller.id, running, mode, Unread("replaced by its gauges"))
+
+
+def broker_state(
+    broker_id: int, look: BrokerLook | Unread, gauges: NodeMetrics | Unread, quorum: QuorumState | Unread
+) -> BrokerState:
+    """What the look at a broker and its gauges say together."""
+    if not was_read(look):
+        look = BrokerLook(look, look, look)
+    mode = look.mode
+    if not was_read(mode) and was_read(quorum) and broker_id in quorum.registrations:
+        mode = BrokerMode.HYBRID if quorum.registrations[broker_id].is_migrating_zk_broker else BrokerMode.KRAFT
+    metrics = part_read(partial(broker_metrics, gauges)) if was_read(gauges) else gauges
+    version = _version(gauges)
+    cluster_id = look.view.state.cluster_id if was_read(look.view) else look.view
+    silent = is_silent(look.running, look.mode, gauges) and not was_read(look.view)
+    lives = look.running is False and was_read(gauges)
+    if lives and not was_read(mode):
+        mode = Unread(f"broker {broker_id} {LIVES}")
+    return BrokerState(broker_id, look.running, mode, metrics, version, cluster_id, silent, lives)
+
+
+def _version(gauges: NodeMetrics | Unread) -> str | Unread:
+    if not was_read(gauges):
+        return gauges
+    return gauges.software_version or Unread("its metrics do not name it")
+
+
+def controller_state(
+    controller_id: int, look: ControllerState | Unread, gauges: NodeMetrics | Unread
+) -> ControllerState:
+    """What the look at a controller and its gauges say together."""
+    if not was_read(look):
+        look = ControllerState(controller_id, look, look, look)
+    metrics = part_read(partial(controller_metrics, gauges)) if was_read(gauges) else gauges
+    if look.running is False and not was_read(metrics):
+        metrics = Unread(f"controller {controller_id} does not run")
+    silent = is_silent(look.running, look.mode, gauges)
+    return ControllerState(controller_id, look.running, look.mode, metrics, silent, _version(gauges))

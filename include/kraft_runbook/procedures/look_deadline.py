@@ -1,0 +1,47 @@
+"""The time that a look has for its parts: it grows with this tool's own work on large answers."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as OutOfTime
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.procedures.part_read import unread_for
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Deadline:
+    """``seconds`` after the look ``began``, plus the time for this tool's own work."""
+
+    began: float
+    seconds: float
+    own: float = 0.0
+
+    @property
+    def at(self) -> float:
+        return self.began + self.seconds + self.own
+
+    def grow(self, own: float) -> None:
+        """Let this tool's own work take so many seconds, if it was not given more already."""
+        self.own = max(self.own, own)
+
+
+def in_time(future: Future[T], deadline: Deadline, what: str) -> T | Unread:
+    """The answer, or why there is none. The deadline may move while this waits."""
+    while True:
+        at = deadline.at
+        try:
+            return future.result(timeout=max(0.0, at - time.monotonic()))
+        except OutOfTime:
+            if deadline.at == at:
+                return Unread(
+                    f"{what} was not read in the {at - deadline.began:.0f} s that a look has", out_of_time=True
+                )
+        except RunbookError as error:
+            return unread_for(error)
