@@ -11,8 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
-from kraft_runbook.reassignment.racks import Bounds, Ground, rack_bounds, rack_shares
+from kraft_runbook.reassignment.racks import Ground, rack_bounds
+from kraft_runbook.reassignment.replica_flow import even_loads
 
+SHARES_WITHIN = 10_000_000
+"""Shares are reckoned in so many parts of all bytes."""
 SMALLEST = 50
 """So many replicas of a broker that are larger than what must move are kept in mind, the smallest of them."""
 
@@ -88,17 +91,12 @@ class _State:
         self.share = {broker: max(share, 1.0) for broker, share in shares.items()}
 
     def _shares(self) -> dict[int, float]:
-        low, high = dict.fromkeys(self.ground.sizes, 0), dict.fromkeys(self.ground.sizes, 0)
-        total = 0
+        amounts: Counter[int] = Counter()
         for partition, replicas in self.present.items():
-            size = self.sizes.get(partition, 0)
-            total += size * len(replicas)
-            for rack, (least, most) in self.rules[len(replicas)].items():
-                low[rack] += size * least
-                high[rack] += size * most
-        bounds: dict[str, Bounds] = {rack: (low[rack], high[rack]) for rack in low}
-        shares = rack_shares(total, bounds, self.ground.sizes)
-        return {b: float(shares[rack]) / self.ground.sizes[rack] for b, rack in self.ground.racks.items()}
+            amounts[len(replicas)] += self.sizes.get(partition, 0)
+        unit = max(1, sum(amounts.values()) // SHARES_WITHIN)
+        loads = even_loads({factor: size // unit for factor, size in amounts.items()}, self.ground)
+        return {broker: float(load * unit) for broker, load in loads.items()}
 
     def bound(self) -> int:
         """What must leave the brokers above their band, or come to those below, whichever is more; rack by rack where

@@ -1,7 +1,6 @@
 """Which replica of each partition is its first, the preferred leader: the second flow, over sets that are settled.
 
-Each broker leads as many partitions as the others, within one where the sets allow it, and as few partitions as can be
-get another leader.
+Brokers lead as evenly as the sets allow, and as few partitions as can be get another leader.
 """
 
 from __future__ import annotations
@@ -9,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
-from math import floor
+from typing import Any
 
 import numpy as np
 from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.evenness import Prices, most_even
 from kraft_runbook.reassignment.leader_spread import OTHER_LEADER, OTHER_LEADER_ALONE, spread_leaders
-from kraft_runbook.reassignment.racks import fill_level
+
+Array = np.ndarray[Any, Any]
 
 
 def even_leaders(
@@ -39,34 +40,35 @@ def even_leaders(
         return {}
     brokers = sorted(set().union(*(held for held, _, _ in groups)))
     at = {broker: len(groups) + index for index, broker in enumerate(brokers)}
-    sink = len(groups) + len(brokers)
-    tails, heads, capacities, costs = [], [], [], []
-    for index, ((held, first, moves), members) in enumerate(groups.items()):
-        for broker in sorted(held):
-            tails.append(index)
-            heads.append(at[broker])
-            capacities.append(len(members))
-            costs.append(0 if broker == first else OTHER_LEADER if moves else OTHER_LEADER_ALONE)
-    flow = SimpleMinCostFlow()
-    arcs = flow.add_arcs_with_capacity_and_unit_cost(
-        np.array(tails, dtype=np.int32),
-        np.array(heads, dtype=np.int32),
-        np.array(capacities, dtype=np.int64),
-        np.array(costs, dtype=np.int64),
-    )
+    arcs = [
+        (index, at[broker], len(members), 0 if broker == first else OTHER_LEADER if moves else OTHER_LEADER_ALONE)
+        for index, ((held, first, moves), members) in enumerate(groups.items())
+        for broker in sorted(held)
+    ]
+    supplies = [*(len(members) for members in groups.values()), *(0 for _ in brokers), -len(wanted)]
+
+    def solve(prices: Prices) -> tuple[dict[int, int], list[int]]:
+        # Whatever is more even costs more than any number of changed leaders in one cycle of the flow, which passes
+        # each broker once at most.
+        weight = 2 * OTHER_LEADER_ALONE * (len(brokers) + 1)
+        steps = [
+            (at[broker], at[brokers[-1]] + 1, many, price * weight)
+            for broker in brokers
+            for many, price in prices.steps[broker]
+        ]
+        sent = _solved(np.array(arcs + steps, dtype=np.int64), np.array(supplies, dtype=np.int64))[: len(arcs)]
+        got: Counter[int] = Counter()
+        for (_, head, _, _), many in zip(arcs, sent, strict=True):
+            got[brokers[head - len(groups)]] += many
+        return got, sent
+
     led = Counter(replicas[0] for replicas in beside.values())
-    _towards_sink(flow, {broker: led[broker] for broker in brokers}, at, sink, len(wanted))
-    supplies = np.array([*(len(m) for m in groups.values()), *(0 for _ in brokers), -len(wanted)], dtype=np.int64)
-    flow.set_nodes_supplies(np.arange(sink + 1, dtype=np.int32), supplies)
-    if flow.solve() != SimpleMinCostFlow.OPTIMAL:
-        raise Refused("no leaders could be chosen: a partition has no replica", way_out="correct the plan")
-    sent = iter(zip(heads, flow.flows(arcs).tolist(), strict=True))
+    sent = iter(most_even({broker: led[broker] for broker in brokers}, len(wanted), solve))
     chosen: dict[TopicPartition, int] = {}
     for (held, _, _), members in groups.items():
         left = iter(members)
-        for _ in range(len(held)):
-            head, many = next(sent)
-            chosen.update(dict.fromkeys(islice(left, many), brokers[head - len(groups)]))
+        for broker in sorted(held):
+            chosen.update(dict.fromkeys(islice(left, next(sent)), broker))
     chosen = spread_leaders(chosen, wanted, beside, moved=moved, leaderless=leaderless)
     return {partition: put_first(replicas, chosen[partition]) for partition, replicas in wanted.items()}
 
@@ -76,21 +78,15 @@ def put_first(replicas: Replicas, leader: int) -> Replicas:
     return replicas if replicas[0] == leader else (leader, *(each for each in replicas if each != leader))
 
 
-def _towards_sink(
-    flow: SimpleMinCostFlow, fixed: Mapping[int, int], at: Mapping[int, int], sink: int, total: int
-) -> None:
-    """Each partition above the fair level costs more than any number of changed leaders in one cycle of the flow, which
-    passes each broker once at most.
-    """
-    uneven = 2 * OTHER_LEADER_ALONE * (len(fixed) + 1)
-    level = floor(fill_level(list(fixed.values()), total + sum(fixed.values())))
-    for broker, held in fixed.items():
-        room, step = max(0, level - held), 0
-        if room:
-            flow.add_arc_with_capacity_and_unit_cost(at[broker], sink, room, 0)
-        above, width = max(0, held - level), 1
-        while width <= 2 * total:
-            step += 1
-            cost = uneven * (step + min(above, total))
-            flow.add_arc_with_capacity_and_unit_cost(at[broker], sink, width, cost)
-            width = width if step < 4 else width * 2
+def _solved(arcs: Array, supplies: Array) -> list[int]:
+    """What each arc carries. ``arcs``: of each its tail, its head, its capacity and its cost."""
+    flow = SimpleMinCostFlow()
+    tails, heads, capacities, costs = arcs.T
+    numbers = flow.add_arcs_with_capacity_and_unit_cost(
+        tails.astype(np.int32), heads.astype(np.int32), capacities.copy(), costs.copy()
+    )
+    flow.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
+    if flow.solve() != SimpleMinCostFlow.OPTIMAL:
+        raise Refused("no leaders could be chosen: a partition has no replica", way_out="correct the plan")
+    carried: list[int] = flow.flows(numbers).tolist()
+    return carried

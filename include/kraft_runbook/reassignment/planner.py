@@ -25,8 +25,8 @@ from kraft_runbook.reassignment.goals import (
 from kraft_runbook.reassignment.leader_flow import even_leaders, put_first
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, broker_bounds, rack_sizes
-from kraft_runbook.reassignment.replica_flow import bounds_of, even_flow, frugal_flow, group_by_replicas
+from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_sizes
+from kraft_runbook.reassignment.replica_flow import even_flow, frugal_flow, group_by_replicas
 from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
 
@@ -111,15 +111,9 @@ def _even_in_count(
 ) -> ReassignmentPlan:
     ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
     groups = group_by_replicas(scope, by_first=False)
-    total = sum(map(len, scope.values()))
-    bounds = broker_bounds(total, bounds_of(groups, ground), ground.racks, ground.sizes)
-    sets = spread_topics(scope, even_flow(groups, ground, bounds), ground, {})
-    held = replicas_by_broker(scope)
-    departing = sum(count for broker, count in held.items() if broker not in bounds)
-    departing += sum(max(0, held.get(broker, 0) - high) for broker, (_, high) in bounds.items())
-    arriving = sum(max(0, low - held.get(broker, 0)) for broker, (low, _) in bounds.items())
+    sets = spread_topics(scope, even_flow(groups, ground), ground, {})
     target = _ordered(scope, sets, ground, leaders_of=scope, fixed_leaders=keep_order)
-    return _plan(str(goal), placement, target, bound=max(departing, arriving))
+    return _plan(str(goal), placement, target, bound=None)
 
 
 def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -20,21 +18,14 @@ from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.racks import Bounds, Ground, fill_level, rack_bounds, rack_shares, sum_of_bounds
+from kraft_runbook.reassignment.evenness import Prices, most_even
+from kraft_runbook.reassignment.racks import Ground, rack_bounds
 
 Array = np.ndarray[Any, Any]
-
-COPY = 20_000
-"""What a copy costs. No gain in evenness outweighs it: one more copy in a cycle of the flow changes the load of two
-brokers by one replica, which gains at most the steepest of STEPS.
+KEEP, KEEP_ANOTHER, COPY = 0, 1, 2
+"""What a replica on a broker costs: nothing, where the broker has it; a little, where it is not the first of them, one
+must go, and the first one leads; and a copy.
 """
-NOT_FIRST = 5_000
-"""What it costs to keep another replica rather than the first, where one must go: the first one leads."""
-STEPS = ((Fraction(102, 100), 4), (Fraction(105, 100), 16), (Fraction(110, 100), 64), (Fraction(125, 100), 256))
-"""Beyond its fair level a broker is filled the less the higher it stands; in parts of the level, and what a replica
-costs there.
-"""
-STEEPEST = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,151 +54,141 @@ def group_by_replicas(
     return [Group(held, factor, tuple(members), first) for (held, factor, first), members in found.items()]
 
 
-def bounds_of(groups: Sequence[Group], ground: Ground) -> dict[str, Bounds]:
-    """How many replicas of all these each rack may hold."""
-    return sum_of_bounds(
-        ((len(group.partitions), rack_bounds(group.factor, ground.sizes)) for group in groups), ground.sizes
+def even_flow(groups: Sequence[Group], ground: Ground) -> dict[TopicPartition, frozenset[int]]:
+    """The fewest copies after which brokers are as even as they can be. Exact."""
+    copy_costs = np.array([0, 1, 1])
+    network = _Network([len(group.partitions) for group in groups], [group.factor for group in groups], ground)
+    kinds = _kinds(groups, network.brokers)
+
+    def solve(prices: Prices) -> tuple[dict[int, int], Array]:
+        # A cycle of the flow passes each broker once, so it saves fewer copies than there are brokers.
+        return network.solved(copy_costs[kinds], prices, weight=len(network.brokers) + 1)
+
+    amounts: Counter[int] = Counter()
+    for group in groups:
+        amounts[group.factor] += len(group.partitions)
+    expected = even_loads(amounts, ground)
+    return _dealt(
+        groups,
+        network.brokers,
+        most_even(dict.fromkeys(ground.racks, 0), sum(expected.values()), solve, expected=expected),
     )
 
 
-def even_flow(
-    groups: Sequence[Group], ground: Ground, bounds: Mapping[int, Bounds]
-) -> dict[TopicPartition, frozenset[int]]:
-    """The fewest copies after which every broker's count lies within its bounds. Exact.
-
-    Raises Refused where no assignment does, which does not happen with ``racks.broker_bounds`` over all groups.
+def even_loads(amounts: Mapping[int, int], ground: Ground) -> dict[int, int]:
+    """What each broker holds when all is as even as the rack rule lets it be. ``amounts``: by the number of replicas,
+    how many partitions (or bytes) have so many.
     """
-    network = _Network(groups, ground)
-    for broker, (low, high) in bounds.items():
-        network.to_sink(broker, need=low, segments=[(high - low, 0)])
-    return network.solve()
+    network = _Network(list(amounts.values()), list(amounts), ground)
+    free = np.zeros((len(amounts), len(network.brokers)), dtype=np.int64)
+
+    def solve(prices: Prices) -> tuple[dict[int, int], dict[int, int]]:
+        got, _ = network.solved(free, prices)
+        return got, got
+
+    total = sum(factor * amount for factor, amount in amounts.items())
+    return most_even(dict.fromkeys(ground.racks, 0), total, solve)
 
 
 def frugal_flow(
     groups: Sequence[Group], ground: Ground, fixed: Mapping[int, int]
 ) -> dict[TopicPartition, frozenset[int]]:
     """The fewest copies that the groups need at all; among those, brokers as even as can be beside what they hold
-    anyway (``fixed``). Raises Refused where the rack rule can't be kept.
+    anyway (``fixed``). Exact.
     """
-    network = _Network(groups, ground)
+    network = _Network([len(group.partitions) for group in groups], [group.factor for group in groups], ground)
+    kinds = _kinds(groups, network.brokers)
+
+    def solve(prices: Prices) -> tuple[dict[int, int], Array]:
+        # Whatever is kept counts more than what is even, which a cycle of the flow changes at two brokers; and a copy
+        # more than what is kept, which it changes at each broker once.
+        another = prices.steepest
+        costs = np.array([0, another, another * (len(network.brokers) + 1)])
+        return network.solved(costs[kinds], prices)
+
     total = sum(group.factor * len(group.partitions) for group in groups)
-    levels = _levels(groups, ground, fixed)
-    for broker in ground.brokers:
-        network.to_sink(broker, need=0, segments=_segments(levels[broker], fixed.get(broker, 0), total))
-    return network.solve()
+    there = {broker: fixed.get(broker, 0) for broker in ground.racks}
+    return _dealt(groups, network.brokers, most_even(there, total, solve))
 
 
-def _levels(groups: Sequence[Group], ground: Ground, fixed: Mapping[int, int]) -> dict[int, Fraction]:
-    """How high each broker would stand, were its rack filled from below."""
-    in_rack = {rack: [b for b in ground.brokers if ground.racks[b] == rack] for rack in ground.sizes}
-    there = {rack: sum(fixed.get(b, 0) for b in brokers) for rack, brokers in in_rack.items()}
-    bounds = {rack: (low + there[rack], high + there[rack]) for rack, (low, high) in bounds_of(groups, ground).items()}
-    total = sum(there.values()) + sum(group.factor * len(group.partitions) for group in groups)
-    shares = rack_shares(total, bounds, ground.sizes)
-    # What the groups keep in any case counts too: else the others would be filled as if it could come from there.
-    stands = dict(fixed)
-    for group in groups:
-        for broker in _surely_kept(group, ground):
-            stands[broker] = stands.get(broker, 0) + len(group.partitions)
-    return {
-        broker: fill_level([stands.get(b, 0) for b in in_rack[rack]], ceil(shares[rack]))
-        for rack in in_rack
-        for broker in in_rack[rack]
-    }
+def _kinds(groups: Sequence[Group], brokers: Sequence[int]) -> Array:
+    """Of each group on each broker: KEEP, KEEP_ANOTHER or COPY."""
+    at = {broker: index for index, broker in enumerate(brokers)}
+    kinds = np.full((len(groups), len(brokers)), COPY, dtype=np.int64)
+    for index, group in enumerate(groups):
+        for broker in group.held:
+            if broker in at:
+                kinds[index, at[broker]] = KEEP if group.first in (None, broker) else KEEP_ANOTHER
+    return kinds
 
 
-def _surely_kept(group: Group, ground: Ground) -> list[int]:
-    """The brokers whose replica every least plan keeps. Where a rack has too many of them, or another rack needs the
-    room, some of them go, and which is open.
-    """
-    bounds = rack_bounds(group.factor, ground.sizes)
-    kept = [broker for broker in group.held if broker in ground.racks]
-    in_rack = Counter(ground.racks[broker] for broker in kept)
-    fits = sum(max(least, min(in_rack[rack], most)) for rack, (least, most) in bounds.items()) <= group.factor
-    return [broker for broker in kept if in_rack[rack := ground.racks[broker]] <= bounds[rack][1 if fits else 0]]
-
-
-def _segments(level: Fraction, held: int, total: int) -> list[tuple[int, int]]:
-    """(How many replicas, what each costs), dearer from one to the next."""
-    edges = [(Fraction(floor(level)), 0), (Fraction(ceil(level)), 1)]
-    edges += [(level * part + 1, cost) for part, cost in STEPS]
-    found, at = [], held
-    for edge, cost in edges:
-        upto = max(at, floor(edge))
-        found.append((upto - at, cost))
-        at = upto
-    return [*found, (total, STEEPEST)]
+def _dealt(groups: Sequence[Group], brokers: Sequence[int], sent: Array) -> dict[TopicPartition, frozenset[int]]:
+    """What each group sends to each broker, dealt out to its partitions in turn."""
+    found: dict[TopicPartition, frozenset[int]] = {}
+    order = np.array(brokers)
+    for group, counts in zip(groups, sent, strict=True):
+        many = len(group.partitions)
+        dealt = np.repeat(order, counts).tolist()
+        for index, partition in enumerate(group.partitions):
+            found[partition] = frozenset(dealt[index::many])
+    return found
 
 
 class _Network:
-    def __init__(self, groups: Sequence[Group], ground: Ground) -> None:
-        self._groups = groups
-        self._brokers = ground.brokers
-        self._flow = SimpleMinCostFlow()
+    """Kinds of partitions, so many of each with so many replicas, on their way through racks to brokers."""
+
+    def __init__(self, counts: Sequence[int], factors: Sequence[int], ground: Ground) -> None:
+        self.brokers = ground.brokers
+        self._kinds = len(counts)
         racks = list(ground.sizes)
-        self._first_broker = len(groups) * (1 + len(racks))
-        self._sink = self._first_broker + len(self._brokers)
-        self._supply = np.zeros(self._sink + 1, dtype=np.int64)
-        self._build(ground, racks)
-
-    def _build(self, ground: Ground, racks: list[str]) -> None:
-        counts = np.array([len(group.partitions) for group in self._groups], dtype=np.int64)
-        factors = np.array([group.factor for group in self._groups], dtype=np.int64)
-        number_of_racks, groups = len(racks), np.arange(len(self._groups), dtype=np.int64)
-        by_factor = {factor: rack_bounds(int(factor), ground.sizes) for factor in set(factors.tolist())}
-        least = np.array([[by_factor[f][rack][0] for rack in racks] for f in factors.tolist()], dtype=np.int64)
-        most = np.array([[by_factor[f][rack][1] for rack in racks] for f in factors.tolist()], dtype=np.int64)
-        rack_nodes = len(self._groups) + groups[:, None] * number_of_racks + np.arange(number_of_racks)[None, :]
+        number_of_racks, kinds = len(racks), np.arange(self._kinds, dtype=np.int64)
+        self._first_broker = self._kinds * (1 + number_of_racks)
+        self._sink = self._first_broker + len(self.brokers)
+        amounts = np.array(counts, dtype=np.int64)
+        by_factor = {factor: rack_bounds(factor, ground.sizes) for factor in set(factors)}
+        least = np.array([[by_factor[f][rack][0] for rack in racks] for f in factors], dtype=np.int64)
+        most = np.array([[by_factor[f][rack][1] for rack in racks] for f in factors], dtype=np.int64)
+        rack_nodes = self._kinds + kinds[:, None] * number_of_racks + np.arange(number_of_racks)[None, :]
         # What a rack must hold is sent there at once; the arc is for what it may hold besides.
-        self._supply[groups] = counts * (factors - least.sum(axis=1))
-        self._supply[rack_nodes.ravel()] = (counts[:, None] * least).ravel()
-        self._supply[self._sink] = -int((counts * factors).sum())
-        self._arcs(
-            np.repeat(groups, number_of_racks), rack_nodes.ravel(), (counts[:, None] * (most - least)).ravel(), 0
+        self._supply = np.zeros(self._sink + 1, dtype=np.int64)
+        self._supply[kinds] = amounts * (np.array(factors, dtype=np.int64) - least.sum(axis=1))
+        self._supply[rack_nodes.ravel()] = (amounts[:, None] * least).ravel()
+        self._supply[self._sink] = -int((amounts * np.array(factors, dtype=np.int64)).sum())
+        self._to_racks = (
+            np.repeat(kinds, number_of_racks),
+            rack_nodes.ravel(),
+            (amounts[:, None] * (most - least)).ravel(),
         )
-        at = {broker: index for index, broker in enumerate(self._brokers)}
-        cost = np.full((len(self._groups), len(self._brokers)), COPY, dtype=np.int64)
-        for index, group in enumerate(self._groups):
-            for broker in group.held:
-                if broker in at:
-                    kept_at = 0 if group.first in (None, broker) else NOT_FIRST
-                    cost[index, at[broker]] = kept_at
-        rack_at = np.array([racks.index(ground.racks[broker]) for broker in self._brokers], dtype=np.int64)
-        heads = self._first_broker + np.arange(len(self._brokers), dtype=np.int64)
-        self._to_brokers = self._arcs(
+        rack_at = np.array([racks.index(ground.racks[broker]) for broker in self.brokers], dtype=np.int64)
+        heads = self._first_broker + np.arange(len(self.brokers), dtype=np.int64)
+        self._to_brokers = (
             rack_nodes[:, rack_at].ravel(),
-            np.tile(heads, len(self._groups)),
-            np.repeat(counts, len(self._brokers)),
-            cost.ravel(),
+            np.tile(heads, self._kinds),
+            np.repeat(amounts, len(self.brokers)),
         )
 
-    def _arcs(self, tails: Array, heads: Array, capacities: Array, costs: Array | int) -> Any:
-        costs = np.broadcast_to(np.asarray(costs, dtype=np.int64), tails.shape)
-        return self._flow.add_arcs_with_capacity_and_unit_cost(
-            tails.astype(np.int32), heads.astype(np.int32), capacities.astype(np.int64), costs
-        )
-
-    def to_sink(self, broker: int, *, need: int, segments: Sequence[tuple[int, int]]) -> None:
-        node = self._first_broker + self._brokers.index(broker)
-        self._supply[node] -= need
-        self._supply[self._sink] += need
-        for capacity, cost in segments:
-            if capacity > 0:
-                self._flow.add_arc_with_capacity_and_unit_cost(node, self._sink, capacity, cost)
-
-    def solve(self) -> dict[TopicPartition, frozenset[int]]:
-        self._flow.set_nodes_supplies(np.arange(self._sink + 1, dtype=np.int32), self._supply)
-        if (status := self._flow.solve()) != SimpleMinCostFlow.OPTIMAL:
+    def solved(self, costs: Array, prices: Prices, *, weight: int = 1) -> tuple[dict[int, int], Array]:
+        """What each broker gets, and what each kind sends to each. ``weight``: by what prices are multiplied."""
+        flow = SimpleMinCostFlow()
+        _add(flow, *self._to_racks, np.zeros(len(self._to_racks[0]), dtype=np.int64))
+        arcs = _add(flow, *self._to_brokers, costs.ravel())
+        steps = [
+            (self._first_broker + index, self._sink, capacity, price * weight)
+            for index, broker in enumerate(self.brokers)
+            for capacity, price in prices.steps[broker]
+        ]
+        _add(flow, *np.array(steps, dtype=np.int64).T)
+        flow.set_nodes_supplies(np.arange(self._sink + 1, dtype=np.int32), self._supply)
+        if (status := flow.solve()) != SimpleMinCostFlow.OPTIMAL:
             raise Refused(
-                f"no assignment keeps the racks and gives each broker its share ({status.name})",
+                f"no assignment keeps the racks ({status.name})",
                 way_out="let more brokers take part, or leave out the topics with the most replicas",
             )
-        sent = self._flow.flows(self._to_brokers).reshape(len(self._groups), len(self._brokers))
-        found: dict[TopicPartition, frozenset[int]] = {}
-        order = np.array(self._brokers)
-        for group, counts in zip(self._groups, sent, strict=True):
-            many = len(group.partitions)
-            dealt = np.repeat(order, counts).tolist()
-            for index, partition in enumerate(group.partitions):
-                found[partition] = frozenset(dealt[index::many])
-        return found
+        sent = flow.flows(arcs).reshape(self._kinds, len(self.brokers))
+        return dict(zip(self.brokers, sent.sum(axis=0).tolist(), strict=True)), sent
+
+
+def _add(flow: SimpleMinCostFlow, tails: Array, heads: Array, capacities: Array, costs: Array) -> Any:
+    return flow.add_arcs_with_capacity_and_unit_cost(
+        tails.astype(np.int32), heads.astype(np.int32), capacities.astype(np.int64), costs.astype(np.int64)
+    )
