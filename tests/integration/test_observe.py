@@ -37,6 +37,7 @@ from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.io.kafka.replica_ids import ask_for_ids
 from kraft_runbook.io.kafka.topics_seen import topics_seen_by
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration import conditions
@@ -291,8 +292,16 @@ def test_a_dropped_topic_id_and_a_left_over_directory_block_the_start_until_they
         results = CHECKS.run(seen, own_lab.spec, Phase.ZOOKEEPER, gate="start").results
         return {each.code: each.evidence for each in results if each.code in on_disk and not each.passed}
 
+    def ids() -> dict[str, str]:
+        with by_hand.zookeeper_of(own_lab.spec) as client:
+            names = client.get_children("/brokers/topics")
+            return {name: json.loads(client.get(f"/brokers/topics/{name}")[0])["topic_id"] for name in names}
+
     directory = leave_over(own_lab.spec.broker(2))
     right, wrong = drop_topic_id(own_lab, "orders")
+    told = {each.id: ask_for_ids(own_lab.spec, each, ids(), secrets=own_lab.secrets) for each in own_lab.spec.brokers}
+    assert {i: each.otherwise for i, each in told.items()} == dict.fromkeys((1, 2, 3), ("orders",))
+    assert all(each.alike > 5 and not each.unread for each in told.values()), told
     assert failures() == {
         "KRB-PRE-084": f"topic orders: id {wrong} in ZooKeeper, {right} on broker 1, 2, 3",
         "KRB-PRE-085": f"no replica of this cluster, and without partition.metadata: 1: broker 2: {directory}",
@@ -300,6 +309,9 @@ def test_a_dropped_topic_id_and_a_left_over_directory_block_the_start_until_they
     shutil.rmtree(directory)
     write_topic_id(own_lab, "orders", right)
     assert failures() == {}
+    for each in own_lab.spec.brokers:
+        held = ask_for_ids(own_lab.spec, each, ids(), secrets=own_lab.secrets)
+        assert held.otherwise == () and not held.unread and held.alike > 5
     by_hand.wait_until("orders takes writes", lambda: not by_hand.produced(own_lab.spec, "orders", 1), within=90)
 
 

@@ -20,11 +20,16 @@ from kraft_runbook.cluster.replica_directories import (
     ReplicasCompared,
     WithoutId,
 )
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.replica_ids import IdsHeld
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.procedures import compare_replicas as module
 from kraft_runbook.procedures.compare_replicas import compare_replicas
 
+asked: list[tuple[int, dict[str, str]]] = []
+"""What brokers were asked by Fetch, in order."""
 OLD, NEW = "ddaYNaX2RW-M4Tbe3DPT9A", "BQHmqfPtTlGeScgm5iii_A"
 FUTURE = "0123456789abcdef0123456789abcdef-future"
 Hosts = Mapping[int, HostState]
@@ -50,9 +55,11 @@ def compare(
     again: Hosts | None = None,
     known: Mapping[str, str] | None = None,
     assigned: frozenset[int] = frozenset(),
+    says: Mapping[int, list[IdsHeld]] | None = None,
 ) -> ReplicasCompared:
     """``znodes``: ZooKeeper's topics before and after the second look at the hosts (one: they did not change).
     ``again``: what that look finds, where it is not the same as the first. ``known``: the ids of the read before these.
+    ``says``: what brokers answer to Fetch, ask by ask; the others don't answer.
     """
     reads = list(znodes) if len(znodes) > 1 else [*znodes] * 3
     if known is None:
@@ -76,9 +83,22 @@ def compare(
                 for name in names
             ]
 
+    def ask(_: object, broker: Broker, ids: Mapping[str, str], **__: object) -> IdsHeld:
+        if not says or broker.id not in says:
+            raise Unreachable(f"broker {broker.id} did not answer", way_out="")
+        asked.append((broker.id, dict(ids)))
+        return says[broker.id].pop(0)
+
+    asked.clear()
     monkeypatch.setattr(module, "ZookeeperReader", Reader)
     return compare_replicas(
-        SPEC, first, known, secrets=environment_secrets({}), gather=lambda *_: again or first, assigned=assigned
+        SPEC,
+        first,
+        known,
+        secrets=environment_secrets({}),
+        gather=lambda *_: again or first,
+        assigned=assigned,
+        ask=ask,
     )
 
 
@@ -160,10 +180,30 @@ def test_what_could_not_be_read_is_named_by_broker(monkeypatch: pytest.MonkeyPat
         b3=ReplicaDirectories(9, without_id_count=5000, without_id=()),
     )
     assert compare(monkeypatch, seen, {}).unread == (
-        "broker 1: no SSH",
+        "broker 1: no SSH; nor could the broker be asked: broker 1 did not answer",
         "broker 2: /d: Input/output error",
         "broker 2: 2 further paths",
         "broker 3: 5000 replicas have no partition.metadata; only the first 0 were compared",
+    )
+
+
+def test_a_broker_whose_host_is_not_read_is_asked_for_its_replicas_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has otherwise counts if it says so twice, of the id that ZooKeeper has then. It proves nothing whole."""
+    seen = disks(b1=Unread("no SSH"), b2=Unread("no SSH"), b3=ReplicaDirectories(2, {"orders": NEW}))
+    unknown = IdsHeld(18, (), {"clicks": "the broker does not know ZooKeeper's id"})
+    said = {1: [IdsHeld(19, ("made", "orders"), {}), IdsHeld(0, ("orders",), {})], 2: [unknown]}
+    known = {"orders": NEW, "made": OLD}
+    found = compare(monkeypatch, seen, {"orders": orders(NEW, 1, 2)}, known=known, says=said)
+    assert asked == [(1, known), (1, {"orders": NEW}), (2, known)]
+    assert found.otherwise == (
+        f"topic orders: id {NEW} in ZooKeeper, another in a replica's log on broker 1, which its partition.metadata"
+        " names",
+    )
+    assert (found.otherwise_count, found.apart) == (1, ())
+    assert found.unread == (
+        "broker 1: no SSH; asked by Fetch for a replica of each topic, it has 19 with ZooKeeper's id or none",
+        "broker 2: no SSH; asked by Fetch for a replica of each topic, it has 18 with ZooKeeper's id or none; it"
+        " tells nothing of 1: clicks",
     )
 
 

@@ -102,7 +102,8 @@ class ReplicasCompared:
     these topics. ``left_over``: the first 20 of those that have the topic's present id while ZooKeeper does not
     assign the partition to that broker, ``strays_left_over`` in all: no replica is missing, and they are not among
     ``strays``. ``unread``: what is missing from
-    this comparison, by broker.
+    this comparison, by broker. ``otherwise``: the first 20 topics of which a broker whose host was not read says, asked
+    by Fetch, that a replica has another id than ZooKeeper's, in words.
     """
 
     directories: int
@@ -119,3 +120,5 @@ class ReplicasCompared:
     left_over: tuple[str, ...] = ()
     strays_left_over: int = 0
     unread: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()
+    otherwise_count: int = 0

@@ -168,6 +168,11 @@ def kafka_uuid(value: UUID) -> str:
     return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
+def uuid_of(text: str) -> UUID:
+    """The reverse of ``kafka_uuid``. Raises ValueError."""
+    return UUID(bytes=base64.urlsafe_b64decode(f"{text}=="))
+
+
 def topic(name: str, topic_id: str | None) -> Row:
     return row(Kind.TOPIC, [name], {"topic_id": topic_id})
 

@@ -22,6 +22,8 @@ from kraft_runbook.cluster.replica_directories import (
     WithoutId,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.replica_ids import IdsHeld, ask_for_ids
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
@@ -36,6 +38,7 @@ TOPICS_AT_ONCE = 2000
 ZOOKEEPER_SECONDS = 10.0
 _NAME = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)(?:\.[^.-]+-future)?")
 
+Asks = Callable[..., IdsHeld]
 GathersHosts = Callable[[ClusterSpec, Sequence[int]], Mapping[int, HostState]]
 
 
@@ -64,11 +67,14 @@ def compare_replicas(
     secrets: Secrets,
     gather: GathersHosts,
     assigned: Collection[int] = (),
+    ask: Asks = ask_for_ids,
 ) -> ReplicasCompared:
     """``topic_ids``: of each topic in ZooKeeper that has one. ``gather`` reads these brokers' hosts again.
-    ``assigned``: the brokers to which ZooKeeper assigns a replica. Raises Unreachable.
+    ``assigned``: the brokers to which ZooKeeper assigns a replica. ``ask`` asks a broker whose host was not read.
+    Raises Unreachable.
     """
     first, unread = _read(spec, hosts)
+    unread, otherwise = _asked(spec, [i for i in spec.broker_ids if i not in first], topic_ids, unread, secrets, ask)
     unread += tuple(
         f"broker {i}: none of the replicas that ZooKeeper assigns to it was found in its log directories (a volume that"
         " is not mounted, or another log.dirs than in the cluster file)"
@@ -85,6 +91,8 @@ def compare_replicas(
         strays_of_gone=len(of_gone),
         gone=by_topic(of_gone),
         unread=unread,
+        otherwise=otherwise[:SAMPLES],
+        otherwise_count=len(otherwise),
     )
     if places:
         with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
@@ -147,6 +155,51 @@ def _read(
                 f" {len(part.without_id)} were compared"
             )
     return read, tuple(unread)
+
+
+def _asked(
+    spec: ClusterSpec,
+    silent: Sequence[int],
+    topic_ids: Mapping[str, str],
+    unread: tuple[str, ...],
+    secrets: Secrets,
+    ask: Asks,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is unread, with what these brokers themselves say of their replicas' ids; and what they have otherwise than
+    ZooKeeper. What seems so is asked for again, with the ids of then.
+    """
+    said: dict[int, str] = {}
+    otherwise: list[str] = []
+    for broker_id in silent:
+        broker = spec.broker(broker_id)
+        try:
+            held = ask(spec, broker, topic_ids, secrets=secrets)
+            apart: dict[str, str] = {}
+            if held.otherwise:
+                with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
+                    now = _topics(reader, held.otherwise)
+                ids = {name: each.topic_id for name, each in now.items() if each and each.topic_id}
+                apart = {name: ids[name] for name in ask(spec, broker, ids, secrets=secrets).otherwise}
+        except Unreachable as error:
+            said[broker_id] = f"nor could the broker be asked: {error.problem}"
+            continue
+        otherwise += [
+            f"topic {name}: id {there} in ZooKeeper, another in a replica's log on broker {broker_id}, which its"
+            " partition.metadata names"
+            for name, there in apart.items()
+        ]
+        of_topics = f"; it tells nothing of {sample(held.unread)}" if held.unread else ""
+        said[broker_id] = (
+            f"asked by Fetch for a replica of each topic, it has {held.alike} with ZooKeeper's id or none{of_topics}"
+        )
+    told = [f"{each}; {said[i]}" if (i := _of(each)) in said else each for each in unread]
+    return tuple(told), tuple(otherwise)
+
+
+def _of(unread: str) -> int | None:
+    """The broker whose host was not read, in what ``_read`` tells."""
+    number = unread.removeprefix("broker ").partition(":")[0]
+    return int(number) if number.isdecimal() else None
 
 
 def suspects(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> dict[int, set[str]]:

@@ -46,12 +46,16 @@ def replicas_have_the_topics_ids(seen: ClusterObservation, spec: ClusterSpec) ->
     A tool older than Kafka 2.8 that writes /brokers/topics/TOPIC drops topic_id; the next controller makes another one
     (KAFKA-14190). The replicas keep theirs, and partitions whose leader changes take no writes any more. After the copy
     every broker renames these replicas '-stray' and begins at offset 0: all data of the topic is lost (measured on
-    3.9.2).
+    3.9.2). A broker whose host can't be read is asked by Fetch for a replica of each topic with ZooKeeper's id: that
+    finds another id in its log, and none that is missing.
     """
     found = needed(seen.replicas)
     wrong = [_apart(each) for each in found.apart[:SAMPLE]]
     if found.apart_count > len(wrong):
         wrong.append(f"{found.apart_count - len(wrong)} further topics")
+    wrong += found.otherwise[:SAMPLE]
+    if found.otherwise_count > SAMPLE:
+        wrong.append(f"{found.otherwise_count - SAMPLE} further topics on brokers whose hosts were not read")
     return settle(wrong, found.unread, f"{found.directories} replicas were read")
 
 
