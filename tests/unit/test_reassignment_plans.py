@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DrainBrokers,
@@ -22,14 +24,17 @@ from kraft_runbook.reassignment.goals import (
     Goal,
     Measure,
     MendRacks,
+    ReplaceLost,
     Restore,
     SetReplicationFactor,
     Topics,
 )
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
+from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_bounds, rack_sizes
+from kraft_runbook.reassignment.refusals import Reason, refusals
 from kraft_runbook.reassignment.replica_flow import even_flow, group_by_replicas
 from kraft_runbook.reassignment.topic_spread import spread_topics
 from tests.unit.placements import after, leaders, of, placements, random_placement, tp, two_racks
@@ -186,6 +191,48 @@ def test_a_dead_broker_can_be_drained() -> None:
     placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(4, 1), (2, 4)]))
     plan = make_plan(DrainBrokers((4,)), placement)
     assert all(move.removing == (4,) for move in plan.moves) and len(plan.target) == 2
+
+
+def test_what_lay_on_dead_brokers_is_made_anew_and_what_lives_stays() -> None:
+    racks = {1: "a", 2: "b", 3: "a", 4: "b"}
+    placement = Placement(racks, of(a=[(9, 1), (2, 9), (1, 2)], b=[(8, 3)]))
+    plan = make_plan(ReplaceLost(), placement)
+    assert sorted(plan.target) == [tp("a", 0), tp("a", 1), tp("b", 0)] and plan.copies == plan.bound == 3
+    for move in plan.moves:
+        assert set(move.present) & placement.live <= set(move.target) <= placement.live
+        assert len({racks[broker] for broker in move.target}) == 2
+    one = make_plan(ReplaceLost((8,)), placement)
+    assert list(one.target) == [tp("b", 0)]
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [((1,), "broker 1 runs, so what it holds is not lost"), ((7,), "broker 7 holds no replica")]
+)
+def test_only_what_is_lost_is_replaced(lost: tuple[int, ...], said: str) -> None:
+    placement = Placement(dict.fromkeys((1, 2)), of(a=[(9, 1)]))
+    with pytest.raises(Refused, match=said):
+        make_plan(ReplaceLost(lost), placement)
+
+
+def test_a_partition_of_which_nothing_lives_is_named_where_lost_replicas_are_replaced() -> None:
+    placement = Placement(dict.fromkeys((1, 2)), of(a=[(9, 1), (9,)]), leaderless=frozenset([tp("a", 1)]))
+    found = refusals(make_plan(ReplaceLost(), placement), placement, declared=(9,))
+    assert [(each.reason, each.names) for each in found] == [(Reason.LEADERLESS, ("a-1",))]
+
+
+def test_partitions_that_the_next_loss_makes_unwritable_go_first_and_those_that_are_before_them() -> None:
+    # In sync: a-0 two of three, b-0 one, b-1 two, b-2 all. b wants two in sync.
+    in_sync = {tp("a"): 2, tp("b", 0): 3, tp("b", 1): 2, tp("b", 2): 1}
+    placement = Placement(
+        dict.fromkeys((1, 2, 3, 4)),
+        of(a=[(9, 1, 2)], b=[(1, 2, 3), (9, 2, 1), (9, 3, 8)]),
+        min_isr={"b": 2},
+        in_sync=in_sync,
+    )
+    target = of(a=[(4, 1, 2)], b=[(4, 2, 3), (4, 2, 1), (4, 3, 1)])
+    plan = plan_from_dict(json.loads(json.dumps(plan_to_dict(make_plan(Explicit(target), placement)))))
+    first, second, *others = (move.partition for move in next_batch(plan, placement, Limits(10)))
+    assert (first, second, others) == (tp("b", 2), tp("b", 1), [tp("a", 0), tp("b", 0)])
 
 
 def test_more_replicas_are_added_to_those_there_and_fewer_are_taken_from_them() -> None:

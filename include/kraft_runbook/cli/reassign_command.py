@@ -73,7 +73,7 @@ def plan_command(
     cluster: ClusterName,
     goal: Annotated[GoalName, typer.Option("--goal", help="What is wanted.")],
     clusters_dir: ClustersDir = None,
-    brokers: Annotated[str, typer.Option("--brokers", help="Ids to add or drain, separated by commas.")] = "",
+    brokers: Annotated[str, typer.Option("--brokers", help="Ids to add, drain or replace, separated by commas.")] = "",
     even: Annotated[bool, typer.Option("--even", help="drain-brokers: also even out the brokers that stay.")] = False,
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Change no order where no replica moves; leaders may be uneven.")

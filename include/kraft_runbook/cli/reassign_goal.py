@@ -23,6 +23,7 @@ from kraft_runbook.reassignment.goals import (
     Goal,
     Measure,
     MendRacks,
+    ReplaceLost,
     Restore,
     SetReplicationFactor,
 )
@@ -34,6 +35,7 @@ class GoalName(StrEnum):
 
     ADD_BROKERS = "add-brokers"
     DRAIN_BROKERS = "drain-brokers"
+    REPLACE_LOST = "replace-lost"
     REPLICATION_FACTOR = "replication-factor"
     EVEN_OUT = "even-out"
     EVEN_LEADERS = "even-leaders"
@@ -67,6 +69,8 @@ def goal_of(
             return AddBrokers(brokers, by)
         case GoalName.DRAIN_BROKERS:
             return DrainBrokers(brokers, even, by)
+        case GoalName.REPLACE_LOST:
+            return ReplaceLost(brokers)
         case GoalName.REPLICATION_FACTOR:
             return SetReplicationFactor(factor)
         case GoalName.EVEN_OUT:

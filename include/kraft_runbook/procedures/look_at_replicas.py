@@ -76,6 +76,10 @@ def look_at_replicas(
         min_isr=min_isr,
         being_deleted=znodes.being_deleted,
         leaderless=frozenset(p for p, found in seen.partitions.items() if found.leader is None),
+        in_sync={
+            p: len(set(found.isr).intersection(ongoing[p].original if p in ongoing else found.replicas))
+            for p, found in seen.partitions.items()
+        },
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
     return Look(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy)

@@ -100,7 +100,7 @@ def start_next_batch(
     if not next_batch(plan, look.placement, limits):
         return ()
     now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False).placement
-    placement = replace(look.placement, racks=now.racks, present=now.present, ongoing=now.ongoing)
+    placement = replace(look.placement, racks=now.racks, present=now.present, ongoing=now.ongoing, in_sync=now.in_sync)
     batch = next_batch(plan, placement, limits)
     answers = client(spec, secrets=secrets).alter(
         batch, allow_replication_factor_change=plan.changes_replication_factor

@@ -37,7 +37,8 @@ Ends = Counter[tuple[str, int]]
 def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[Move, ...]:
     """The moves to send now; empty while nothing fits, or nothing is left, or somebody else's work is seen.
 
-    What moves no data goes beside anything. The order is that of the plan.
+    What moves no data goes beside anything. Partitions that lost replicas go first: those with fewer in sync than
+    min.insync.replicas, which nobody can write to with acks=all, then those that the next loss brings there.
     """
     return next(batches(plan, now, limits), ())
 
@@ -55,11 +56,21 @@ def batches(
     reading = read(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
         return
-    left = {move: _ends(move) for move in sorted(reading.left, key=lambda each: each.partition)}
+    ordered = sorted(reading.left, key=lambda each: (_urgency(each, plan, now), each.partition))
+    left = {move: _ends(move) for move in ordered}
     while chosen := _chosen(left, now, limits):
         yield chosen
         for move in chosen:
             del left[move]
+
+
+def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:
+    """0: below min.insync.replicas; 1: at it, and not all in sync; 2: any other."""
+    in_sync = now.in_sync.get(move.partition)
+    if in_sync is None or in_sync >= len(move.present):
+        return 2
+    least = plan.min_isr.get(move.partition.topic, 1)
+    return 0 if in_sync < least else 1 if in_sync == least else 2
 
 
 def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[Move, ...]:

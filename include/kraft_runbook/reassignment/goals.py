@@ -126,6 +126,18 @@ class MendRacks:
 
 
 @dataclass(frozen=True)
+class ReplaceLost:
+    """Make the replicas anew that lie on brokers which are lost for good: these, or all that hold replicas and do not
+    run. What lives stays where it is.
+    """
+
+    brokers: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"replace what is lost on {_brokers(self.brokers)}" if self.brokers else "replace lost replicas"
+
+
+@dataclass(frozen=True)
 class Restore:
     """Give back what an earlier run saved, of the partitions that still exist."""
 
@@ -135,7 +147,17 @@ class Restore:
         return "restore the saved assignment"
 
 
-Goal = Explicit | AddBrokers | DrainBrokers | SetReplicationFactor | EvenOut | EvenLeaders | MendRacks | Restore
+Goal = (
+    Explicit
+    | AddBrokers
+    | DrainBrokers
+    | ReplaceLost
+    | SetReplicationFactor
+    | EvenOut
+    | EvenLeaders
+    | MendRacks
+    | Restore
+)
 
 
 def _brokers(ids: Sequence[int]) -> str:

@@ -15,7 +15,8 @@ class Placement:
     ``racks``: of each live broker. ``present``: each partition's replicas in order; of one that is being reassigned,
     those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``usable``: bytes
     free on each broker; None where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion waits.
-    ``leaderless``: partitions that nobody leads.
+    ``leaderless``: partitions that nobody leads. ``in_sync``: how many of a partition's replicas are in sync, of those
+    that it had before any reassignment; absent where unknown.
     """
 
     racks: Mapping[int, str | None]
@@ -26,6 +27,7 @@ class Placement:
     min_isr: Mapping[str, int] = field(default_factory=dict)
     being_deleted: frozenset[str] = frozenset()
     leaderless: frozenset[TopicPartition] = frozenset()
+    in_sync: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def live(self) -> frozenset[int]:

@@ -16,6 +16,7 @@ class ReassignmentPlan:
 
     ``copies``: replicas that are copied to a broker; ``bound``: the least that reach the goal with any plan, both in
     ``unit`` ("replicas", or "bytes" where bytes are evened out). ``notes``: what the plan could not do, and why.
+    ``min_isr``: of its topics, for the order in which partitions move.
     """
 
     goal: str
@@ -27,6 +28,7 @@ class ReassignmentPlan:
     notes: tuple[str, ...] = ()
     changes_replication_factor: bool = False
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict, repr=False)
+    min_isr: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -55,6 +57,7 @@ def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:
         "unit": plan.unit,
         "notes": list(plan.notes),
         "changes_replication_factor": plan.changes_replication_factor,
+        "min_isr": dict(plan.min_isr),
         "digest": plan.digest,
     }
 
@@ -70,6 +73,7 @@ def plan_from_dict(data: Mapping[str, Any]) -> ReassignmentPlan:
         data["unit"],
         tuple(data["notes"]),
         data["changes_replication_factor"],
+        min_isr=data.get("min_isr", {}),
     )
     if found.digest != data["digest"]:
         raise ValueError("the plan was changed since it was made")

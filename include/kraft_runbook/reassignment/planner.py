@@ -18,6 +18,7 @@ from kraft_runbook.reassignment.goals import (
     Goal,
     Measure,
     MendRacks,
+    ReplaceLost,
     Restore,
     SetReplicationFactor,
     Topics,
@@ -56,6 +57,8 @@ def make_plan(
         return _with_factor(goal, placement, scope)
     if isinstance(goal, MendRacks):
         return _mended(goal, placement, scope)
+    if isinstance(goal, ReplaceLost):
+        return _replaced(goal, placement, scope)
     brokers = _brokers_for(goal, placement, scope)
     if isinstance(goal, DrainBrokers) and not goal.even:
         drained = _drained_by_bytes if goal.measure is Measure.BYTES else _drained
@@ -121,6 +124,25 @@ def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, broker
     touched = {p: replicas for p, replicas in scope.items() if leaving & set(replicas)}
     bound = sum(len(leaving & set(replicas)) for replicas in touched.values())
     return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound)
+
+
+def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+    if running := sorted(set(goal.brokers) & placement.live):
+        raise Refused(
+            f"broker {', '.join(map(str, running))} runs, so what it holds is not lost",
+            way_out="drain it instead (drain brokers), or name those that do not run",
+        )
+    holding = set(replicas_by_broker(scope)) - placement.live
+    if unknown := sorted(set(goal.brokers) - holding):
+        raise Refused(
+            f"broker {', '.join(map(str, unknown))} holds no replica of the chosen topics",
+            way_out="correct its id, or name none: then all brokers count that hold replicas and do not run",
+        )
+    lost = set(goal.brokers) or holding
+    touched = {p: replicas for p, replicas in scope.items() if lost & set(replicas)}
+    factors = {p: len(replicas) for p, replicas in touched.items()}
+    bound = sum(len(set(replicas) - placement.live) for replicas in touched.values())
+    return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
 
 
 def _drained_by_bytes(
@@ -272,4 +294,5 @@ def _plan(
         notes,
         changes_replication_factor=any(p in placement.present and len(r) != len(present[p]) for p, r in target.items()),
         sizes={p: placement.size(p) for p in target},
+        min_isr={topic: placement.min_isr[topic] for topic in {p.topic for p in target} & placement.min_isr.keys()},
     )

@@ -28,7 +28,16 @@ from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
 from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
 
-GOALS = ("even out", "add brokers", "drain brokers", "replication factor", "even leaders", "mend racks", "explicit")
+GOALS = (
+    "even out",
+    "add brokers",
+    "drain brokers",
+    "replace lost",
+    "replication factor",
+    "even leaders",
+    "mend racks",
+    "explicit",
+)
 TOPICS: Mapping[str, Param] = {
     "topics": Param(".*", type="string", title="Topics", description="Patterns, separated by blanks"),
     "exclude": Param("", type=["null", "string"], title="Topics to leave out"),
@@ -62,8 +71,8 @@ MOVING: Mapping[str, Param] = {
         None,
         type=["null", "string"],
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
-        title="Brokers to add or drain",
-        description="Ids, such as 4 or 4, 5",
+        title="Brokers to add or drain, or that are lost",
+        description="Ids, such as 4 or 4, 5. To replace lost replicas: nothing means all brokers that do not run",
     ),
     "even": Param(False, type="boolean", title="Draining: also even out the brokers that stay"),
     "keep_order": Param(
