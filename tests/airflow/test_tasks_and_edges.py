@@ -152,6 +152,7 @@ EDGES = {
     ),
     "reassignment_watch__lab": "watch <-",
     "quorum_watch__lab": "watch <-",
+    "cluster_watch__lab": "look <-",
     **dict.fromkeys(
         ("reassign_partitions__lab", "restore_assignment__lab"),
         """
@@ -206,6 +207,7 @@ PARAMS = {
     "cancel_reassignments__lab": {"dry_run": False, "topics": ".*", "exclude": "", "approvals_needed": 1},
     "reassignment_watch__lab": {"dry_run": False},
     "quorum_watch__lab": {"dry_run": False},
+    "cluster_watch__lab": {"dry_run": False},
     "reassign_partitions__lab": {
         **PACE,
         "goal": "even out",
@@ -314,6 +316,7 @@ def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> Non
     assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {
         "reassignment_watch__lab": "*/10 * * * *",
         "quorum_watch__lab": "*/10 * * * *",
+        "cluster_watch__lab": "* * * * *",
         "way_back_watch__lab": "*/10 * * * *",
     }
 

@@ -20,6 +20,7 @@ from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
 from kraft_runbook.cluster.spec_parts import (
     Broker,
     ClientSecurity,
+    ClusterWatch,
     Controller,
     ControllerListener,
     Deadlines,
@@ -72,6 +73,7 @@ class ClusterSpec(Model):
     deadlines: Deadlines = Deadlines()
     rolling_restart: RollingRestart = RollingRestart()
     quorum_health: QuorumHealth = QuorumHealth()
+    cluster_watch: ClusterWatch = ClusterWatch()
     parity_schedule: str | None = None
     way_back_schedule: str | None = "*/10 * * * *"
 

@@ -375,6 +375,15 @@ class QuorumHealth(Model):
     schedule: str | None = "*/10 * * * *"
 
 
+class ClusterWatch(Model):
+    """When ``cluster_watch`` looks for the dashboard. ``every``: seconds between two looks of one run, which goes on
+    for most of a minute.
+    """
+
+    every: Seconds = 15
+    schedule: str | None = "* * * * *"
+
+
 class Deadlines(Model):
     """How long each wait may last, in seconds, and how many healthy observations in a row end it.
 

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from kraft_runbook.io.hosts.playbooks import PlaybookResult
 
 Tell = Callable[[str], None]
+Keep = Callable[[ClusterObservation], None]
 T = TypeVar("T")
 NOTHING = "nothing to change there"
+
+
+def keep_nothing(_: ClusterObservation) -> None:
+    """Where no look is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +45,15 @@ class Act:
 @dataclass(frozen=True)
 class Cluster:
     """``secrets``: resolves what the cluster file names. ``tell``: gets a line at each progress. ``gone``: controllers
-    whose hosts are gone for good, as the run's form says. ``acts``: what was done, or would be, in its order.
+    whose hosts are gone for good, as the run's form says. ``keep``: gets each look, for others to read. ``acts``: what
+    was done, or would be, in its order.
     """
 
     spec: ClusterSpec
     secrets: Secrets
     tell: Tell
     gone: frozenset[int] = frozenset()
+    keep: Keep = keep_nothing
     acts: list[Act] = field(default_factory=list, init=False)
     rehearses: ClassVar[bool] = False
 
@@ -54,11 +61,15 @@ class Cluster:
 
     def observe(self, **deep: Any) -> ClusterObservation:
         """One look (``procedures.observe``). Raises SecretMissing."""
-        return observe(self.spec, secrets=self.secrets, gone=self.gone, **deep)
+        seen = observe(self.spec, secrets=self.secrets, gone=self.gone, **deep)
+        self.keep(seen)
+        return seen
 
     def settled(self, **deep: Any) -> ClusterObservation:
         """The same, looked at again while the phase is UNKNOWN (``procedures.settled``)."""
-        return observe_settled(self.spec, secrets=self.secrets, tell=self.tell, gone=self.gone, **deep)
+        seen = observe_settled(self.spec, secrets=self.secrets, tell=self.tell, gone=self.gone, **deep)
+        self.keep(seen)
+        return seen
 
     def hosts(self, node_ids: Sequence[int]) -> Mapping[int, HostState]:
         """The facts of these nodes' hosts (``io.hosts.playbooks.gather_host_facts``)."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.dashboard.look_files import keep_look
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.store import state_directory
@@ -18,6 +21,8 @@ from kraft_runbook_airflow.base.claims import claim_cluster, give_back, take_cla
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.base.gone import named_as_gone
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored, run_file_name
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +73,12 @@ class OfTask:
 
 def hand(name: str, tell: Tell, *, gone: str = "", dry: bool = False) -> Cluster:
     """The cluster of this name, as its file is now, in the hand of a task or a trigger. ``gone``: the controllers that
-    the run's form names as gone for good, as it names them. In a ``dry`` run it only rehearses. Raises RunbookError.
+    the run's form names as gone for good, as it names them. In a ``dry`` run it only rehearses. Each look is kept for
+    the dashboard. Raises RunbookError.
     """
     spec = cluster_spec(name)
-    return (RehearsedCluster if dry else Cluster)(spec, airflow_secrets(), tell, named_as_gone(gone, spec))
+    keep = partial(keep_look, state_directory(os.environ), warn=log.warning)
+    return (RehearsedCluster if dry else Cluster)(spec, airflow_secrets(), tell, named_as_gone(gone, spec), keep)
 
 
 def run_of(context: Any, cluster: Cluster) -> Run:

@@ -1,0 +1,106 @@
+"""The looks of each cluster in the state directory: the latest, whole, and one short line for each of the last ones.
+
+A look that can't be kept stops nothing: the step that looked goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.unread import Unread, was_read
+from kraft_runbook.dashboard.kept_look import LOOK, LookKept, line_of, look_of, read_look
+from kraft_runbook.io.private_file import make_private_directory, private_file
+
+MOST_BYTES = 2_000_000
+"""Of a cluster's lines: some 6,000 looks. A file that is longer loses its older half."""
+
+
+def latest_path(directory: Path, cluster: str) -> Path:
+    """Where the latest look lies in the state directory."""
+    return directory / "looks" / f"{cluster}.json"
+
+
+def lines_path(directory: Path, cluster: str) -> Path:
+    """Where the lines lie."""
+    return directory / "looks" / f"{cluster}.jsonl"
+
+
+def keep_look(directory: Path, seen: ClusterObservation, warn: Callable[[str], object]) -> None:
+    """Keep this look, unless a later one is there. ``warn`` hears where that can't be done."""
+    try:
+        look = look_of(seen)
+        with _locked(directory, look.cluster):
+            before = read_latest(directory, look.cluster)
+            if was_read(before) and before is not None and before.at >= look.at:
+                return
+            with private_file(latest_path(directory, look.cluster), durable=False) as file:
+                file.write(LOOK.dump_json(look))
+            _append(lines_path(directory, look.cluster), line_of(look))
+    except (OSError, ValueError) as error:
+        warn(f"This look is not kept for the dashboard: {error}")
+
+
+def read_latest(directory: Path, cluster: str) -> LookKept | Unread | None:
+    """The latest look; None where nobody has looked yet; Unread where the file holds none, or another cluster's."""
+    path = latest_path(directory, cluster)
+    try:
+        look = read_look(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return Unread(f"the file of the last look ({path.name}) can't be read: {error}")
+    if look.cluster != cluster:
+        return Unread(f"the file of the last look ({path.name}) holds one of another cluster")
+    return look
+
+
+def read_lines(directory: Path, cluster: str, *, last: int = MOST_BYTES) -> list[Mapping[str, Any]] | Unread:
+    """The lines in the last ``last`` bytes, the oldest first; what is no line of a look is left out."""
+    try:
+        with lines_path(directory, cluster).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - last))
+            lines = file.read().splitlines()[1 if size > last else 0 :]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        return Unread(f"the earlier looks can't be read: {error}")
+    return [found for line in lines if (found := _line(line))]
+
+
+def _line(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _append(path: Path, line: Mapping[str, Any]) -> None:
+    text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    if path.exists() and path.stat().st_size + len(text) > MOST_BYTES:
+        kept = path.read_bytes()
+        with private_file(path, durable=False) as file:
+            file.write(kept[kept.find(b"\n", len(kept) // 2) + 1 :])
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as file:
+        file.write(text)
+
+
+@contextmanager
+def _locked(directory: Path, cluster: str) -> Iterator[None]:
+    """One writer at a time: each holds the lock for a few milliseconds."""
+    path = latest_path(directory, cluster).with_suffix(".lock")
+    make_private_directory(path.parent)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,1 @@
+"""Where each cluster stands, on Airflow's own pages."""

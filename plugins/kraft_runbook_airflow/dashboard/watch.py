@@ -1,0 +1,77 @@
+"""Looks at a cluster again and again, so that the dashboard knows it between runs. In the triggerer: no worker is used.
+
+A look is no evidence, so a run of this watch leaves none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.triggers.base import BaseTrigger, StartTriggerArgs, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+
+from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.errors import RunbookError
+from kraft_runbook_airflow.base.task_run import hand
+
+LASTS = 50.0
+"""Seconds in which a run begins its looks: the next one begins a minute later."""
+
+
+class LooksTrigger(BaseTrigger):
+    """Looks every ``every`` seconds for ``LASTS`` seconds, and ends the task itself. What it sees is kept by ``hand``.
+
+    Fails the task where the cluster can't be asked at all: its file is wrong, or a secret is missing.
+    """
+
+    def __init__(self, cluster: str, every: float) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.every = every
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "every": self.every}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        began = time.monotonic()
+        try:
+            while True:
+                next_one = time.monotonic() + self.every
+                self.log.info("%s", await asyncio.to_thread(self.look))
+                if next_one > began + LASTS:
+                    break
+                await asyncio.sleep(max(0.0, next_one - time.monotonic()))
+        except RunbookError as error:
+            self.log.error("%s", error)
+            yield TaskFailedEvent()
+            return
+        yield TaskSuccessEvent()
+
+    def look(self) -> str:
+        """One look, in a line."""
+        seen = hand(self.cluster, self.log.info).observe()
+        reading = detect_phase(seen)
+        return f"{reading.phase}: {'; '.join(reading.reasons)}"
+
+
+class ClusterWatch(BaseOperator):
+    """Begins in the triggerer and ends there. ``every``: seconds between two looks."""
+
+    start_from_trigger = True
+
+    def __init__(self, *, cluster: str, every: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.cluster = cluster
+        self.every = every
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls=f"{LooksTrigger.__module__}.{LooksTrigger.__qualname__}",
+            trigger_kwargs={"cluster": cluster, "every": every},
+            next_method="execute",
+        )
+
+    def execute(self, context: Any) -> Any:
+        """Only where the scheduler can't start a trigger itself (``dag.test()``): defer to the same trigger."""
+        self.defer(trigger=LooksTrigger(self.cluster, self.every), method_name="execute")

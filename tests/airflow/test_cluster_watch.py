@@ -1,0 +1,73 @@
+"""The watch that looks for the dashboard: every look of it and of any task is kept, and a run leaves no evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.dashboard.kept_look import LookKept, look_of
+from kraft_runbook.dashboard.look_files import read_latest, read_lines
+from kraft_runbook.errors import SecretMissing
+from kraft_runbook.steps import handle
+from kraft_runbook_airflow.base.task_run import hand
+from kraft_runbook_airflow.dashboard.watch import LASTS, LooksTrigger
+from tests.unit.observations import SPEC, later, observation
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
+    """Time passes while the trigger sleeps, and at each look a healthy cluster is seen at that time."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    now = [0.0]
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(handle, "observe", lambda spec, **_: later(observation(Phase.DUAL_WRITE), now[0]))
+    return now
+
+
+def ended(trigger: LooksTrigger) -> Any:
+    async def first() -> Any:
+        async for event in trigger.run():
+            return event
+
+    return asyncio.run(first())
+
+
+def test_a_run_looks_every_quarter_of_a_minute_and_keeps_each_look(clock: list[float], tmp_path: Path) -> None:
+    assert isinstance(ended(LooksTrigger("lab", 15)), TaskSuccessEvent)
+    lines = read_lines(tmp_path, "lab")
+    assert isinstance(lines, list)
+    assert len(lines) == 4
+    assert clock[0] <= LASTS
+    look = read_latest(tmp_path, "lab")
+    assert isinstance(look, LookKept)
+    assert (look.at - observation(Phase.DUAL_WRITE).observed_at).total_seconds() == 45
+    assert not (tmp_path / "evidence").exists()
+
+
+def test_a_cluster_that_can_t_be_asked_fails_the_run(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*_: Any, **__: Any) -> Any:
+        raise SecretMissing("no password", way_out="set it")
+
+    monkeypatch.setattr(handle, "observe", refuses)
+    assert isinstance(ended(LooksTrigger("lab", 15)), TaskFailedEvent)
+
+
+def test_every_look_of_a_task_or_a_trigger_is_kept(clock: list[float], tmp_path: Path) -> None:
+    seen = hand(SPEC.name, print).observe()
+    assert read_latest(tmp_path, SPEC.name) == look_of(seen)
+
+
+def test_so_is_that_of_a_dry_run(clock: list[float], tmp_path: Path) -> None:
+    hand(SPEC.name, print, dry=True).settled()
+    assert isinstance(read_latest(tmp_path, SPEC.name), LookKept)
