@@ -40,6 +40,9 @@ class Brokers:
 
     def __init__(self) -> None:
         self.offsets_topic = 0
+        self.fresh: set[str] = set()
+        self.moved: dict[str, int] = {}
+        self.loads = 0
         self.coordinators: dict[str, int] = {}
         self.states: dict[str, str] = {}
         self.errors: dict[str, int] = {}
@@ -51,7 +54,8 @@ class Brokers:
 
     def read(self, *names: str, silent: dict[int, str] | None = None) -> dict[str, GroupSide]:
         connect = nodes_that(self._answer)
-        return dict(read_kafka_groups(SPEC, names, secrets=lambda _: "", silent=silent, at_once=2, connect=connect))
+        given: dict[str, Any] = {"secrets": lambda _: "", "at_once": 2, "apart": 0.0, "connect": connect}
+        return dict(read_kafka_groups(SPEC, names, silent=silent, **given))
 
     def _answer(self, who: str, request: Any) -> Any:
         if who in self.hung:
@@ -61,16 +65,17 @@ class Brokers:
             raise Unreachable(f"{who} did not answer", way_out="start it")
         if isinstance(request, MetadataRequest):
             assert request.allow_auto_topic_creation is False
-            return SimpleNamespace(topics=[SimpleNamespace(error_code=self.offsets_topic)])
+            return SimpleNamespace(topics=[SimpleNamespace(error_code=3 if who in self.fresh else self.offsets_topic)])
         if isinstance(request, FindCoordinatorRequest):
             self.asked.append((who, "find", len(request.coordinator_keys)))
-            found = [(key, self.coordinators[key]) for key in request.coordinator_keys if key in self.coordinators]
+            known = self.coordinators | ({} if who == "broker 1" or 9 in self.moved.values() else self.moved)
+            found = [(key, known[key]) for key in request.coordinator_keys if key in known]
             return SimpleNamespace(
                 coordinators=[SimpleNamespace(key=k, node_id=n, error_code=max(0, -n)) for k, n in found]
             )
         if isinstance(request, DescribeGroupsRequest):
             self.asked.append((who, "describe", len(request.groups)))
-            return SimpleNamespace(groups=[self._group(name) for name in request.groups])
+            return SimpleNamespace(groups=[self._group(who, name) for name in request.groups])
         assert isinstance(request, OffsetFetchRequest)
         names = [each.group_id for each in request.groups]
         self.asked.append((who, "offsets", len(names)))
@@ -84,7 +89,13 @@ class Brokers:
             groups=[SimpleNamespace(group_id=n, error_code=self.offset_errors.get(n, 0), topics=topics) for n in names]
         )
 
-    def _group(self, name: str) -> Any:
+    def _error(self, who: str, name: str) -> int:
+        if name in self.moved and who != f"broker {self.moved[name]}":
+            return 16
+        self.loads -= 1
+        return 14 if self.loads >= 0 else self.errors.get(name, 0)
+
+    def _group(self, who: str, name: str) -> Any:
         member = SimpleNamespace(
             member_id="m",
             client_id="c",
@@ -95,7 +106,7 @@ class Brokers:
         state = self.states.get(name, "Stable")
         return SimpleNamespace(
             group_id=name,
-            error_code=self.errors.get(name, 0),
+            error_code=self._error(who, name),
             group_state=state,
             protocol_type="consumer",
             protocol_data="range",
@@ -146,10 +157,35 @@ def test_each_refusal_is_of_its_own_group(brokers: Brokers) -> None:
     assert reason(found["nobody's"]) == "no broker names its coordinator"
 
 
-def test_without_the_offsets_topic_there_is_no_group_and_nothing_is_created(brokers: Brokers) -> None:
+def test_where_two_brokers_know_no_offsets_topic_there_is_no_group_and_nothing_is_created(brokers: Brokers) -> None:
     brokers.offsets_topic = 3
     assert brokers.read("a") == {"a": None}
     assert not brokers.asked and brokers.read() == {}
+
+
+def test_a_broker_that_has_just_started_and_knows_no_topic_is_not_believed(brokers: Brokers) -> None:
+    brokers.coordinators, brokers.fresh = {"a": 2}, {"broker 1"}
+    assert isinstance(brokers.read("a")["a"], KafkaSide)
+    brokers.down = {"broker 2", "broker 3"}
+    assert reason(brokers.read("a")["a"]).startswith("a broker does not know __consumer_offsets, and no other could")
+
+
+def test_a_group_whose_coordinator_has_moved_is_asked_for_again_of_another_broker(brokers: Brokers) -> None:
+    """Broker 1 does not know yet that broker 3 has the group."""
+    brokers.coordinators, brokers.moved = {"a": 2, "b": 2}, {"a": 3}
+    found = brokers.read("a", "b")
+    assert isinstance(found["a"], KafkaSide) and isinstance(found["b"], KafkaSide)
+    assert [(who, what) for who, what, _ in brokers.asked if what == "find"] == [
+        ("broker 1", "find"),
+        ("broker 2", "find"),
+    ]
+    brokers.moved = {"a": 9}
+    assert reason(brokers.read("a")["a"]) == "its coordinator has just changed", "for a while alone"
+
+
+def test_a_coordinator_that_loads_its_groups_is_asked_again(brokers: Brokers) -> None:
+    brokers.coordinators, brokers.loads = {"a": 2}, 2
+    assert isinstance(brokers.read("a")["a"], KafkaSide)
 
 
 def test_the_next_broker_is_asked_and_with_none_all_are_unread(brokers: Brokers) -> None:
@@ -221,3 +257,29 @@ def test_the_bounds_of_logs_are_asked_for_these_topics_alone() -> None:
     assert found["t"] == {0: LogBounds(4, 9), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}
     assert asked == [("t", -2), ("t", -1)]
     assert read_log_bounds(SPEC, set(), secrets=lambda _: "") == {}
+
+
+def test_a_topic_is_no_topic_where_two_brokers_do_not_know_it() -> None:
+    knows: dict[str, set[str]] = {"broker 1": set(), "broker 2": {"t"}, "broker 3": set()}
+
+    def answer(who: str, request: Any) -> Any:
+        if isinstance(request, MetadataRequest):
+            if who not in knows:
+                raise Unreachable(f"{who} did not answer", way_out="start it")
+            return SimpleNamespace(cluster_id="c", topics=[_topic(who, each.name) for each in request.topics])
+        (topic,) = request.topics
+        answers = [SimpleNamespace(partition_index=p.partition_index, error_code=0, offset=7) for p in topic.partitions]
+        return SimpleNamespace(topics=[SimpleNamespace(name=topic.name, partitions=answers)])
+
+    def _topic(who: str, name: str) -> Any:
+        there = name in knows[who]
+        partitions = [SimpleNamespace(partition_index=0, leader_id=2)] if there else []
+        return SimpleNamespace(name=name, error_code=0 if there else 3, topic_id=UUID(int=7), partitions=partitions)
+
+    def read() -> Any:
+        return read_log_bounds(SPEC, {"t", "gone"}, secrets=lambda _: "", connect=nodes_that(answer))
+
+    assert read() == {"t": {0: LogBounds(7, 7)}, "gone": None}
+    del knows["broker 2"], knows["broker 3"]
+    told = {name: reason(side)[:24] for name, side in read().items()}
+    assert told == dict.fromkeys(("t", "gone"), "one broker does not know")

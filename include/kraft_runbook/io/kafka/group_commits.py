@@ -46,9 +46,10 @@ def commit_offsets(
     left = sorted(offsets.items())
     ask = partial(connect, spec, secrets=secrets, timeout=max(1.0, min(10.0, timeout)))
     ends = time.monotonic() + timeout
+    turn = 0
     while left:
         some = left[:at_once]
-        codes = _sent(spec, ask, group, some)
+        codes = _sent(spec, ask, group, some, turn)
         _require_allowed(group, codes)
         again = [each for each in some if codes.get(each[0]) in _AGAIN]
         bad = {p: code for p, code in codes.items() if code and code not in _AGAIN}
@@ -69,20 +70,26 @@ def commit_offsets(
                     " again",
                 )
             time.sleep(apart)
+            turn += 1
 
 
-def _sent(spec: ClusterSpec, ask: Connect, group: str, some: Sequence[tuple[Partition, int]]) -> dict[Partition, int]:
+def _sent(
+    spec: ClusterSpec, ask: Connect, group: str, some: Sequence[tuple[Partition, int]], turn: int
+) -> dict[Partition, int]:
     """The error code of each partition; 0: committed."""
-    node = _coordinator(spec, ask, group)
+    node = coordinator_of(spec, ask, group, turn)
     if node is None:
         return {p: NOT_AVAILABLE for p, _ in some}
     return _committed(spec, ask, node, group, some)
 
 
-def _coordinator(spec: ClusterSpec, ask: Connect, group: str) -> int | None:
-    """The broker's id; None where there is none now. The first broker that answers is asked."""
+def coordinator_of(spec: ClusterSpec, ask: Connect, group: str, turn: int = 0) -> int | None:
+    """The broker's id; None where there is none now. The first broker that answers is asked, from another one on at
+    each turn: what one knows may be old.
+    """
     why: RunbookError = Refused("the cluster file names no broker", way_out="name the brokers in it")
-    for broker in spec.brokers:
+    start = turn % max(1, len(spec.brokers))
+    for broker in (*spec.brokers[start:], *spec.brokers[:start]):
         try:
             with ask(broker) as connection:
                 answer = connection.send(FindCoordinatorRequest(version=COORDINATOR_VERSION, key=group, key_type=0))

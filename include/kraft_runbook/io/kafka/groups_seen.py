@@ -7,6 +7,7 @@ A group, or a coordinator, that does not answer makes these groups Unread and no
 from __future__ import annotations
 
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,13 +25,15 @@ from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.classify import DEAD
 from kraft_runbook.groups.look import KafkaMember, KafkaSide, Partition
 from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
-from kraft_runbook.io.kafka.log_ends import UNKNOWN_TOPIC, metadata_request
+from kraft_runbook.io.kafka.log_ends import BROKERS_THAT_AGREE, UNKNOWN_TOPIC, metadata_request
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.slices import slices
 
 COORDINATOR_VERSION, DESCRIBE_VERSION, OFFSETS_VERSION = 4, 5, 8
 """The first that take many groups (Kafka 3.0); OffsetFetch asks for no stable offsets."""
 GROUPS_A_REQUEST = 200
+TRIES, APART_SECONDS = 5, 0.3
+"""A group whose coordinator moves, or loads it, is looked for again: so often, so many seconds apart."""
 OFFSETS_TOPIC = "__consumer_offsets"
 NOT_AUTHORIZED, ID_NOT_FOUND = 30, 69
 _ERRORS = {
@@ -39,6 +42,7 @@ _ERRORS = {
     16: "its coordinator has just changed",
     NOT_AUTHORIZED: "this tool's identity may not describe the group",
 }
+_MOVING = frozenset(_ERRORS[code] for code in (14, 15, 16))
 GroupSide = KafkaSide | Unread | None
 
 
@@ -49,6 +53,7 @@ def read_kafka_groups(
     secrets: Secrets,
     silent: dict[int, str] | None = None,
     timeout: float = 10.0,
+    apart: float = APART_SECONDS,
     at_once: int = GROUPS_A_REQUEST,
     connect: Connect = connect_to,
 ) -> Mapping[str, GroupSide]:
@@ -58,14 +63,32 @@ def read_kafka_groups(
     ``silent``: brokers that took all their time before and did not answer, with the reason. They are not asked again,
     and those of this call are added: who asks some hundred groups at a time waits for a broker that hangs once.
 
-    FindCoordinator has Kafka create __consumer_offsets where it is missing, so that is asked first; without it there is
-    no group.
+    FindCoordinator has Kafka create __consumer_offsets where it is missing, so that is asked first; where no two
+    brokers know it there is no group. A group whose coordinator has moved, or still loads it, is asked for again; the
+    next broker names its coordinator then.
     """
-    if not names:
-        return {}
     silent = {} if silent is None else silent
     ask = partial(connect, spec, secrets=secrets, timeout=timeout)
-    by_coordinator, found = _coordinators(spec, names, ask, silent, at_once)
+    found: dict[str, GroupSide] = {}
+    left = list(names)
+    for turn in range(TRIES):
+        if turn and left:
+            time.sleep(apart)
+        found |= _once(spec, left, ask, silent, at_once, turn) if left else {}
+        left = [each for each in left if _moves(found[each])]
+    return found
+
+
+def _moves(found: GroupSide) -> bool:
+    """Whether a coordinator says that another one has the group, or that it does not have it yet."""
+    reason = found if isinstance(found, Unread) else found.offsets if found is not None else None
+    return isinstance(reason, Unread) and reason.reason in _MOVING
+
+
+def _once(
+    spec: ClusterSpec, names: Sequence[str], ask: Connect, silent: dict[int, str], at_once: int, turn: int
+) -> dict[str, GroupSide]:
+    by_coordinator, found = _coordinators(spec, names, ask, silent, at_once, turn)
     declared = {broker.id: broker for broker in spec.brokers}
 
     def of(node: int) -> dict[str, GroupSide]:
@@ -81,31 +104,42 @@ def read_kafka_groups(
 
 
 def _coordinators(
-    spec: ClusterSpec, names: Sequence[str], ask: Connect, silent: dict[int, str], at_once: int
+    spec: ClusterSpec, names: Sequence[str], ask: Connect, silent: dict[int, str], at_once: int, turn: int
 ) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
     """The groups by their coordinator, and those of which none is known, with the reason. The first broker that
-    answers is asked.
+    answers is asked, from another one on at each turn. One that does not know __consumer_offsets may have just
+    started: there is no group where another one does not know it either, or the cluster file names no other.
     """
-    why = "the cluster file names no broker"
-    for broker in spec.brokers:
+    why, without = "the cluster file names no broker", 0
+    start = turn % max(1, len(spec.brokers))
+    for broker in (*spec.brokers[start:], *spec.brokers[:start]):
         if broker.id in silent:
             why = silent[broker.id]
             continue
         try:
             with ask(broker) as connection:
-                return _found(connection, names, at_once)
+                found = _found(connection, names, at_once)
         except Unreachable as error:
             why = error.problem
             _keep_if_late(error, broker, silent)
+            continue
+        if found is not None:
+            return found
+        without += 1
+        if without == min(BROKERS_THAT_AGREE, len(spec.brokers)):
+            return {}, dict.fromkeys(names, None)
+    if without:
+        why = f"a broker does not know {OFFSETS_TOPIC}, and no other could be asked: {why}"
     return {}, dict.fromkeys(names, Unread(why))
 
 
 def _found(
     connection: KafkaConnection, names: Sequence[str], at_once: int
-) -> tuple[dict[int, list[str]], dict[str, GroupSide]]:
+) -> tuple[dict[int, list[str]], dict[str, GroupSide]] | None:
+    """None: this broker does not know __consumer_offsets."""
     topic = connection.send(metadata_request([OFFSETS_TOPIC])).topics[0]
     if topic.error_code == UNKNOWN_TOPIC:
-        return {}, dict.fromkeys(names, None)
+        return None
     by_coordinator: dict[int, list[str]] = defaultdict(list)
     unread: dict[str, GroupSide] = {}
     for some in slices(names, at_once):

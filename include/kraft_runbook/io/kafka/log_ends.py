@@ -36,6 +36,8 @@ UNKNOWN_TOPIC, INVALID_TOPIC, NOT_AUTHORIZED = 3, 17, 29
 """INVALID_TOPIC: a name that no topic may have, so there is none."""
 PATIENCE_SECONDS, APART_SECONDS = 20.0, 1.0
 """For elections, and for new leaders that do not tell their end yet (OFFSET_NOT_AVAILABLE, KIP-207)."""
+BROKERS_THAT_AGREE = 2
+"""So many brokers must not know a topic, where the cluster file names as many: one that has just started knows none."""
 DENIED = "this tool's identity may not describe it"
 _Partition = tuple[str, int]
 
@@ -97,13 +99,14 @@ def read_log_bounds(
         return {}
     ask = partial(connect, spec, secrets=secrets, timeout=timeout)
     try:
-        asked = _metadata(spec, ask, topics, every=False)
+        asked, doubted = _of_two(spec, ask, topics)
     except Unreachable as error:
         return dict.fromkeys(topics, Unread(error.problem))
     first = replace(asked, ends={}, why={})
     _ends(spec, ask, first, EARLIEST)  # first, since a log's start only grows
     _ends(spec, ask, asked)
     found: dict[str, TopicLogs | Unread | None] = dict.fromkeys(topics)
+    found |= {name: Unread(why) for name, why in doubted.items()}
     found |= {name: Unread(why) for name, why in asked.denied.items()}
     logs: dict[str, dict[int, LogBounds | Unread]] = {name: {} for name in asked.ids}
     for topic, number in [*asked.leaders, *asked.why]:
@@ -112,13 +115,43 @@ def read_log_bounds(
     return found | logs
 
 
-def _metadata(spec: ClusterSpec, ask: Connect, also: Collection[str], *, every: bool = True) -> _Asked:
-    """Of the first broker that answers. ``every``: of all topics; else of ``also`` alone."""
+def _of_two(spec: ClusterSpec, ask: Connect, topics: Collection[str]) -> tuple[_Asked, dict[str, str]]:
+    """These topics, of the first broker that answers; what it does not know is asked of the next ones. With it the
+    topics that one broker alone denies, with the reason. Raises Unreachable.
+    """
+    asked: _Asked | None = None
+    missing, denied_by, why = list(topics), 0, "the cluster file names no broker"
+    for broker in spec.brokers:
+        try:
+            with ask(broker) as connection:
+                more = _told(connection, missing, every=False)
+        except Unreachable as error:
+            why = error.problem
+            continue
+        if asked is None:
+            asked = more
+        else:
+            asked.ids.update(more.ids)
+            asked.leaders.update(more.leaders)
+            asked.why.update(more.why)
+            asked.denied.update(more.denied)
+        missing = [each for each in missing if each not in asked.ids and each not in asked.denied]
+        denied_by += 1
+        if not missing or denied_by == min(BROKERS_THAT_AGREE, len(spec.brokers)):
+            return asked, {}
+    if asked is None:
+        raise Unreachable(why, way_out="check that the brokers run, and their addresses in the cluster file")
+    reason = f"one broker does not know it, and no other could be asked: {why}"
+    return asked, dict.fromkeys(missing, reason)
+
+
+def _metadata(spec: ClusterSpec, ask: Connect, also: Collection[str]) -> _Asked:
+    """Of all topics and of ``also``, of the first broker that answers."""
     last: Unreachable | None = None
     for broker in spec.brokers:
         try:
             with ask(broker) as connection:
-                return _told(connection, also, every=every)
+                return _told(connection, also, every=True)
         except Unreachable as error:
             last = error
     raise last or Unreachable("the cluster file names no broker", way_out="declare the brokers")
