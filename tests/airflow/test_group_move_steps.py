@@ -22,18 +22,31 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.evidence.kinds import of_kind
 from kraft_runbook.gates.proof import Exhibit, make_proof
+from kraft_runbook.groups.expiry import Retention
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
-from kraft_runbook.procedures.move_group import commit_group, fence_group, lift_group, stop_read, write_back_group
+from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.procedures.move_group import (
+    commit_group,
+    fence_group,
+    lift_group,
+    remove_static_group,
+    require_in_place,
+    stop_read,
+    write_back_group,
+)
+from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_groups, look_at_meant
+from kraft_runbook.steps.group_moves import not_started
 from kraft_runbook.steps.handle import RehearsedCluster
+from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.groups import asking, watching
+from kraft_runbook_airflow.groups import watching
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.files import files_of
-from kraft_runbook_airflow.groups.moving import MoveGroups
+from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed
 from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups, GroupTrigger
 from kraft_runbook_airflow.groups.words import PARAMS
@@ -49,6 +62,9 @@ NEW = look(zookeeper(), kafka(new("app", T0, T1), offsets={T0: 9, T1: 9}), logs=
 BOTH = replace(look(zookeeper(member(Kind.OLD)), kafka(new("app")), logs=LOGS), name="both")
 
 
+WAVES = {"wave_size": 5, "canary": False}
+
+
 class Scene:
     """One run of one cluster. ``looks``: at its groups; ``did``: what was done to them; ``failing``: groups of which an
     act is refused.
@@ -60,19 +76,24 @@ class Scene:
         self.failing: dict[str, Exception] = {}
         self.context: dict[str, Any] = {
             "ti": SimpleNamespace(dag_id="move_consumer_group__lab", run_id="one", task_id="t"),
-            "params": {"groups": "g both", "direction": "to Kafka", "without": None, "commit_interval": 60},
+            "params": {"groups": "g both", "direction": "to Kafka", "without": None, "commit_interval": 60, **WAVES},
         }
         self.cluster = RecordingCluster(
             observation(Phase.HYBRID),
             answers={
                 look_at_meant: lambda wanted: self.looks,
-                look_at_groups: lambda names: [each for each in self.looks if each.name in names],
+                look_at_groups: lambda names, **_: [each for each in self.looks if each.name in names],
                 stop_read: self.read,
-                asking._not_started: lambda plans: self.missing,
+                not_started: lambda plans: {each.group: "x" for each in plans if each.group in self.missing},
+                require_in_place: self.in_place,
+                read_offsets_retention: lambda: self.retention,
+                remove_static_group: lambda plan: self.did.append(f"removed static of {plan.group}") or 1,
                 **{act: self.act(act) for act in (fence_group, commit_group, write_back_group, lift_group)},
             },
         )
-        self.missing: tuple[str, ...] = ("g: without an owner: t-0",)
+        self.missing: tuple[str, ...] = ("g",)
+        self.retention = Retention(7 * 24 * 60)
+        self.quiet: dict[str, Any] = {}
 
     @property
     def run(self) -> Any:
@@ -87,8 +108,13 @@ class Scene:
 
         return done
 
-    def read(self, plan: Any, without: Any, *, kept: Any) -> Any:
+    def in_place(self, plan: Any, *, begun: bool = False) -> None:
+        if plan.group in self.failing:
+            raise self.failing[plan.group]
+
+    def read(self, plan: Any, without: Any, *, kept: Any, quiet: Any) -> Any:
         self.kept = kept
+        self.quiet[plan.group] = quiet
         if plan.group in self.failing:
             raise self.failing[plan.group]
         return replace(plan, offsets=tuple(replace(each, offset=(each.offset or 0) + 2) for each in plan.offsets))
@@ -101,12 +127,10 @@ class Scene:
         return files_of(self.context).plan()
 
     def read_at_the_stop(self) -> None:
-        task = AwaitGroups(task_id="silent", cluster="lab", starts=False, deadline=60)
-        task.act_or_rehearse = lambda context, act, rehearse: act(context, self.run)  # type: ignore[method-assign]
-        task.resume(self.context, {"missing": []}, until=0)
+        resumed(self, False, {}, until=0)
 
-    def step(self, step: Step) -> Any:
-        return MoveGroups(task_id=str(step), cluster="lab", step=step).act(self.context, self.run)
+    def step(self, step: Step, wave: int = 1) -> Any:
+        return MoveGroups(task_id=str(step), cluster="lab", step=step, wave=wave).act(self.context, self.run)
 
 
 @pytest.fixture
@@ -167,7 +191,7 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
             exhibits=(Exhibit("plan", shown, ""),),
         )
         sign(scene.context["ti"], MOVE_GROUPS, proof, *without)
-        task = MoveGroups(task_id="fence", cluster="lab", step=Step.FENCE)
+        task = MoveGroups(task_id="fence", cluster="lab", step=Step.FENCE, wave=1)
         task.act(scene.context, run_in(scene.context, scene.cluster, Claimed))
 
     for without in ("approve", "confirm"):
@@ -183,7 +207,7 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
     assert len(scene.did) == 2, "a broker that fails is no reason to ask again"
     scene.cluster.shown[:] = [observation(Phase.FINALIZED)]
     with pytest.raises(Refused, match="the phase was HYBRID, now FINALIZED"):
-        MoveGroups(task_id="commit", cluster="lab", step=Step.COMMIT).act(
+        MoveGroups(task_id="commit", cluster="lab", step=Step.COMMIT, wave=1).act(
             scene.context, run_in(scene.context, scene.cluster, Claimed)
         )
 
@@ -198,22 +222,26 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return pages
 
 
-def test_the_owner_is_asked_to_stop_what_is_there_and_not_where_nobody_is(scene: Scene, asked: list[str]) -> None:
+def test_the_owner_is_asked_to_stop_also_where_nobody_is_seen(scene: Scene, asked: list[str]) -> None:
     scene.plan()
-    task = AskOwner(task_id="ask", cluster="lab", starts=False)
+    task = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)
     task.act(scene.context, scene.run)
     (page,) = asked
     assert page.startswith("Stop all old members (ZooKeeper) of these groups") and "- `g`: 2 partitions" in page
     scene.looks = (STOPPED,)
-    assert task.act(scene.context, scene.run) == {"not_asked": "already done"} and len(asked) == 1
+    task.act(scene.context, scene.run)
+    assert len(asked) == 2, "who registers nowhere can't be seen: nobody is taken to be stopped"
+    scene.read_at_the_stop()
+    assert task.act(scene.context, scene.run) == {"not_asked": "already done"} and len(asked) == 2
 
 
 def test_the_owner_is_asked_to_start_until_all_own_and_read(scene: Scene, asked: list[str]) -> None:
     scene.plan()
-    task = AskOwner(task_id="ask", cluster="lab", starts=True)
-    with pytest.raises(Refused, match=r"clear the task 'stop\.silent'"):
+    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
+    with pytest.raises(Refused, match="clear the task 'silent' of its wave"):
         task.act(scene.context, scene.run)
     scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
     task.act(scene.context, scene.run)
     assert "Start the new members (`KafkaConsumer`" in asked[0]
     scene.missing = ()
@@ -222,7 +250,7 @@ def test_the_owner_is_asked_to_start_until_all_own_and_read(scene: Scene, asked:
 
 def test_an_answer_is_on_record_and_giving_up_ends_the_run(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda self, context, event: event)
-    task = AskOwner(task_id="ask", cluster="lab", starts=False)
+    task = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)
     by = {"responded_by_user": {"id": "1", "name": "anna"}}
     task.execute_complete(scene.context, {**by, "chosen_options": ["Done"]})
     with pytest.raises(AirflowFailException, match="given up by anna"):
@@ -233,37 +261,38 @@ def test_an_answer_is_on_record_and_giving_up_ends_the_run(scene: Scene, monkeyp
 # -- the waits ---------------------------------------------------------------------------------------------------------
 
 
-def resumed(scene: Scene, starts: bool, missing: list[str], until: float) -> Any:
-    task = AwaitGroups(task_id="wait", cluster="lab", starts=starts, deadline=60)
+def resumed(scene: Scene, starts: bool, missing: dict[str, str], until: float, wave: int = 1, **event: Any) -> Any:
+    task = AwaitGroups(task_id="wait", cluster="lab", starts=starts, deadline=60, wave=wave)
     task.act_or_rehearse = lambda context, act, rehearse: act(context, scene.run)  # type: ignore[method-assign]
-    return task.resume(scene.context, {"missing": missing}, until=until)
+    return task.resume(scene.context, {"missing": missing, **event}, until=until)
 
 
 def test_no_worker_waits_and_what_is_missing_at_the_deadline_is_named(scene: Scene) -> None:
     plan = scene.plan()
     with pytest.raises(TaskDeferred) as deferred:
-        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60).act(scene.context, scene.run)
+        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
     trigger = deferred.value.trigger
     assert isinstance(trigger, GroupTrigger)
     assert trigger.serialize()[1] == {
         "cluster": "lab",
         "run": files_of(scene.context).name,
         "digest": plan.digest,
+        "groups": ["g"],
         "interval": 60.0,
     }
     with pytest.raises(TaskDeferred):
-        resumed(scene, False, ["g: registered in ZooKeeper: x"], until=9e9)
-    with pytest.raises(StepFailed, match="not silent in 1 min: g: registered in ZooKeeper: x"):
-        resumed(scene, False, ["g: registered in ZooKeeper: x"], until=0)
+        resumed(scene, False, {"g": "g: registered in ZooKeeper: x"}, until=9e9)
+    with pytest.raises(StepFailed, match="not silent in time: g: registered in ZooKeeper: x"):
+        resumed(scene, False, {"g": "g: registered in ZooKeeper: x"}, until=0)
 
 
 def test_what_was_read_at_the_stop_is_kept_and_handed_to_the_next_try(scene: Scene) -> None:
     digest = scene.plan().digest
-    assert resumed(scene, False, [], until=0) == {"groups": 1}
+    assert resumed(scene, False, {}, until=0) == {"groups": 1, "stayed": []}
     assert scene.kept is None
     (kept,) = files_of(scene.context).at_the_stop(digest).plans
     assert [each.offset for each in kept.offsets] == [7, 8]
-    resumed(scene, False, [], until=0)
+    resumed(scene, False, {}, until=0)
     assert scene.kept == kept
     assert scene.told()[1] == "read at the stop: g (2 partitions)"
 
@@ -271,23 +300,28 @@ def test_what_was_read_at_the_stop_is_kept_and_handed_to_the_next_try(scene: Sce
 def test_the_run_has_moved_the_groups_once_nothing_is_missing(scene: Scene) -> None:
     scene.plan()
     scene.read_at_the_stop()
-    assert resumed(scene, True, [], until=0) == {"groups": 1}
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
     assert scene.told()[-1] == "moved to Kafka: g"
 
 
 class Trigger(GroupTrigger):
     def __init__(self, looks: list[Any]) -> None:
-        super().__init__("lab", "run", "digest", 60.0)
+        super().__init__("lab", "run", "digest", ["g", "h"], 60.0)
         self.looks, self.poll, self.awake = looks, 0.0, 5.0
 
     def watch(self) -> Any:
-        def seen() -> tuple[str, ...]:
-            found = self.looks.pop(0)
-            if isinstance(found, Exception):
-                raise found
-            return tuple(found)
+        trigger = self
 
-        return seen
+        class Seen:
+            waits: dict[str, str]
+
+            def __call__(self) -> None:
+                found = trigger.looks.pop(0)
+                if isinstance(found, Exception):
+                    raise found
+                self.waits = found
+
+        return Seen()
 
 
 def fired(trigger: GroupTrigger) -> Any:
@@ -298,13 +332,20 @@ def fired(trigger: GroupTrigger) -> Any:
 
 
 def test_the_wait_looks_again_after_a_look_that_failed() -> None:
-    assert fired(Trigger([["g: x"], Unreachable("ZooKeeper is away", way_out="start it"), ()])) == {"missing": []}
+    looks = [{"g": "g: x", "h": "h: x"}, Unreachable("ZooKeeper is away", way_out="start it"), {}]
+    assert fired(Trigger(looks)) == {"missing": {}, "error": "", "over": False}
+
+
+def test_a_group_that_is_silent_waits_for_another_of_its_wave_for_so_long() -> None:
+    trigger = Trigger([{"g": "g: x", "h": "h: x"}, {"h": "h: x"}])
+    trigger.grace = 0.0
+    assert fired(trigger) == {"missing": {"h": "h: x"}, "error": "", "over": True}
 
 
 def test_a_wait_that_can_not_begin_says_why(scene: Scene) -> None:
     """No file of the run is there, as on a triggerer that does not share the state directory."""
-    (missing,) = fired(GroupTrigger("lab", "run", "digest", 60.0))["missing"]
-    assert "plan.json can't be read" in missing
+    told = fired(GroupTrigger("lab", "run", "digest", ["g"], 60.0))
+    assert "plan.json can't be read" in told["error"] and "g" in told["missing"]
 
 
 def test_silence_that_began_lasts_less_than_a_wait_between_two_claims() -> None:
@@ -338,10 +379,139 @@ def test_a_group_that_fails_keeps_no_other_back_and_is_named(scene: Scene) -> No
     scene.plan()
     scene.read_at_the_stop()
     scene.failing = {"b": Refused("group b is not silent: x", way_out="stop it")}
-    with pytest.raises(StepFailed, match="group b is not silent: x"):
-        scene.step(Step.COMMIT)
-    assert [each.split()[1] for each in scene.did] == ["a", "c"]
+    assert scene.step(Step.FENCE)["stayed"] == ["b"]
+    assert scene.told()[-2:] == ["stayed: b: group b is not silent: x; stop it", "fenced: a (2), c (2)"]
+    scene.failing = {}
+    scene.step(Step.COMMIT)
+    assert [each.split()[1] for each in scene.did] == ["a", "c", "a", "c"]
     assert scene.told()[-1] == "committed to Kafka: a (2), c (2)"
+    last = NameWhoStayed(task_id="name_who_stayed", cluster="lab")
+    with pytest.raises(StepFailed, match="2 groups were moved to Kafka, 1 stayed and may be stopped now: b: group b"):
+        last.act(scene.context, scene.run)
+    scene.step(Step.FENCE)
+    assert last.act(scene.context, scene.run) == {"moved": 3}, "cleared, it is tried again"
+
+
+def test_where_every_group_is_refused_the_task_fails(scene: Scene) -> None:
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.failing = {"g": Refused("group g is not silent: x", way_out="stop it")}
+    with pytest.raises(Refused, match="group g is not silent: x"):
+        scene.step(Step.FENCE)
+
+
+def test_of_fifty_groups_one_that_is_refused_keeps_no_other_back(scene: Scene) -> None:
+    scene.context["params"] |= {"canary": True}
+    names = [f"g{n:02}" for n in range(50)]
+    scene.looks = tuple(replace(OLD, name=name) for name in names)
+    plan = scene.plan()
+    assert "wave 1: g00\nwave 2: g01, g02, g03, g04, g05" in files_of(scene.context).shown(plan)
+    scene.failing = {"g17": Refused("t-1 of g17 has no offset", way_out="name it in the form")}
+    scene.missing = ()
+    for wave in range(1, 12):
+        assert resumed(scene, False, {}, until=0, wave=wave)["groups"] + (wave == 5) in (1, 4, 5)
+        for step in (Step.FENCE, Step.COMMIT):
+            scene.step(step, wave)
+        resumed(scene, True, {}, until=0, wave=wave)
+    with pytest.raises(NothingToDo):
+        scene.step(Step.FENCE, 12)
+    moved = [told for told in scene.told() if told.startswith("moved to Kafka: ")]
+    assert len(moved) == 11 and len(" ".join(moved).split("g")) - 1 == 49
+    with pytest.raises(StepFailed, match="49 groups were moved to Kafka, 1 stayed and may be stopped now: g17: t-1 of"):
+        NameWhoStayed(task_id="name_who_stayed", cluster="lab").act(scene.context, scene.run)
+
+
+def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_are_kept(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    quiet = Quiet({T0: 5}, {T0: 90})
+    files_of(scene.context).keep_quiet(digest, "a", quiet)
+    with pytest.raises(TaskDeferred):
+        resumed(scene, False, {"b": "b: registered: x"}, until=9e9)
+    assert resumed(scene, False, {"b": "b: registered: x"}, until=9e9, over=True) == {"groups": 1, "stayed": ["b"]}
+    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a"]
+    assert scene.quiet == {"a": quiet}
+    assert scene.told()[-1].startswith("stayed: b: not silent in time: b: registered: x")
+    resumed(scene, False, {}, until=0)
+    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a", "b"]
+    assert files_of(scene.context).stayed(digest) == {}
+
+
+# -- offsets that expire -----------------------------------------------------------------------------------------------
+
+
+def test_no_group_is_planned_where_its_offsets_would_be_gone_before_somebody_starts_it(scene: Scene) -> None:
+    scene.retention = Retention(1)
+    with pytest.raises(Refused, match=r"offsets\.retention\.minutes is 1: the offsets could be gone"):
+        scene.plan()
+
+
+def test_the_start_is_asked_for_no_longer_than_the_offsets_are_safe(scene: Scene, asked: list[str]) -> None:
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.retention = Retention(8 * 60)
+    scene.cluster.pause(1800.0)
+    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
+    task.act(scene.context, scene.run)
+    assert task.response_timeout is not None and task.response_timeout.total_seconds() == 5400.0
+    assert "this question ends in 90 min" in asked[0]
+    scene.cluster.pause(5400.0)
+    with pytest.raises(Refused, match=r"committed 2 h ago; its members must start within 2 h|committed 120 min ago"):
+        task.act(scene.context, scene.run)
+
+
+def test_offsets_that_are_gone_before_the_start_is_asked_for_are_named(scene: Scene, asked: list[str]) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.missing = ("a", "b")
+    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
+    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
+    task.act(scene.context, scene.run)
+    page, refused = asked[0].split("Do not start these")
+    assert "- `a`" in page and "`b`" not in page and "- `b`: group b: no offset in Kafka any more" in refused
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
+    scene.failing = {each: scene.failing["b"] for each in ("a", "b")}
+    with pytest.raises(Refused, match="no offset in Kafka any more"):
+        task.act(scene.context, scene.run)
+
+
+def test_offsets_that_are_lost_while_members_are_awaited_end_the_wait_for_that_group(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
+    both = {"a": "a: x", "b": "b: x"}
+    with pytest.raises(TaskDeferred) as deferred:
+        resumed(scene, True, both, until=9e9)
+    assert deferred.value.trigger.groups == ["a"]
+    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
+    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+
+
+def test_a_group_that_does_not_start_in_time_is_named_and_the_others_have_moved(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    with pytest.raises(StepFailed, match="a: not started in 1 min: a: x; b: not started in 1 min: b: x"):
+        resumed(scene, True, {"a": "a: x", "b": "b: x"}, until=0)
+    assert resumed(scene, True, {"b": "b: x"}, until=0) == {"groups": 1, "stayed": ["b"]}
+    assert scene.told()[-1] == "moved to Kafka: a"
+
+
+def test_static_members_that_were_left_are_removed_on_the_way_back(scene: Scene) -> None:
+    scene.context["params"]["direction"] = "back to ZooKeeper"
+    scene.looks = (NEW,)
+    scene.plan()
+    with pytest.raises(TaskDeferred):
+        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+    assert "removed static of g" in scene.did
+    assert scene.told()[-1] == "static members removed: g (1)"
 
 
 def test_the_dry_run_lists_the_acts_of_the_real_run_in_their_order(scene: Scene) -> None:
@@ -349,7 +519,7 @@ def test_the_dry_run_lists_the_acts_of_the_real_run_in_their_order(scene: Scene)
     would = RehearsedCluster(SPEC, lambda _: "", print)
     vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
     for step in Step:
-        MoveGroups(task_id="t", cluster="lab", step=step).rehearse(scene.context, run_in(scene.context, would))
+        MoveGroups(task_id="t", cluster="lab", step=step, wave=1).rehearse(scene.context, run_in(scene.context, would))
     assert scene.did == []
     scene.read_at_the_stop()
     for step in Step:

@@ -128,14 +128,22 @@ EDGES = {
         gate_move_groups.approve <- gate_move_groups.prove
         gate_move_groups.approve_second <- gate_move_groups.approve, gate_move_groups.prove
         gate_move_groups.confirm <- gate_move_groups.approve_second
-        stop.ask_owner <- gate_move_groups.confirm
-        stop.silent <- stop.ask_owner
-        move.fence <- stop.silent
-        move.commit <- move.fence
-        move.lift_fence <- move.commit
-        start.ask_owner <- move.lift_fence
-        start.started <- start.ask_owner
-        closing_report <- start.started
+    """
+        + "".join(
+            f"""
+        wave_{n}.stop.ask_owner <- {f"wave_{n - 1}.start.started" if n > 1 else "gate_move_groups.confirm"}
+        wave_{n}.stop.silent <- wave_{n}.stop.ask_owner
+        wave_{n}.move.fence <- wave_{n}.stop.silent
+        wave_{n}.move.commit <- wave_{n}.move.fence
+        wave_{n}.move.lift_fence <- wave_{n}.move.commit
+        wave_{n}.start.ask_owner <- wave_{n}.move.lift_fence
+        wave_{n}.start.started <- wave_{n}.start.ask_owner
+    """
+            for n in range(1, 13)
+        )
+        + """
+        name_who_stayed <- wave_12.start.started
+        closing_report <- name_who_stayed
     """
     ),
     "cancel_reassignments__lab": (
@@ -227,6 +235,8 @@ PARAMS = {
         "groups": None,
         "direction": "to Kafka",
         "without": None,
+        "wave_size": 5,
+        "canary": True,
         "commit_interval": 60,
         "approvals_needed": 1,
     },
@@ -303,7 +313,7 @@ def dags(monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
 
 def test_each_dag_has_these_tasks_in_this_order(dags: dict[str, DAG]) -> None:
     found = {dag_id: {task.task_id: task.upstream_task_ids for task in dag.tasks} for dag_id, dag in dags.items()}
-    assert found == {dag_id: dict(map(_edge, text.strip().splitlines())) for dag_id, text in EDGES.items()}
+    assert found == {dag_id: dict(map(_edge, filter(str.strip, text.splitlines()))) for dag_id, text in EDGES.items()}
 
 
 def _edge(line: str) -> tuple[str, set[str]]:
@@ -326,7 +336,10 @@ def test_only_the_closing_report_runs_whatever_happened(dags: dict[str, DAG]) ->
     assert {at for at, rule in rules.items() if rule == "all_done"} == {
         (dag_id, task) for dag_id, tasks in ALL_DONE.items() for task in tasks
     }
-    assert set(rules.values()) == {"all_success", "all_done", "all_done_setup_success"}
+    assert set(rules.values()) == {"all_success", "all_done", "all_done_setup_success", "none_failed"}
+    assert [at for at, rule in rules.items() if rule == "none_failed"] == [
+        ("move_consumer_group__lab", "name_who_stayed")
+    ], "waves that a run does not have are left out"
 
 
 def test_a_teardown_has_no_setup_that_could_keep_it_from_running_and_fails_the_run_with_it(

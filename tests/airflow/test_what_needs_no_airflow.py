@@ -18,6 +18,7 @@ AROUND_A_TASK = {
     "groups/files.py": "the files of an Airflow run",
     "groups/moving.py": "operators, by their base",
     "groups/planning.py": "an operator, by its base",
+    "groups/wave.py": "the files of an Airflow run, and its form",
     "quorum/files.py": "a file beside those of Airflow's runs",
     "reassignment/moving.py": "an operator, by its base",
     "every_dag.py": "makes the DAGs",

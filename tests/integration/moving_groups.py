@@ -104,7 +104,7 @@ class Old:
 
 
 class New:
-    """One KafkaConsumer that ends with an error where Kafka has no offset."""
+    """One KafkaConsumer, a static member, that ends with an error where Kafka has no offset."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -127,6 +127,7 @@ class New:
                 "bootstrap.servers": ",".join(self.lab.spec.bootstrap_servers),
                 "group.id": GROUP,
                 "client.id": "new",
+                "group.instance.id": "new-1",  # static: it stays in the group when it is closed
                 "auto.offset.reset": "error",
                 "auto.commit.interval.ms": 500,
             }

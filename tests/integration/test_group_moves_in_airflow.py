@@ -62,7 +62,7 @@ def begin(stage: Stage, direction: str) -> Run:
     """A run up to the moment in which the owner is asked to stop the members."""
     run = Run(stage, stage.start(MOVE, groups=GROUP, direction=direction, commit_interval=COMMIT_SECONDS))
     run.answer("gate_move_groups.approve", "Approve")
-    run.parked("stop.ask_owner")
+    run.parked("wave_1.stop.ask_owner")
     return run
 
 
@@ -83,21 +83,21 @@ def test_the_dag_moves_a_group_to_kafka_and_back(
         with records.hold() as sent:
             by_hand.wait_until("old members have read all", lambda: len(set(old.read)) == sent)
             members.close()
-        run.answer("stop.ask_owner", "Done")
-        assert "read back" in run.ended("move.commit")
-        run.parked("start.ask_owner")
+        run.answer("wave_1.stop.ask_owner", "Done")
+        assert "read back" in run.ended("wave_1.move.commit")
+        run.parked("wave_1.start.ask_owner")
         assert all(zookeeper.get(path)[1].ephemeralOwner == 0 for path in fences)
         by_old = len(old.read)
         with new.running():
-            run.answer("start.ask_owner", "Done")
+            run.answer("wave_1.start.ask_owner", "Done")
             said = run.ended("closing_report")
             assert "- moved to Kafka: movers" in said and "- fenced: movers (4)" in said
             back = begin(stage, "back to ZooKeeper")
-        back.answer("stop.ask_owner", "Done")
-        back.parked("start.ask_owner")
+        back.answer("wave_1.stop.ask_owner", "Done")
+        back.parked("wave_1.start.ask_owner")
         assert not any(map(zookeeper.exists, fences))
         members.enter_context(old.running())
-        back.answer("start.ask_owner", "Done")
+        back.answer("wave_1.start.ask_owner", "Done")
         assert "- moved back to ZooKeeper: movers" in back.ended("closing_report")
         with records.hold() as sent:
             by_hand.wait_until("old members have read all", lambda: len({*old.read, *new.read}) == sent)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import by_hand
 import pytest
+from kafka.protocol.consumer import OffsetDeleteRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 from kazoo.client import KazooClient
 from labs import Lab
 from moving_groups import (
@@ -30,15 +32,19 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.groups.faults import partitions_of
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Origin, plan_move
+from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
     lift_group,
+    remove_static_group,
+    require_in_place,
     see_group,
     stop_read,
     write_back_group,
 )
+from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.procedures.watch_groups import Listening, Starting, await_groups
 
@@ -76,6 +82,24 @@ class Mover:
     def await_start(self, plan: MovePlan) -> None:
         starting = Starting(self.lab.spec, [plan], secrets=self.lab.secrets)
         await_groups(starting, deadline=60, poll=0.2, what="start", way_out="start them")
+
+
+def lose_offset(lab: Lab, partition: int) -> None:
+    """Delete one committed offset, as Kafka does when it expires."""
+    with connect_to(lab.spec, lab.spec.brokers[0], secrets=lab.secrets) as broker:
+        node = broker.send(FindCoordinatorRequest(version=3, key=GROUP, key_type=0)).node_id
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    number = topic.OffsetDeleteRequestPartition(partition_index=partition)
+    request = OffsetDeleteRequest(version=0, group_id=GROUP, topics=[topic(name=TOPIC, partitions=[number])])
+    with connect_to(
+        lab.spec, next(each for each in lab.spec.brokers if each.id == node), secrets=lab.secrets
+    ) as coordinator:
+        assert coordinator.send(request).error_code == 0
+
+
+def test_each_broker_says_how_long_offsets_are_kept(own_lab: Lab) -> None:
+    found = read_offsets_retention(own_lab.spec, secrets=own_lab.secrets)
+    assert (found.minutes, found.unread) == (7 * 24 * 60, ())
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,8 +149,16 @@ def test_from_old_to_new_and_back(own_lab: Lab, zookeeper: KazooClient, tmp_path
         assert commit_group(spec, moved, **given) == PARTITIONS - 1
         assert commit_group(spec, moved, **given) == 0
 
+        require_in_place(spec, moved, **given)
+        lose_offset(own_lab, 2)
+        with pytest.raises(Refused, match="no offset in Kafka any more: expired, or deleted: moving-2"):
+            require_in_place(spec, moved, **given)
+        assert commit_group(spec, moved, **given) == 1
+        require_in_place(spec, moved, **given)
+
         with new.running():
             mover.await_start(moved)
+            require_in_place(spec, moved, begun=True, **given)
             with pytest.raises(Refused, match=r"in Kafka's group, which is Stable: new \("):
                 commit_group(spec, moved, **given)
             with pytest.raises(Refused, match="UNKNOWN_MEMBER_ID"):
@@ -138,6 +170,8 @@ def test_from_old_to_new_and_back(own_lab: Lab, zookeeper: KazooClient, tmp_path
             by_hand.wait_until("its session has ended", lambda: mover.has_plan(Direction.BACK))
             back = mover.plan(Direction.BACK)
             assert back.fences == moved.fences
+        assert remove_static_group(spec, back, **given) == 1, "it would stay for its session.timeout.ms of 45 s"
+        assert remove_static_group(spec, back, **given) == 0
         returned = mover.at_the_stop(back)
         assert sum(each.offset or 0 for each in returned.offsets) == by_old + len(new.read)
 

@@ -13,14 +13,17 @@ import pytest
 from groups_seen_as import GROUP, OLD_ID, kafka, look, member, new, zookeeper
 from observations import SPEC
 
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
 from kraft_runbook.groups.move_plan import Beginning, Direction, MovePlan, plan_move
+from kraft_runbook.groups.quiet import Quiet, quiet_at
 from kraft_runbook.procedures import move_group, watch_groups
 from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
     lift_group,
+    require_in_place,
     see_group,
     stop_read,
     write_back_group,
@@ -38,6 +41,8 @@ class World:
         self.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
         self.kafka: Any = None
         self.end = 100
+        self.partitions = 2
+        self.commits: list[dict[Partition, int]] = []
         self.killed_after = 99
         self.there = True
         self.unread = False
@@ -50,11 +55,11 @@ class World:
         monkeypatch.setattr(move_group, "write_offsets", lambda _, group, offsets: self.store(offsets))
         monkeypatch.setattr(move_group, "commit_offsets", lambda _, group, offsets, secrets: self.commit(offsets))
 
-    def look(self, spec: Any, *, secrets: Any, names: Iterable[str]) -> tuple[GroupLook, ...]:
+    def look(self, spec: Any, *, secrets: Any, names: Iterable[str], topics: Any = ()) -> tuple[GroupLook, ...]:
         if self.unread:
             raise Unreachable("ZooKeeper is away", way_out="start it")
         assert list(names) == [GROUP]
-        logs = {"t": {n: LogBounds(0, self.end) for n in (0, 1)}}
+        logs = {"t": {n: LogBounds(0, self.end) for n in range(self.partitions)}}
         return (look(self.zookeeper, self.kafka, logs=logs),) if self.there else ()
 
     def _some(self, given: Iterable[Partition]) -> list[Partition]:
@@ -92,6 +97,7 @@ class World:
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         held = {} if self.kafka is None else dict(self.kafka.offsets)
+        self.commits.append(dict(offsets))
         self.kafka = kafka(offsets={**held, **{p: offsets[p] for p in self._some(offsets)}})
         self._live(offsets)
 
@@ -185,10 +191,21 @@ def test_a_group_that_has_read_on_where_it_was_moved_to_is_not_sent_back_to_the_
     world.kafka = None
     commit_group(SPEC, plan, **GIVEN)
     world.kafka = kafka(offsets={T0: 90, T1: 8})
-    again = stop_read(SPEC, plan, None, **GIVEN)
-    with pytest.raises(Refused, match=r"were committed before, and Kafka has others now \(t-0\)"):
-        commit_group(SPEC, again, **GIVEN)
+    with pytest.raises(Refused, match="t-0 is at 7 in ZooKeeper and at 90 in Kafka, and a part of the group is fenced"):
+        stop_read(SPEC, plan, None, **GIVEN)
+    with pytest.raises(Refused, match="t-0 of group g have another offset in Kafka than at the stop"):
+        commit_group(SPEC, plan, **GIVEN)
     assert world.kafka.offsets == {T0: 90, T1: 8}
+
+
+def test_an_offset_that_somebody_sets_back_after_the_commit_is_not_overwritten(world: World) -> None:
+    world.kafka = kafka(offsets={T0: 3})
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 3, T1: 8})
+    with pytest.raises(Refused, match=r"were committed before, and Kafka has others now \(t-0\)"):
+        commit_group(SPEC, plan, **GIVEN)
 
 
 def test_no_fence_is_lifted_while_kafkas_members_have_read_on(world: World) -> None:
@@ -222,7 +239,14 @@ def test_the_end_at_the_stop_stays_where_it_was_at_the_first_reading(world: Worl
     assert isinstance(plan, MovePlan)
     world.zookeeper = zookeeper(offsets={T0: 7})
     first = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **GIVEN)
+    world.end = 110
+    quiet = quiet_at(world.look(SPEC, **GIVEN, names=[GROUP])[0], Direction.TO_KAFKA, None)
     world.end = 150
+    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, quiet=quiet, **GIVEN).offsets[1].offset == 110
+    world.partitions = 3
+    came = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, quiet=quiet, **GIVEN)
+    assert [each.offset for each in came.offsets] == [7, 110, 0], "of one that came since, all is read"
+    world.partitions = 2
     assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, kept=first, **GIVEN).offsets[1].offset == 100
     assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **GIVEN).offsets[1].offset == 150
 
@@ -260,6 +284,80 @@ def test_the_fence_says_that_the_offsets_were_committed_once_they_were_read_back
     assert world.zookeeper.committed == {T0, T1}
 
 
+def test_offsets_that_have_expired_are_committed_again_and_read_on_ones_are_not(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    require_in_place(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 7})
+    with pytest.raises(Refused, match="group g: no offset in Kafka any more: expired, or deleted: t-1"):
+        require_in_place(SPEC, plan, **GIVEN)
+    assert commit_group(SPEC, plan, **GIVEN) == 1 and world.kafka.offsets == {T0: 7, T1: 8}
+    world.kafka = None
+    assert commit_group(SPEC, plan, **GIVEN) == 2 and world.kafka.offsets == {T0: 7, T1: 8}
+    world.kafka = kafka(offsets={T0: 90})
+    with pytest.raises(Refused, match="somebody has read on there"):
+        commit_group(SPEC, plan, **GIVEN)
+
+
+def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    assert commit_group(SPEC, plan, **GIVEN) == 2
+    taken = list(world.commits)
+    assert commit_group(SPEC, plan, **GIVEN) == 0
+    assert world.commits == taken * 2
+
+
+def test_before_the_start_the_offsets_are_the_written_ones_and_then_no_lower(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 7, T1: 30})
+    with pytest.raises(Refused, match="t-1 of group g have another offset in Kafka than was written, and nobody"):
+        require_in_place(SPEC, plan, **GIVEN)
+    require_in_place(SPEC, plan, begun=True, **GIVEN)
+    world.kafka = kafka(new("app", T0), offsets={T0: 7, T1: 30})
+    require_in_place(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 7, T1: 3})
+    with pytest.raises(Refused, match=r"behind what was written to Kafka: t-1 \(3, written was 8"):
+        require_in_place(SPEC, plan, begun=True, **GIVEN)
+    world.kafka = Unread("denied")
+    with pytest.raises(Refused, match="could not be read: Kafka's group was not read: denied"):
+        require_in_place(SPEC, plan, begun=True, **GIVEN)
+
+
+def test_a_partition_that_comes_to_a_topic_during_the_run_gets_an_offset_or_stops_it(world: World) -> None:
+    plan = world.plan()
+    world.partitions = 3
+    with pytest.raises(Refused, match="t-2 has no offset in ZooKeeper"):
+        stop_read(SPEC, plan, None, kept=plan, **GIVEN)
+    fence_group(SPEC, plan, **GIVEN)
+    with pytest.raises(Refused, match="t-2 came to the topics of group g since the offsets were read"):
+        commit_group(SPEC, plan, **GIVEN)
+    grown = stop_read(SPEC, plan, Beginning.EARLIEST, kept=plan, **GIVEN)
+    assert [each.offset for each in grown.offsets] == [7, 8, 0] and grown.fences[2] == ("t", 2)
+    fence_group(SPEC, grown, **GIVEN)
+    assert commit_group(SPEC, grown, **GIVEN) == 3
+    world.partitions = 4
+    with pytest.raises(Refused, match="t-3 came to the topics of group g"):
+        require_in_place(SPEC, grown, **GIVEN)
+
+
+def test_a_half_made_fence_is_moved_to_kafka_by_another_run(world: World) -> None:
+    plan = world.plan()
+    world.own([T0])
+    again = world.plan()
+    assert again == plan
+    assert fence_group(SPEC, again, **GIVEN) == 1
+    world.killed_after = 1
+    with pytest.raises(KeyboardInterrupt):
+        commit_group(SPEC, again, **GIVEN)
+    world.killed_after = 99
+    assert commit_group(SPEC, world.plan(), **GIVEN) == 1
+    assert world.zookeeper.committed == {T0, T1}
+
+
 def test_an_act_of_the_other_direction_is_a_programming_error(world: World) -> None:
     for act in (write_back_group, lift_group):
         with pytest.raises(ValueError, match="a plan to Kafka has no such step"):
@@ -278,7 +376,14 @@ def test_a_group_that_is_not_there_is_named(world: World) -> None:
 def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) -> None:
     now = [0.0]
     plan = world.plan()
-    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], **GIVEN)
+    heard: list[Quiet] = []
+
+    def stopped(plan: MovePlan, seen: GroupLook) -> None:
+        found = quiet_at(seen, plan.direction, None)
+        assert found is not None
+        heard.append(found)
+
+    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], stopped=stopped, **GIVEN)
     world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8})
     assert listening() == (f"g: registered in ZooKeeper: {OLD_ID}",)
     world.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
@@ -293,6 +398,7 @@ def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) 
     assert listening() == ("g: silent for 0 of 20 s",), "nobody looked meanwhile"
     now[0] = 40.0
     assert listening() == ()
+    assert [each.left for each in heard] == [{T0: 7, T1: 8}] * 4, "each look that shows nobody, from the first on"
     world.there = False
     assert listening() == ("g: it is not below /consumers any more",)
 

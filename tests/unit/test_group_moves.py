@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -61,6 +62,57 @@ def test_each_partition_takes_its_own_offset_and_is_fenced() -> None:
     )
     assert found.fences == (T0, T1)
     assert found.render_text().splitlines()[2] == "t-0 · 50 · ZooKeeper · nothing"
+
+
+@pytest.mark.parametrize("side", [zookeeper(offsets={T0: 50}), zookeeper(owners={T0: Owner("x-0", False)})])
+def test_each_partition_of_a_topic_that_the_group_reads_is_planned(side: Any) -> None:
+    """Nobody names t-1; a new member takes it all the same, and would begin where auto.offset.reset says."""
+    seen = look(replace(side, members=(member(Kind.OLD, topics={"t.*": 1}, pattern="white_list"),)), logs=LOGS)
+    assert (Obstacle.NO_OFFSET, "t-1 has no offset in ZooKeeper") in [(kind, why) for kind, why in refused(seen)][-1:]
+    assert plan(seen, TO_KAFKA, Beginning.EARLIEST).fences == (T0, T1)
+
+
+def test_a_topic_whose_partitions_were_not_read_is_no_topic_without_others() -> None:
+    seen = old({T0: 50}, logs={"t": Unread("denied")})
+    assert (Obstacle.UNREAD, "the partitions of topic t were not read: denied") in refused(seen)
+
+
+# -- a fence that is there already -------------------------------------------------------------------------------------
+
+FENCE, MARKED = Owner("fence", True), Owner(f"fence{COMMITTED}", True)
+
+
+@pytest.mark.parametrize(
+    ("owners", "of_kafka", "replaces"),
+    [
+        ({T0: FENCE}, {}, [None, None]),
+        ({T0: FENCE, T1: FENCE}, {T0: 50}, [50, None]),
+        ({T0: MARKED, T1: FENCE}, {T0: 50, T1: 60}, [50, 60]),
+        ({T0: MARKED, T1: MARKED}, {T0: 50}, [50, None]),
+    ],
+)
+def test_a_move_that_ended_half_way_can_be_moved_to_kafka_again(owners: Any, of_kafka: Any, replaces: Any) -> None:
+    seen = look(zookeeper(owners=owners, offsets={T0: 50, T1: 60}), kafka(offsets=of_kafka), logs=LOGS)
+    assert classify(seen).group_class is GroupClass.FENCED
+    found = plan(seen)
+    assert [(each.offset, each.replaces) for each in found.offsets] == list(zip([50, 60], replaces, strict=True))
+    assert found.fences == (T0, T1)
+
+
+def test_a_fenced_group_whose_members_may_have_read_on_is_not_sent_back() -> None:
+    side = zookeeper(owners={T0: FENCE, T1: MARKED}, offsets={T0: 50, T1: 60})
+    seen = look(side, kafka(offsets={T0: 70, T1: 60}), logs=LOGS)
+    for without in (None, Beginning.EARLIEST, 20):
+        ((obstacle, why),) = refused(seen, TO_KAFKA, without)
+        assert obstacle is Obstacle.NO_OFFSET and "t-0 is at 50 in ZooKeeper and at 70 in Kafka, and a part" in why
+    named = plan(seen, TO_KAFKA, {"t-0": 70})
+    assert named.offsets[0] == PlannedOffset(T0, 70, Origin.FORM, 70, 50) and moved_since(named, seen) == ()
+
+
+def test_a_group_that_has_been_moved_is_not_moved_again() -> None:
+    side = zookeeper(owners={T0: MARKED, T1: MARKED}, offsets={T0: 50, T1: 60})
+    ((obstacle, why),) = refused(look(side, kafka(offsets={T0: 50, T1: 60}), logs=LOGS))
+    assert obstacle is Obstacle.CLASS and "it has been moved" in why
 
 
 def test_what_a_move_replaces_is_shown() -> None:
@@ -186,7 +238,7 @@ def test_what_can_not_be_planned_is_named(
 
 def test_faults_that_matter_only_beside_new_members_do_not_stop_it() -> None:
     escaped = member(Kind.OLD, topics={"t\\\\..*": 1}, pattern="white_list")
-    assert plan(look(zookeeper(escaped, offsets={T0: 50}), logs=LOGS)).offsets
+    assert plan(look(zookeeper(escaped, offsets={T0: 50, T1: 60}), logs=LOGS)).offsets
 
 
 offsets = st.dictionaries(st.sampled_from([T0, T1]), st.one_of(st.none(), st.integers(-1, 250)))

@@ -138,20 +138,35 @@ def exists(look: GroupLook, partition: Partition) -> bool:
 
 
 def partitions_of(look: GroupLook) -> list[Partition]:
-    """Every partition that the group owns, has an offset of on a side, or could own, sorted."""
+    """Every partition of each topic that the group subscribes to, owns a partition of or has an offset of, on a side;
+    sorted. A new member takes all partitions of a topic, whether or not the group has an offset of them.
+    """
+    every = _seen_of(look)
+    for topic in topics_of(look):
+        logs = look.logs.get(topic)
+        every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
+    return sorted(every)
+
+
+def topics_of(look: GroupLook) -> set[str]:
+    """The topics that the group names on a side."""
+    if not was_read(look.zookeeper):
+        return set()
+    return {topic for topic, _ in _seen_of(look)} | subscribed(look.zookeeper)
+
+
+def _seen_of(look: GroupLook) -> set[Partition]:
+    """What is owned, or has an offset."""
     zookeeper = look.zookeeper
     if not was_read(zookeeper):
-        return []
+        return set()
     every: set[Partition] = {*zookeeper.owners, *zookeeper.offsets}
     kafka = in_kafka(look)
     if kafka is not None:
         every.update(kafka.offsets if was_read(kafka.offsets) else ())
         for member in kafka.members:
             every.update(member.partitions if was_read(member.partitions) else ())
-    for topic in subscribed(zookeeper):
-        logs = look.logs.get(topic)
-        every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
-    return sorted(every)
+    return every
 
 
 def subscribed(zookeeper: ZookeeperSide) -> set[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
-from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.classify import Standing, classify
 from kraft_runbook.groups.faults import (
@@ -24,6 +24,7 @@ from kraft_runbook.groups.faults import (
     name,
     offset_of,
     partitions_of,
+    topics_of,
 )
 from kraft_runbook.groups.look import GroupLook, Partition
 
@@ -129,6 +130,10 @@ class MovePlan:
     offsets: tuple[PlannedOffset, ...]
     fences: tuple[Partition, ...]
 
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(topic for topic, _ in (*(each.partition for each in self.offsets), *self.fences))
+
     def render_text(self) -> str:
         """A table: partition, offset, where from, what it replaces."""
         lines = [
@@ -143,7 +148,7 @@ class MovePlan:
 
 
 MOVABLE: Mapping[Direction, frozenset[GroupClass]] = {
-    Direction.TO_KAFKA: frozenset({GroupClass.ALL_OLD, GroupClass.FOREIGN, GroupClass.OFFSETS_ONLY}),
+    Direction.TO_KAFKA: frozenset({GroupClass.ALL_OLD, GroupClass.FOREIGN, GroupClass.OFFSETS_ONLY, GroupClass.FENCED}),
     Direction.BACK: frozenset({GroupClass.ALL_NEW, GroupClass.FENCED}),
 }
 _FOR_MIGRATING_MEMBERS = frozenset({FaultKind.HASHES_COLLIDE, FaultKind.ESCAPED_TWICE, FaultKind.OTHER_ASSIGNOR})
@@ -159,6 +164,7 @@ def plan_move(
     if refused:
         return tuple(refused)
     refused += [each for fault in faults(look, standing) for each in _of_fault(fault, direction)]
+    refused += unread_topics(look)
     offsets: list[PlannedOffset] = []
     some = [each for each in partitions_of(look) if exists(look, each)]
     if not some:
@@ -171,12 +177,39 @@ def plan_move(
             refused.append(planned)
         else:
             offsets.append(planned)
+    if direction is Direction.TO_KAFKA and not refused and not _left_to_do(look, offsets):
+        refused.append(
+            MoveRefused(
+                Obstacle.CLASS,
+                "it has been moved: every partition is fenced, and Kafka has the offsets",
+                "start its new members, or move it back to ZooKeeper",
+            )
+        )
     refused += _of_form(some, without)
     if refused:
         return tuple(refused)
     zookeeper = look.zookeeper
     fenced = tuple(sorted(zookeeper.fenced)) if was_read(zookeeper) else ()
     return MovePlan(look.name, direction, tuple(offsets), tuple(some) if direction is Direction.TO_KAFKA else fenced)
+
+
+def unread_topics(look: GroupLook) -> Iterator[MoveRefused]:
+    """The topics whose partitions are not known: one that nobody sees would get no offset."""
+    for topic in sorted(topics_of(look)):
+        if isinstance(logs := look.logs.get(topic), Unread):
+            yield MoveRefused(
+                Obstacle.UNREAD,
+                f"the partitions of topic {topic} were not read: {logs.reason}",
+                logs.way_out or "make it readable: this tool's identity needs DESCRIBE of the topic",
+            )
+
+
+def _left_to_do(look: GroupLook, offsets: list[PlannedOffset]) -> bool:
+    """Whether a fence, its mark or an offset in Kafka is missing."""
+    side = look.zookeeper
+    return not was_read(side) or any(
+        each.partition not in side.committed or each.offset != each.replaces for each in offsets
+    )
 
 
 def _of_class(standing: Standing, direction: Direction) -> Iterator[MoveRefused]:
@@ -202,9 +235,16 @@ def _of_fault(fault: Fault, direction: Direction) -> Iterator[MoveRefused]:
 
 
 def plan_offset(
-    look: GroupLook, partition: Partition, direction: Direction, without: Without | None
+    look: GroupLook,
+    partition: Partition,
+    direction: Direction,
+    without: Without | None,
+    *,
+    replaced: int | None = None,
 ) -> PlannedOffset | MoveRefused:
-    """Where this partition is to begin on the other side, or why that can't be told."""
+    """Where this partition is to begin on the other side, or why that can't be told. ``replaced``: what the side that
+    is written to held when this run planned: nobody has read on there while it still does.
+    """
     source, target = (Side.ZOOKEEPER, Side.KAFKA) if direction is Direction.TO_KAFKA else (Side.KAFKA, Side.ZOOKEEPER)
     for side in (source, target):
         if not was_read(unread := held(look, side, partition)):
@@ -214,7 +254,11 @@ def plan_offset(
                 unread.way_out or "make it readable",
             )
     replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
-    usual = _of_fence(look, partition, found, replaces) if direction is Direction.BACK else None
+    usual: PlannedOffset | MoveRefused | None
+    if direction is Direction.BACK:
+        usual = _of_fence(look, partition, found, replaces)
+    else:
+        usual = _of_half_a_move(look, partition, found, replaces) if replaces != replaced else None
     if usual is None and found is not None:
         return PlannedOffset(partition, found, Origin(source.value), replaces)
     if usual is None and replaces is not None:
@@ -255,6 +299,25 @@ def _of_fence(
         " move's offsets were committed",
         "clear 'move.commit' of the run that fenced it, which commits ZooKeeper's, or name the offset in the form:"
         f" {name(partition)}=OFFSET",
+    )
+
+
+def _of_half_a_move(
+    look: GroupLook, partition: Partition, zookeeper: int | None, kafka: int | None
+) -> MoveRefused | None:
+    """Once a part of the group is fenced its new members may have read on: Kafka's offset is replaced only where it is
+    the one that a move commits.
+    """
+    side = look.zookeeper
+    if not was_read(side) or not side.fenced or kafka is None or kafka == zookeeper:
+        return None
+    if zookeeper is None and partition not in side.fenced:
+        return None  # the usual words: no offset in ZooKeeper, and that one in Kafka
+    return MoveRefused(
+        Obstacle.NO_OFFSET,
+        f"{name(partition)} is at {'no offset' if zookeeper is None else zookeeper} in ZooKeeper and at {kafka} in"
+        " Kafka, and a part of the group is fenced: its new members may have read on",
+        f"start its new members, move it back, or name the offset in the form: {name(partition)}=OFFSET",
     )
 
 

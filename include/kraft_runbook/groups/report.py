@@ -159,7 +159,7 @@ NEXT: Mapping[GroupClass, str] = {
     GroupClass.OFFSETS_ONLY: "find who commits to ZooKeeper without registering, and have it commit to Kafka",
     GroupClass.LEFT_BEHIND: "nothing: it goes with ZooKeeper. If its application is to start again, copy its offsets"
     " first",
-    GroupClass.FENCED: "start its new members; to go back, delete the persistent owner znodes first",
+    GroupClass.FENCED: "start its new members; where its move ended half-way, or to go back: move_consumer_group",
     GroupClass.UNKNOWN: "make readable what is named, or wait until the group has settled, and look again",
 }
 _CLASS_REFUSES = frozenset({GroupClass.CONTRADICTORY, GroupClass.UNKNOWN})

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka
 from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
 from kraft_runbook.groups.look import GroupLook, Partition
@@ -20,7 +20,9 @@ from kraft_runbook.groups.move_plan import (
     PlannedOffset,
     Without,
     plan_offset,
+    unread_topics,
 )
+from kraft_runbook.groups.quiet import Quiet, is_as_left, source_of
 
 SAMPLES = 5
 INTERVALS = 2
@@ -94,6 +96,13 @@ def _there(look: GroupLook) -> Iterator[str]:
         yield f"its offsets in Kafka were not read: {kafka.offsets.reason}"
 
 
+def static_alone(look: GroupLook) -> tuple[str, ...]:
+    """The group.instance.ids of Kafka's group, where every member has one; else none: somebody runs."""
+    kafka = in_kafka(look)
+    names = [each.instance_id for each in kafka.members] if kafka is not None else []
+    return tuple(each for each in names if each is not None) if all(names) else ()
+
+
 def _written(look: GroupLook, direction: Direction) -> Mapping[Partition, object]:
     """The offsets of the side that is left, so that a commit of the same number counts where it can be seen."""
     if direction is Direction.TO_KAFKA:
@@ -102,18 +111,35 @@ def _written(look: GroupLook, direction: Direction) -> Mapping[Partition, object
     return dict(kafka.offsets) if kafka is not None and was_read(kafka.offsets) else {}
 
 
-def read_at_the_stop(plan: MovePlan, look: GroupLook, without: Without | None) -> MovePlan | tuple[MoveRefused, ...]:
+def read_at_the_stop(
+    plan: MovePlan,
+    look: GroupLook,
+    without: Without | None,
+    *,
+    kept: MovePlan | None = None,
+    quiet: Quiet | None = None,
+) -> MovePlan | tuple[MoveRefused, ...]:
     """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
     that was deleted since is left out; one that came since gets an offset as any other. Or every reason against it.
+
+    ``kept``: what an earlier try has read; a partition that the side that is left has not changed since stays as it is
+    there. ``quiet``: where the logs ended when the members had stopped.
     """
-    refused: list[MoveRefused] = []
+    known = {each.partition: each for each in kept.offsets} if kept is not None else {}
+    if quiet is not None and not is_as_left(quiet, look, plan.direction):
+        quiet = None
+    refused: list[MoveRefused] = list(unread_topics(look))
     offsets: list[PlannedOffset] = []
-    for partition in sorted({*(each.partition for each in plan.offsets), *partitions_of(look)}):
+    replaced = {each.partition: each.replaces for each in plan.offsets}
+    for partition in _of_plan(plan, look):
         if not exists(look, partition):
             continue
-        found = plan_offset(look, partition, plan.direction, without)
+        if (earlier := known.get(partition)) is not None and not _moved(earlier, look, plan.direction):
+            offsets.append(earlier)
+            continue
+        found = plan_offset(look, partition, plan.direction, without, replaced=replaced.get(partition))
         if isinstance(found, PlannedOffset) and found.origin is Origin.END_AT_THE_STOP:
-            found = _at_the_end(look, found)
+            found = _at_the_end(look, found, quiet)
         if isinstance(found, PlannedOffset):
             found = _within(look, found)
         if isinstance(found, MoveRefused):
@@ -127,8 +153,15 @@ def read_at_the_stop(plan: MovePlan, look: GroupLook, without: Without | None) -
     return replace(plan, offsets=tuple(offsets), fences=fences)
 
 
-def _at_the_end(look: GroupLook, planned: PlannedOffset) -> PlannedOffset | MoveRefused:
+def _at_the_end(look: GroupLook, planned: PlannedOffset, quiet: Quiet | None) -> PlannedOffset | MoveRefused:
+    """Where the log ended when the members had stopped; a partition that came since is read from its beginning."""
     log = bounds_of(look, planned.partition)
+    if quiet is not None and planned.partition not in quiet.unread:
+        ended = quiet.ends.get(planned.partition)
+        if ended is not None:  # what was deleted since nobody can read
+            return replace(planned, offset=max(ended, log.start) if log is not None else ended)
+        if log is not None:
+            return replace(planned, offset=log.start)
     if log is None:
         return MoveRefused(
             Obstacle.UNREAD,
@@ -161,12 +194,28 @@ def unlike(plan: MovePlan, look: GroupLook, side: Side | None = None) -> tuple[P
 
 def moved_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     """The partitions whose offset the side that is left has changed since the plan was read from it."""
-    origin = Side.ZOOKEEPER if plan.direction is Direction.TO_KAFKA else Side.KAFKA
-    return tuple(
-        each.partition
-        for each in plan.offsets
-        if held(look, origin, each.partition) != (each.offset if each.origin.value == origin.value else each.left)
-    )
+    return tuple(each.partition for each in plan.offsets if _moved(each, look, plan.direction))
+
+
+def _moved(planned: PlannedOffset, look: GroupLook, direction: Direction) -> bool:
+    origin = source_of(direction)
+    left = planned.offset if planned.origin.value == origin.value else planned.left
+    return held(look, origin, planned.partition) != left
+
+
+def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions that the group's topics got since the offsets were read."""
+    there = {each.partition for each in plan.offsets}
+    return tuple(each for each in _of_plan(plan, look) if each not in there and exists(look, each))
+
+
+def _of_plan(plan: MovePlan, look: GroupLook) -> list[Partition]:
+    """Every partition of the plan's topics, and of those that the group names now."""
+    every = {*(each.partition for each in plan.offsets), *partitions_of(look)}
+    for topic in {topic for topic, _ in every}:
+        logs = look.logs.get(topic)
+        every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
+    return sorted(every)
 
 
 def unfenced(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
@@ -183,6 +232,29 @@ def unmarked(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
 def target_of(direction: Direction) -> Side:
     """The side that a move writes to."""
     return Side.KAFKA if direction is Direction.TO_KAFKA else Side.ZOOKEEPER
+
+
+def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
+    """What of the offsets that were written is not there any more, in words: gone, or behind what was written. Those of
+    a group without members expire in Kafka. What could not be read is not in this answer.
+    """
+    side = target_of(plan.direction)
+    gone, behind = [], []
+    for each in plan.offsets:
+        found = held(look, side, each.partition)
+        if not exists(look, each.partition) or isinstance(found, Unread) or each.offset is None:
+            continue
+        if found is None:
+            gone.append(name(each.partition))
+        elif found < each.offset:
+            behind.append(f"{name(each.partition)} ({found}, written was {each.offset})")
+    lines = []
+    if gone:
+        expired = ": expired, or deleted" if side is Side.KAFKA else ""
+        lines.append(f"no offset in {side} any more{expired}: {_some(gone)}")
+    if behind:
+        lines.append(f"behind what was written to {side}: {_some(behind)}")
+    return tuple(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +282,7 @@ def started(plan: MovePlan, look: GroupLook) -> Started:
         lags.append(max(0, log.end - offset))
         if log.end > each.offset >= offset:
             waiting.append(each.partition)
+    missing += in_place(plan, look)
     if waiting:
         missing.append(f"nothing committed yet: {_some(map(name, waiting))}")
     return Started(tuple(missing), sum(lags) if lags else None)

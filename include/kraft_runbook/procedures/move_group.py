@@ -11,12 +11,16 @@ from collections.abc import Collection
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.faults import exists, held, name
+from kraft_runbook.groups.faults import Side, exists, held, name
 from kraft_runbook.groups.look import GroupLook, Partition
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
+from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stopped import (
+    came_since,
+    in_place,
     moved_since,
     read_at_the_stop,
+    static_alone,
     still_there,
     target_of,
     unfenced,
@@ -24,6 +28,7 @@ from kraft_runbook.groups.stopped import (
     unmarked,
 )
 from kraft_runbook.io.kafka.group_commits import commit_offsets
+from kraft_runbook.io.kafka.group_members import remove_static_members
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.group_znodes import fence, lift_fence, mark_committed, write_offsets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -33,9 +38,11 @@ SAMPLES = 5
 AGAIN = "then do this step again: what is already so is left alone"
 
 
-def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets) -> GroupLook:
-    """One look at one group. Raises Refused where it is not below /consumers, Unreachable."""
-    found = look_at_groups(spec, secrets=secrets, names=[group])
+def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets, topics: Collection[str] = ()) -> GroupLook:
+    """One look at one group. ``topics``: as of ``look_at_groups``. Raises Refused where it is not below /consumers,
+    Unreachable.
+    """
+    found = look_at_groups(spec, secrets=secrets, names=[group], topics=topics)
     if not found:
         raise Refused(
             f"there is no group {group} below /consumers", way_out="kraft-runbook groups scan names those there are"
@@ -44,17 +51,28 @@ def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets) -> GroupLook:
 
 
 def stop_read(
-    spec: ClusterSpec, plan: MovePlan, without: Without | None, *, secrets: Secrets, kept: MovePlan | None = None
+    spec: ClusterSpec,
+    plan: MovePlan,
+    without: Without | None,
+    *,
+    secrets: Secrets,
+    kept: MovePlan | None = None,
+    quiet: Quiet | None = None,
 ) -> MovePlan:
     """The plan with the offsets that the stopped members have left. Nothing is changed.
 
-    ``kept``: what an earlier try had read. It holds while its offsets are still those of the side that is left: a
-    partition that begins at the end of its log begins where that was at the first reading. Raises Refused.
+    ``kept``: what an earlier try had read. An offset there holds while the side that is left has not changed it: a
+    partition that begins at the end of its log begins where that was at the first reading. ``quiet``: where the logs
+    ended when the members had stopped. Raises Refused.
     """
-    look = _silent(spec, plan.group, secrets)
-    if kept is not None and not moved_since(kept, look) and all(exists(look, each.partition) for each in kept.offsets):
+    look = _silent(spec, plan, secrets)
+    if (
+        kept is not None
+        and not (moved_since(kept, look) or came_since(kept, look))
+        and all(exists(look, each.partition) for each in kept.offsets)
+    ):
         return kept
-    found = read_at_the_stop(plan, look, without)
+    found = read_at_the_stop(plan, look, without, kept=kept, quiet=quiet)
     if isinstance(found, MovePlan):
         return found
     raise Refused(
@@ -68,23 +86,25 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     is there, StepFailed where a fence is missing afterwards, WriteRefused, Unreachable.
     """
     _require(plan, Direction.TO_KAFKA)
-    _silent(spec, plan.group, secrets)
+    _silent(spec, plan, secrets)
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         made = fence(reader, plan.group, plan.fences)
-    left = unfenced(plan, see_group(spec, plan.group, secrets=secrets))
+    left = unfenced(plan, _see(spec, plan, secrets))
     _require_none(plan, left, "are not fenced")
     return made
 
 
 def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
-    """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back; then the fence says
-    so, for the way back. Returns how many were others before.
+    """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
+    coordinator; then the fence says so, for the way back. Returns how many were others before. Those that are there
+    are committed again: where nobody was in the group for long, they expire by the age of their commit. Those that have
+    expired are there again.
 
     Raises Refused where somebody is there, a partition is not fenced, or an offset was written to ZooKeeper since it
     was read; StepFailed where Kafka holds others afterwards; Unreachable.
     """
     _require(plan, Direction.TO_KAFKA)
-    look = _silent(spec, plan.group, secrets)
+    look = _silent(spec, plan, secrets)
     if left := unfenced(plan, look):
         raise Refused(
             f"{_some(left)} of group {plan.group} are not fenced: an old member could take them",
@@ -92,24 +112,24 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
         )
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
-    _require_not_read_on(plan, look, others)
-    if again := others - frozenset(unmarked(plan, look)):
+    expired = frozenset(each for each in others if held(look, Side.KAFKA, each) is None)
+    _require_not_read_on(plan, look, others - expired)
+    if again := others - expired - frozenset(unmarked(plan, look)):
         raise Refused(
             f"the offsets of group {plan.group} were committed before, and Kafka has others now"
             f" ({_some(sorted(again))}): its members have read on there, and nothing is committed",
             way_out="start its members again, or move the group back",
         )
-    wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
-    commit_offsets(spec, plan.group, wanted, secrets=secrets)
-    after = see_group(spec, plan.group, secrets=secrets)
+    commit_offsets(spec, plan.group, _numbers(plan), secrets=secrets)
+    after = _see(spec, plan, secrets)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)
     if unmarked(plan, after):
         with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
             mark_committed(reader, plan.group, plan.fences)
-        left = unmarked(plan, see_group(spec, plan.group, secrets=secrets))
+        left = unmarked(plan, _see(spec, plan, secrets))
         _require_none(plan, left, "have a fence that does not say that the offsets were committed")
-    return len(wanted)
+    return len(others)
 
 
 def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
@@ -117,14 +137,14 @@ def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> 
     back; returns how many were others before. Raises as ``commit_group``; WriteRefused.
     """
     _require(plan, Direction.BACK)
-    look = _silent(spec, plan.group, secrets)
+    look = _silent(spec, plan, secrets)
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
     _require_not_read_on(plan, look, others)
     wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         write_offsets(reader, plan.group, wanted)
-    after = see_group(spec, plan.group, secrets=secrets)
+    after = _see(spec, plan, secrets)
     _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
     _require_unmoved(plan, after)
     return len(wanted)
@@ -135,10 +155,10 @@ def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     they are not there yet, StepFailed, WriteRefused, Unreachable.
     """
     _require(plan, Direction.BACK)
-    look = see_group(spec, plan.group, secrets=secrets)
+    look = _see(spec, plan, secrets)
     if was_read(look.zookeeper) and not look.zookeeper.fenced.intersection(plan.fences):
         return 0
-    look = _silent(spec, plan.group, secrets)
+    look = _silent(spec, plan, secrets)
     _require_unmoved(plan, look)
     if left := unlike(plan, look):
         raise Refused(
@@ -149,12 +169,63 @@ def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
         return lift_fence(reader, plan.group, plan.fences)
 
 
-def _silent(spec: ClusterSpec, group: str, secrets: Secrets) -> GroupLook:
+def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+    """Remove the static members that stopped processes have left in Kafka's group, where no other member is there; they
+    would stay for their session.timeout.ms. One whose process runs joins again. Returns how many were removed. Raises
+    Refused, StepFailed, Unreachable.
+    """
+    _require(plan, Direction.BACK)
+    names = static_alone(_see(spec, plan, secrets))
+    if names:
+        remove_static_members(spec, plan.group, names, secrets=secrets)
+    return len(names)
+
+
+def require_in_place(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False) -> None:
+    """Raise Refused unless the group's new members would begin at the offsets that were written. ``begun``: they may be
+    starting by now, so that they may have read on; else the offsets are the written ones exactly, unless members are
+    there.
+    """
+    look = _see(spec, plan, secrets)
+    if not was_read(look.kafka) or not was_read(look.zookeeper):
+        raise Refused(
+            f"the offsets of group {plan.group} could not be read: {'; '.join(still_there(look))}",
+            way_out="make them readable, then clear this task",
+        )
+    if lost := in_place(plan, look):
+        raise Refused(
+            f"group {plan.group}: {'; '.join(lost)}. Its new members would begin, or have begun, where"
+            " auto.offset.reset says",
+            way_out="stop those that run, then clear the task 'commit' of its wave with its downstream tasks: the"
+            " offsets are committed again",
+        )
+    if begun:
+        return
+    if came := came_since(plan, look):
+        raise Refused(
+            f"{_some(came)} came to the topics of group {plan.group} since the offsets were read",
+            way_out="clear the task 'silent' of its wave with its downstream tasks: they get an offset as the form"
+            " says",
+        )
+    if not still_there(look) and (others := unlike(plan, look)):
+        raise Refused(
+            f"{_some(others)} of group {plan.group} have another offset in {target_of(plan.direction)} than was"
+            " written, and nobody is there now",
+            way_out="if its new members have read on since, clear the task 'started' of its wave instead; else clear"
+            " 'silent' of its wave with its downstream tasks",
+        )
+
+
+def _see(spec: ClusterSpec, plan: MovePlan, secrets: Secrets) -> GroupLook:
+    return see_group(spec, plan.group, secrets=secrets, topics=plan.topics)
+
+
+def _silent(spec: ClusterSpec, plan: MovePlan, secrets: Secrets) -> GroupLook:
     """A look that shows nobody on either side. Raises Refused, naming who is there."""
-    look = see_group(spec, group, secrets=secrets)
+    look = _see(spec, plan, secrets)
     if there := still_there(look):
         raise Refused(
-            f"group {group} is not silent: {'; '.join(there)}",
+            f"group {plan.group} is not silent: {'; '.join(there)}",
             way_out=f"stop its members on both sides, {AGAIN}",
         )
     return look
@@ -170,6 +241,12 @@ def _require_unmoved(plan: MovePlan, look: GroupLook) -> None:
         raise Refused(
             f"somebody still commits for group {plan.group}: {_some(moved)} changed since the offsets were read",
             way_out="stop whoever commits, then do the step 'silent' again with what follows: offsets are read anew",
+        )
+    if came := came_since(plan, look):
+        raise Refused(
+            f"{_some(came)} came to the topics of group {plan.group} since the offsets were read, and would begin where"
+            " auto.offset.reset says",
+            way_out="do the step 'silent' again with what follows: they get an offset as the form says",
         )
 
 

@@ -42,11 +42,18 @@ def scan_groups(
 
 
 def look_at_groups(
-    spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None, timeout: float = 10.0
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    names: Collection[str] | None = None,
+    topics: Collection[str] = (),
+    timeout: float = 10.0,
 ) -> tuple[GroupLook, ...]:
-    """The same, not judged. A name that is not below /consumers is left out. Raises as ``scan_groups``."""
+    """The same, not judged. A name that is not below /consumers is left out. ``topics``: whose logs each look holds
+    too, though the group does not name them any more. Raises as ``scan_groups``.
+    """
     with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
-        return tuple(_looks(reader, spec, _Clock(reader), secrets, names, logs=True))
+        return tuple(_looks(reader, spec, _Clock(reader), secrets, names, logs=True, also=topics))
 
 
 def look_at_meant(spec: ClusterSpec, wanted: Sequence[str], *, secrets: Secrets) -> tuple[GroupLook, ...]:
@@ -106,6 +113,7 @@ def _looks(
     names: Collection[str] | None,
     *,
     logs: bool,
+    also: Collection[str] = (),
 ) -> Iterator[GroupLook]:
     known: dict[str, TopicLogs | Unread | None] = {}
     silent: dict[int, str] = {}
@@ -114,9 +122,9 @@ def _looks(
         looks = [GroupLook(name, side, kafka[name], clock.where_it_counts(side)) for name, side in some]
         if logs:
             known |= read_log_bounds(
-                spec, {t for each in looks for t in _topics(each)}.difference(known), secrets=secrets
+                spec, {t for each in looks for t in _topics(each)}.union(also).difference(known), secrets=secrets
             )
-            looks = [_with_logs(each, known) for each in looks]
+            looks = [_with_logs(each, known, also) for each in looks]
         yield from looks
 
 
@@ -136,5 +144,6 @@ def _of(zookeeper: ZookeeperSide) -> set[str]:
     return {topic for topic, _ in (*zookeeper.owners, *zookeeper.offsets)}
 
 
-def _with_logs(look: GroupLook, known: dict[str, TopicLogs | Unread | None]) -> GroupLook:
-    return GroupLook(look.name, look.zookeeper, look.kafka, look.now_ms, {t: known[t] for t in _topics(look)})
+def _with_logs(look: GroupLook, known: dict[str, TopicLogs | Unread | None], also: Collection[str]) -> GroupLook:
+    of_group = {t: known[t] for t in _topics(look).union(also)}
+    return GroupLook(look.name, look.zookeeper, look.kafka, look.now_ms, of_group)

@@ -9,7 +9,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import MovePlan
-from kraft_runbook.groups.stopped import Silence, Started, listen, started
+from kraft_runbook.groups.stopped import Silence, Started, in_place, listen, started
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_groups import look_at_groups
 
@@ -19,7 +19,8 @@ Watch = Callable[[], tuple[str, ...]]
 
 class Listening:
     """Until nobody is there and nothing was committed for two commit intervals. ``interval``: seconds, that of the
-    members that stop (auto.commit.interval.ms). ``clock``: one that only goes forward.
+    members that stop (auto.commit.interval.ms). ``clock``: one that only goes forward. ``stopped``: gets each look that
+    shows nobody, from the first on. ``waits``: by group, of the last look.
     """
 
     def __init__(
@@ -30,10 +31,13 @@ class Listening:
         *,
         secrets: Secrets,
         clock: Callable[[], float] = time.monotonic,
+        stopped: Callable[[MovePlan, GroupLook], None] = lambda plan, look: None,
     ) -> None:
         self._spec, self._secrets, self._clock, self._interval = spec, secrets, clock, interval
         self._plans = {each.group: each for each in plans}
         self._heard: dict[str, Silence] = {}
+        self._stopped = stopped
+        self.waits: dict[str, str] = {}
 
     def __call__(self) -> tuple[str, ...]:
         """Raises Unreachable: what is silent by then begins anew, since nobody looked meanwhile."""
@@ -43,40 +47,51 @@ class Listening:
             self._heard.clear()
             raise
         now = self._clock()
-        waits = []
+        waits: dict[str, str] = {}
         for group, plan in self._plans.items():
             look = looks.get(group)
             if look is None:
                 self._heard.pop(group, None)
-                waits.append(f"{group}: it is not below /consumers any more")
+                waits[group] = f"{group}: it is not below /consumers any more"
                 continue
             silence = listen(self._heard.get(group), look, plan.direction, now)
             self._heard[group] = silence
+            if silence.since is not None:
+                self._stopped(plan, look)
             if not silence.lasted(now, self._interval):
                 told = silence.told(now, self._interval)
-                waits.append(told if told.startswith(f"{group}:") else f"{group}: {told}")
-        return tuple(waits)
+                waits[group] = told if told.startswith(f"{group}:") else f"{group}: {told}"
+        self.waits = waits
+        return tuple(waits.values())
 
 
 class Starting:
-    """Until the members of the new side own every partition and read on."""
+    """Until the members of the new side own every partition and read on. ``lost``: by group, what of the offsets that
+    were written is not there any more; ``waits``: what is missing; both as of the last look.
+    """
 
     def __init__(self, spec: ClusterSpec, plans: Sequence[MovePlan], *, secrets: Secrets) -> None:
         self._spec, self._secrets = spec, secrets
         self._plans = {each.group: each for each in plans}
         self.seen: dict[str, Started] = {}
+        self.lost: dict[str, tuple[str, ...]] = {}
+        self.waits: dict[str, str] = {}
 
     def __call__(self) -> tuple[str, ...]:
         """Raises Unreachable."""
         looks = _looks(self._spec, self._plans, self._secrets)
-        waits = []
+        waits: dict[str, str] = {}
+        self.lost = {}
         for group, plan in self._plans.items():
             look = looks.get(group)
+            if look is not None and (lost := in_place(plan, look)):
+                self.lost[group] = lost
             found = Started(("it is not below /consumers any more",), None) if look is None else started(plan, look)
             self.seen[group] = found
             if found.missing:
-                waits.append(f"{group}: {'; '.join(found.missing)}")
-        return tuple(waits)
+                waits[group] = f"{group}: {'; '.join(found.missing)}"
+        self.waits = waits
+        return tuple(waits.values())
 
 
 def await_groups(watch: Watch, *, deadline: float, poll: float, what: str, way_out: str) -> None:
@@ -91,4 +106,5 @@ def await_groups(watch: Watch, *, deadline: float, poll: float, what: str, way_o
 
 
 def _looks(spec: ClusterSpec, groups: Mapping[str, MovePlan], secrets: Secrets) -> dict[str, GroupLook]:
-    return {each.name: each for each in look_at_groups(spec, secrets=secrets, names=list(groups))}
+    topics = {topic for plan in groups.values() for topic in plan.topics}
+    return {each.name: each for each in look_at_groups(spec, secrets=secrets, names=list(groups), topics=topics)}

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.groups.expiry import Retention, require_still_kept
 from kraft_runbook.groups.faults import name
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
-from kraft_runbook.procedures.move_group import commit_group, fence_group, lift_group, stop_read, write_back_group
-from kraft_runbook.steps.handle import Act
+from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.groups.stayed import Act, Stayed
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.move_group import (
+    commit_group,
+    fence_group,
+    lift_group,
+    remove_static_group,
+    require_in_place,
+    stop_read,
+    write_back_group,
+)
+from kraft_runbook.procedures.offsets_retention import read_offsets_retention
+from kraft_runbook.procedures.watch_groups import Starting
+from kraft_runbook.steps.handle import Act as Change
 from kraft_runbook.steps.run import Run
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """``answers``: of the groups for which it is done; ``stayed``: the others, with what refused them."""
+
+    answers: dict[str, T]
+    stayed: dict[str, Stayed]
 
 
 def require_signed(run: Run, digest: str) -> None:
@@ -26,43 +50,125 @@ def require_signed(run: Run, digest: str) -> None:
     run.signatures.require(GROUPS, MOVE_GROUPS, run.cluster.settled(), exhibit=digest, under_way=True)
 
 
-def read_all(run: Run, plans: Sequence[MovePlan], without: Without | None, kept: Sequence[MovePlan]) -> list[MovePlan]:
-    """Each plan with the offsets that its stopped members have left. ``kept``: what an earlier try has read. Raises
-    Refused, naming every group that can't be moved as it was left.
+def read_all(
+    run: Run,
+    plans: Sequence[MovePlan],
+    without: Without | None,
+    kept: Sequence[MovePlan],
+    quiet: Mapping[str, Quiet] | None = None,
+) -> Done[MovePlan]:
+    """Each plan with the offsets that its stopped members have left. ``kept``: what an earlier try has read; ``quiet``:
+    by group, where the logs ended when its members had stopped. Raises where no group can be moved as it was left.
     """
-    earlier = {each.group: each for each in kept}
-    found = _each(plans, lambda plan: run.cluster.ask(stop_read, plan, without, kept=earlier.get(plan.group)))
+    earlier, ends = {each.group: each for each in kept}, quiet or {}
+
+    def one(plan: MovePlan) -> MovePlan:
+        return run.cluster.ask(stop_read, plan, without, kept=earlier.get(plan.group), quiet=ends.get(plan.group))
+
+    done = each_of(plans, one, Act.STOP)
+    found = list(done.answers.values())
     for plan in found:
         run.cluster.tell(plan.render_text())
     run.journal.record(
         Moves(what="read at the stop", partitions=sum(len(p.offsets) for p in found), told=_named(found))
     )
-    return found
+    return told(run, done)
 
 
-def fence(run: Run, plans: Sequence[MovePlan]) -> None:
+def remove_static(run: Run, plans: Sequence[MovePlan]) -> None:
+    """Remove the static members that stopped processes have left. What can't be removed is said and waited for."""
+    for plan in plans:
+        change = Change(f"remove the static members of group {plan.group} that are left alone in it")
+        try:
+            removed = run.cluster.do(remove_static_group, plan, would=(change,))
+        except RunbookError as error:
+            run.cluster.tell(f"{plan.group}: static members stay for their session.timeout.ms: {error.problem}")
+            continue
+        if removed:
+            run.cluster.tell(
+                f"{plan.group}: {removed} static members of stopped processes were removed from Kafka's group"
+            )
+            run.journal.record(Moves(what="static members removed", partitions=None, told=f"{plan.group} ({removed})"))
+
+
+def fence(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
     """Fence every partition against old members; on the way back there is nothing to fence."""
-    _act(run, plans, Direction.TO_KAFKA, fence_group, fences, "fenced")
+    return _act(run, plans, Direction.TO_KAFKA, Act.FENCE, fence_group, fences, "fenced")
 
 
-def commit(run: Run, plans: Sequence[MovePlan]) -> None:
+def commit(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
     """Write the offsets to the other side, and read them back."""
-    _act(run, plans, Direction.TO_KAFKA, commit_group, offsets, "committed to Kafka")
-    _act(run, plans, Direction.BACK, write_back_group, offsets, "written to ZooKeeper")
+    to_kafka = _act(run, plans, Direction.TO_KAFKA, Act.COMMIT, commit_group, offsets, "committed to Kafka")
+    back = _act(run, plans, Direction.BACK, Act.COMMIT, write_back_group, offsets, "written to ZooKeeper")
+    return Done({**to_kafka.answers, **back.answers}, {**to_kafka.stayed, **back.stayed})
 
 
-def lift(run: Run, plans: Sequence[MovePlan]) -> None:
+def lift(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
     """Lift the fence: on the way back alone."""
-    _act(run, plans, Direction.BACK, lift_group, fences, "lifted the fence")
+    return _act(run, plans, Direction.BACK, Act.LIFT_FENCE, lift_group, fences, "lifted the fence")
 
 
-def fences(plan: MovePlan) -> tuple[Act, ...]:
+def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float]) -> Done[float]:
+    """Whether the offsets are where they were written; the answer is in how many seconds the members must have started.
+    ``written``: by group, when its offsets were committed, seconds since the epoch. Raises where no group is ready.
+    """
+    retention = _retention(run, plans)
+
+    def one(plan: MovePlan) -> float:
+        run.cluster.ask(require_in_place, plan)
+        return _left(retention, plan, written, run.cluster.now())
+
+    return told(run, each_of(plans, one, Act.ASK_TO_START))
+
+
+def time_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float]) -> Done[float]:
+    """In how many seconds the members of each group must have started. Raises where that is over for all of them."""
+    retention = _retention(run, plans)
+    return each_of(plans, lambda plan: _left(retention, plan, written, run.cluster.now()), Act.START)
+
+
+def still_in_place(run: Run, plans: Sequence[MovePlan]) -> Done[None]:
+    """Whether the offsets are still there, while members start. Raises where those of no group are."""
+    return each_of(plans, lambda plan: run.cluster.ask(require_in_place, plan, begun=True), Act.START)
+
+
+def _retention(run: Run, plans: Sequence[MovePlan]) -> Retention | None:
+    """None on the way back: offsets in ZooKeeper do not expire."""
+    if not any(each.direction is Direction.TO_KAFKA for each in plans):
+        return None
+    retention: Retention = run.cluster.ask(read_offsets_retention)
+    run.cluster.tell(retention.told())
+    return retention
+
+
+def _left(retention: Retention | None, plan: MovePlan, written: Mapping[str, float], now: float) -> float:
+    if retention is None:
+        return float("inf")
+    return require_still_kept(plan.group, retention, written.get(plan.group), now)
+
+
+def not_started(spec: ClusterSpec, plans: Sequence[MovePlan], *, secrets: Secrets) -> Mapping[str, str]:
+    """The groups whose members do not own all partitions and read on yet, each with what is missing."""
+    starting = Starting(spec, plans, secrets=secrets)
+    starting()
+    return {group: "; ".join(seen.missing) for group, seen in starting.seen.items() if seen.missing}
+
+
+def told(run: Run, done: Done[T]) -> Done[T]:
+    """The same, with the groups that stayed on record."""
+    for group, why in done.stayed.items():
+        run.cluster.tell(f"{group} stays: {why.why}. What to do: {why.way_out}")
+        run.journal.record(Moves(what="stayed", partitions=None, told=f"{group}: {why.why}; {why.way_out}"))
+    return done
+
+
+def fences(plan: MovePlan) -> tuple[Change, ...]:
     """The acts of fencing the group, or of lifting its fence."""
     does = "fence" if plan.direction is Direction.TO_KAFKA else "lift the fence of"
-    return (Act(f"{does} {len(plan.fences)} partitions of group {plan.group}", tuple(map(name, plan.fences))),)
+    return (Change(f"{does} {len(plan.fences)} partitions of group {plan.group}", tuple(map(name, plan.fences))),)
 
 
-def offsets(plan: MovePlan) -> tuple[Act, ...]:
+def offsets(plan: MovePlan) -> tuple[Change, ...]:
     """The act of giving the group its offsets on the other side."""
     side = "Kafka" if plan.direction is Direction.TO_KAFKA else "ZooKeeper"
     lines = tuple(
@@ -70,56 +176,65 @@ def offsets(plan: MovePlan) -> tuple[Act, ...]:
         f"{'the end at the stop' if o.offset is None else o.offset}"
         for o in plan.offsets
     )
-    return (Act(f"write {len(plan.offsets)} offsets of group {plan.group} to {side}", lines),)
+    return (Change(f"write {len(plan.offsets)} offsets of group {plan.group} to {side}", lines),)
 
 
 def _act(
     run: Run,
     plans: Sequence[MovePlan],
     direction: Direction,
+    number: Act,
     act: Callable[..., int],
-    would: Callable[[MovePlan], tuple[Act, ...]],
+    would: Callable[[MovePlan], tuple[Change, ...]],
     what: str,
-) -> None:
+) -> Done[int]:
     ours = [each for each in plans if each.direction is direction]
     if not ours:
-        return
+        return Done({}, {})
     if not run.cluster.rehearses and not standing(run.journal.records(), MOVE_GROUPS).begun:
         run.signatures.begins(MOVE_GROUPS)
     changed: dict[str, int] = {}
 
-    def one(plan: MovePlan) -> None:
+    def one(plan: MovePlan) -> int:
         done = run.cluster.do(act, plan, would=would(plan))
         if done is not None:
             changed[plan.group] = done
             run.cluster.tell(f"{plan.group}: {what}, {done} partitions; {'already done' if not done else 'read back'}")
+        return done or 0
 
     try:
-        _each(ours, one)
+        return told(run, each_of(ours, one, number))
     finally:
         if changed:
-            told = ", ".join(f"{group} ({n})" for group, n in changed.items())
-            run.journal.record(Moves(what=what, partitions=sum(changed.values()), told=told))
+            every = ", ".join(f"{group} ({n})" for group, n in changed.items())
+            run.journal.record(Moves(what=what, partitions=sum(changed.values()), told=every))
 
 
-def _each(plans: Iterable[MovePlan], act: Callable[[MovePlan], T]) -> list[T]:
-    """Raises what a single group raised; of several groups StepFailed, or Refused where nothing was changed."""
-    found: list[T] = []
-    errors: list[RunbookError] = []
+def each_of(plans: Iterable[MovePlan], act: Callable[[MovePlan], T], number: Act) -> Done[T]:
+    """What is refused for one group keeps no other back. Where all are refused, raises what a single group raised; of
+    several groups Refused where nothing was changed, else StepFailed.
+    """
+    found: dict[str, T] = {}
+    errors: dict[str, RunbookError] = {}
     for plan in plans:
         try:
-            found.append(act(plan))
+            found[plan.group] = act(plan)
         except RunbookError as error:
-            errors.append(error)
-    if len(errors) == 1 and not found:
-        raise errors[0]
-    if errors:
-        kind = Refused if not found and all(isinstance(each, Refused) for each in errors) else StepFailed
-        raise kind(
-            "; ".join(each.problem for each in errors[:5]) + (f"; and {len(errors) - 5} more" if errors[5:] else ""),
-            way_out="; ".join(dict.fromkeys(each.way_out for each in errors[:5])),
-        )
-    return found
+            errors[plan.group] = error
+    if errors and not found:
+        raise of_all(list(errors.values()))
+    return Done(found, {group: Stayed.of(number, error) for group, error in errors.items()})
+
+
+def of_all(errors: Sequence[RunbookError]) -> RunbookError:
+    """One error for those of all groups."""
+    if len(errors) == 1:
+        return errors[0]
+    kind = Refused if all(isinstance(each, Refused) for each in errors) else StepFailed
+    return kind(
+        "; ".join(each.problem for each in errors[:5]) + (f"; and {len(errors) - 5} more" if errors[5:] else ""),
+        way_out="; ".join(dict.fromkeys(each.way_out for each in errors[:5])),
+    )
 
 
 def _named(plans: Iterable[MovePlan]) -> str:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kraft_runbook.errors import Refused
+from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import Moves
+from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.groups.stayed import Act, Stayed, going_on
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
 
+T = TypeVar("T")
+SILENT = "the task 'silent' of its wave"
+
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """The files of one run. ``name``: of the run, as ``kraft-runbook evidence`` lists it."""
+    """The files of one run. ``name``: of the run, as ``kraft-runbook evidence`` lists it. A ``digest`` is that of the
+    plan that was signed.
+    """
 
     name: str
 
@@ -29,9 +38,12 @@ class GroupFiles:
         """The plan that is signed."""
         return self.directory / "plan.json"
 
+    def _of(self, what: str, digest: str) -> Path:
+        return self.directory / f"{what}-{digest[:16]}.json"
+
     def stopped(self, digest: str) -> Path:
         """The plan with this digest, with the offsets at the stop."""
-        return self.directory / f"at-the-stop-{digest[:16]}.json"
+        return self._of("at-the-stop", digest)
 
     def store(self, plan: Moves, shown: str) -> None:
         write_private(self.directory / f"plan-{plan.digest[:16]}.txt", shown)
@@ -39,7 +51,7 @@ class GroupFiles:
 
     def plan(self) -> Moves:
         """Raises Refused where it is gone or can't be read."""
-        return _read(self.planned, "the task 'preflight.plan'")
+        return _read(self.planned, "the task 'preflight.plan'", Moves.from_dict)
 
     def shown(self, plan: Moves) -> str:
         """The plan in words, as it was stored. Raises Refused."""
@@ -50,9 +62,14 @@ class GroupFiles:
                 f"the plan can't be shown: {error}", way_out="clear the task 'preflight.plan' with its downstream tasks"
             ) from None
 
+    # -- at the stop ---------------------------------------------------------------------------------------------------
+
     def store_stopped(self, plan: Moves, digest: str) -> None:
-        """``digest``: of the plan that was signed."""
-        write_private(self.stopped(digest), json.dumps(plan.to_dict()))
+        """What was read of these groups; of the others it stays."""
+        kept = self.kept(digest)
+        every = {each.group: each for each in (*(kept.plans if kept is not None else ()), *plan.plans)}
+        whole = Moves(plan.direction, tuple(every[group] for group in sorted(every)))
+        write_private(self.stopped(digest), json.dumps(whole.to_dict()))
 
     def kept(self, digest: str) -> Moves | None:
         """What an earlier try has read at the stop; None where none has."""
@@ -60,13 +77,70 @@ class GroupFiles:
 
     def at_the_stop(self, digest: str) -> Moves:
         """Raises Refused where nothing was read at the stop."""
-        return _read(self.stopped(digest), "the task 'stop.silent'")
+        return _read(self.stopped(digest), SILENT, Moves.from_dict)
+
+    def stopped_plans(self, digest: str, groups: Iterable[str]) -> list[MovePlan]:
+        """Of these groups. Raises Refused where one of them was not read at the stop."""
+        found = {each.group: each for each in self.at_the_stop(digest).plans}
+        if missing := [each for each in groups if each not in found]:
+            raise Refused(
+                f"the offsets at the stop were not read: {', '.join(missing[:5])}",
+                way_out=f"clear {SILENT} with its downstream tasks",
+            )
+        return [found[each] for each in groups]
+
+    def quiet(self, digest: str) -> Mapping[str, Quiet]:
+        """By group, where the logs ended when its members had stopped."""
+        return _table(self._of("quiet", digest), Quiet.from_dict)
+
+    def keep_quiet(self, digest: str, group: str, quiet: Quiet) -> None:
+        """Raises Refused where it can't be written: the end at the stop would be lost."""
+        every = {**self.quiet(digest), group: quiet}
+        path = self._of("quiet", digest)
+        try:
+            write_private(path, json.dumps({name: each.to_dict() for name, each in every.items()}))
+        except OSError as error:
+            raise Refused(
+                f"where the logs end now can't be kept in {path}: {error}",
+                way_out="let the triggerer write the state directory (KRAFT_RUNBOOK_STATE)",
+            ) from None
+
+    # -- what became of each group -------------------------------------------------------------------------------------
+
+    def stayed(self, digest: str) -> Mapping[str, Stayed]:
+        """The groups that an act refused."""
+        return _table(self._of("stayed", digest), Stayed.from_dict)
+
+    def going_on(self, digest: str, groups: Iterable[str], act: Act) -> tuple[str, ...]:
+        """The groups that this act is to be done for."""
+        return going_on(groups, self.stayed(digest), act)
+
+    def keep_stayed(self, digest: str, tried: Iterable[str], stayed: Mapping[str, Stayed]) -> None:
+        """Of these groups, those that stayed at this try; what was said of them before is over."""
+        before, again = self.stayed(digest), set(tried)
+        every = {**{group: why for group, why in before.items() if group not in again}, **stayed}
+        if every != before:
+            write_private(self._of("stayed", digest), json.dumps({g: each.to_dict() for g, each in every.items()}))
+
+    def written(self, digest: str) -> Mapping[str, float]:
+        """By group, when its offsets were last committed, seconds since the epoch; no later than that."""
+        return _table(self._of("written", digest), float)
+
+    def keep_written(self, digest: str, groups: Iterable[str], at: float) -> None:
+        write_private(self._of("written", digest), json.dumps({**self.written(digest), **dict.fromkeys(groups, at)}))
 
 
-def _read(path: Path, task: str) -> Moves:
+def _table(path: Path, parse: Callable[[Any], T]) -> dict[str, T]:
+    """By group; empty where there is no file."""
+    if not path.exists():
+        return {}
+    return _read(path, SILENT, lambda found: {group: parse(each) for group, each in found.items()})
+
+
+def _read(path: Path, task: str, parse: Callable[[Any], T]) -> T:
     try:
-        return Moves.from_dict(json.loads(path.read_text()))
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        return parse(json.loads(path.read_text()))
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise Refused(f"{path} can't be read: {error}", way_out=f"clear {task} with its downstream tasks") from None
 
 

@@ -8,15 +8,18 @@ from typing import Any
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.groups.expiry import require_time_to_start
 from kraft_runbook.groups.move_plan import Direction, Without, parse_without
 from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.operation import GROUPS, require_brokers_for_old_members
+from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_meant
 from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.groups.files import GroupFiles, files_of
+from kraft_runbook_airflow.groups.wave import waves_of
 
 
 def without_offset(params: Mapping[str, Any]) -> Without | None:
@@ -34,6 +37,13 @@ class PlanGroupMoves(ClusterOperator):
             require_brokers_for_old_members(run.cluster.settled())
         plan = plan_moves(run.cluster.ask(look_at_meant, wanted), direction, without)
         shown = plan.render_text()
+        if plan.plans:
+            every = waves_of(plan, run.params)
+            shown += "\n\n" + "\n".join(f"wave {n}: {', '.join(some)}" for n, some in enumerate(every, 1))
+        if plan.plans and direction is Direction.TO_KAFKA:
+            retention = run.cluster.ask(read_offsets_retention)
+            require_time_to_start(retention)
+            shown += f"\n\n{retention.told()}"
         self.log.info("%s", shown)
         if not plan.plans:
             reasons = [(group, each) for group, why in plan.refused.items() for each in why]

@@ -9,11 +9,12 @@ from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
+from kraft_runbook.groups.waves import MOST
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.groups.asking import AskOwner
-from kraft_runbook_airflow.groups.moving import MoveGroups
+from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed
 from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
@@ -35,6 +36,20 @@ PARAMS: Mapping[str, Param] = {
         title="Where a partition without an offset begins",
         description="earliest, end at the stop, an offset, or topic-partition=offset for each. Nothing: a group with"
         " such a partition is refused",
+    ),
+    "wave_size": Param(
+        5,
+        type="integer",
+        minimum=1,
+        maximum=1000,
+        title="Groups that move at once",
+        description=f"A wave ends with its groups started on the other side. A run has {MOST} waves",
+    ),
+    "canary": Param(
+        True,
+        type="boolean",
+        title="The first group moves alone",
+        description="Where it fails, the run stops before the others are touched",
     ),
     "commit_interval": Param(
         60,
@@ -61,29 +76,27 @@ def agree(cluster: ClusterSpec) -> TaskGroup:
     return words.ask(cluster, GROUPS, MOVE_GROUPS, examine, shows=shows_plan)
 
 
-def stop(cluster: ClusterSpec) -> TaskGroup:
-    """The owner stops the applications; then nobody is left, and the offsets are read."""
-    with TaskGroup("stop") as group:
-        AskOwner(task_id="ask_owner", cluster=cluster.name, starts=False) >> AwaitGroups(
-            task_id="silent", cluster=cluster.name, starts=False, deadline=SILENT_SECONDS
-        )
+def wave(cluster: ClusterSpec, number: int) -> TaskGroup:
+    """Stop, move and start the groups of this wave; left out where the run has less waves."""
+    name = cluster.name
+    with TaskGroup(f"wave_{number}") as group:
+        with TaskGroup("stop") as stop:
+            AskOwner(task_id="ask_owner", cluster=name, starts=False, wave=number) >> AwaitGroups(
+                task_id="silent", cluster=name, starts=False, deadline=SILENT_SECONDS, wave=number
+            )
+        with TaskGroup("move") as move:
+            chain(*(MoveGroups(task_id=str(step), cluster=name, step=step, wave=number) for step in Step))
+        with TaskGroup("start") as start:
+            AskOwner(task_id="ask_owner", cluster=name, starts=True, wave=number) >> AwaitGroups(
+                task_id="started", cluster=name, starts=True, deadline=STARTED_SECONDS, wave=number
+            )
+        chain(stop, move, start)
     return group
 
 
-def move(cluster: ClusterSpec) -> TaskGroup:
-    """To Kafka: fence, commit. Back: commit, lift the fence."""
-    with TaskGroup("move") as group:
-        chain(*(MoveGroups(task_id=str(step), cluster=cluster.name, step=step) for step in Step))
-    return group
-
-
-def start(cluster: ClusterSpec) -> TaskGroup:
-    """The owner starts the applications; then they own every partition and read on."""
-    with TaskGroup("start") as group:
-        AskOwner(task_id="ask_owner", cluster=cluster.name, starts=True) >> AwaitGroups(
-            task_id="started", cluster=cluster.name, starts=True, deadline=STARTED_SECONDS
-        )
-    return group
+def name_who_stayed(cluster: ClusterSpec) -> BaseOperator:
+    """After the last wave that there is: fails where a group was refused on the way, and names it."""
+    return NameWhoStayed(task_id="name_who_stayed", cluster=cluster.name, trigger_rule="none_failed")
 
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:

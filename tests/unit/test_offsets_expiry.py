@@ -1,0 +1,59 @@
+"""How long a group's offsets wait for its new members, as the brokers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.errors import Refused, Unreachable
+from kraft_runbook.groups.expiry import Retention, require_still_kept, require_time_to_start
+from kraft_runbook.io.kafka.dynamic_configs import Found
+from kraft_runbook.procedures import offsets_retention
+from kraft_runbook.procedures.offsets_retention import read_offsets_retention
+
+WEEK = 7 * 24 * 60
+
+
+def brokers_that_say(monkeypatch: pytest.MonkeyPatch, *minutes: str | None) -> None:
+    """The brokers 1, 2, 3; None: it does not answer."""
+
+    def read(spec: Any, entities: Any, keys: Any, **_: Any) -> Any:
+        (entity,) = entities
+        said = minutes[int(entity.name) - 1]
+        if said is None:
+            raise Unreachable(f"broker {entity.name} did not answer", way_out="start it")
+        return {entity: Found({}, {keys[0]: said} if said else {})}
+
+    monkeypatch.setattr(offsets_retention, "read_configs", read)
+
+
+def test_the_least_of_all_brokers_counts_and_those_that_are_down_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers_that_say(monkeypatch, "10080", None, "1440")
+    found = read_offsets_retention(SPEC, secrets=lambda _: "")
+    assert found == Retention(1440, ("broker 2 did not answer",))
+    assert found.told().startswith("Kafka keeps the offsets of a group without members for 24 h (not read: broker 2")
+
+
+@pytest.mark.parametrize("said", [(None, None, None), ("", "", "x")])
+def test_unread_is_no_retention(monkeypatch: pytest.MonkeyPatch, said: Any) -> None:
+    brokers_that_say(monkeypatch, *said)
+    with pytest.raises(Unreachable, match=r"no broker says offsets\.retention\.minutes: broker 1"):
+        read_offsets_retention(SPEC, secrets=lambda _: "")
+
+
+def test_the_start_must_come_long_before_the_offsets_expire() -> None:
+    assert require_still_kept("g", Retention(WEEK), 1000.0, 1000.0) == WEEK * 60 / 4
+    assert require_still_kept("g", Retention(120), 1000.0, 1600.0) == 1200.0
+    with pytest.raises(Refused, match="committed 30 min ago; its members must start within 30 min"):
+        require_still_kept("g", Retention(120), 1000.0, 2800.0)
+    with pytest.raises(Refused, match="when the offsets of group g were committed is not known"):
+        require_still_kept("g", Retention(WEEK), None, 0.0)
+
+
+def test_a_retention_that_leaves_nobody_time_is_refused() -> None:
+    require_time_to_start(Retention(40))
+    with pytest.raises(Refused, match=r"offsets\.retention\.minutes is 39") as refused:
+        require_time_to_start(Retention(39))
+    assert "set it to 40 or more" in refused.value.way_out
