@@ -37,7 +37,8 @@ class PatientHttp:
     ``log_in`` asks for a token: it is called at the beginning and whenever the server does not take the token any more.
     ``patience``: seconds that a call goes on while the server is silent; None: as long as it is not ``gone()``, which
     says in words why nobody will answer any more, or None. ``say`` tells a person what is waited for. ``timeout``:
-    seconds for one attempt.
+    seconds for one attempt; ``told_after``: before a person is told; ``gone_after``: that a server whose processes have
+    ended is given to be started anew.
     """
 
     def __init__(
@@ -50,7 +51,10 @@ class PatientHttp:
         gone: Callable[[], str | None],
         say: Callable[[str], None],
         timeout: float = 60,
+        told_after: float = TOLD_AFTER,
+        gone_after: float = GONE,
     ) -> None:
+        self._told_after, self._gone_after = told_after, gone_after
         self._server, self._log_in, self._patience, self._gone, self._say = server, log_in, patience, gone, say
         self._http = httpx.Client(base_url=url, timeout=timeout)
         self._patiently("POST", "its login", self._renew)
@@ -133,7 +137,7 @@ class PatientHttp:
 
     def _patiently(self, method: str, path: str, attempt: Callable[[], T]) -> T:
         gone_since: float | None = None
-        told = TOLD_AFTER
+        told = self._told_after
 
         def in_vain(state: RetryCallState) -> bool:
             """Whether to give up; also notes since when the server is gone."""
@@ -144,7 +148,7 @@ class PatientHttp:
                 return waited > (FAULTY if self._patience is None else self._patience)
             gone_since = (gone_since or time.monotonic()) if self._gone() else None
             gone_for_good = gone_since is not None and time.monotonic() - gone_since > (
-                GONE if self._patience is None else min(GONE, self._patience)
+                self._gone_after if self._patience is None else min(self._gone_after, self._patience)
             )
             return gone_for_good or (self._patience is not None and waited > self._patience)
 

@@ -101,7 +101,6 @@ class Acted:
             (final_proof.what_lies_behind, lambda *_, **__: None),
             (way_back_facts.not_deletable, lambda *_, **__: self.not_deletable),
             (way_back_facts.epoch_not_writable, lambda *_, **__: None),
-            (environment.is_dry_run, lambda: bool(self.params.get("dry_run"))),
             (cluster_claim.release_cluster, lambda *_, **__: self.did.append("gave the claim back")),
             (environment.cluster_spec, lambda _: self.spec),
             (environment.airflow_secrets, lambda: lambda ref: "a secret"),

@@ -14,11 +14,11 @@ from in_run import run_in
 from observations import WHY, Spoil, a_controller, broker, topics
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
-from kraft_runbook.procedures import require_readable as readable
+from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.software import (
     BROKER_BACK,
@@ -55,7 +55,7 @@ def guard(step: NodeStep, node: int, seen: ClusterObservation, asked: list[tuple
         assert asked is not None, "no disk is to be asked"
         asked.append((node_id, software.version))
 
-    step.guard(look(node, seen, {readable.require_readable: ask}))
+    step.guard(look(node, seen, {require_readable: ask}))
 
 
 @pytest.mark.parametrize(
@@ -142,39 +142,40 @@ def nobody(*_: object, **__: object) -> str:
     raise AssertionError("no secret is asked for")
 
 
-def host_says(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+def judge(
+    changes: dict[str, Any] | Unread, *, software: Any = SPEC.kafka, tell: Any = print, is_led: bool = True
+) -> None:
     host = cluster(ALL).features.hosts[101]
-    monkeypatch.setattr(readable, "node_hosts", lambda *_, **__: {101: replace(host, **changes)})
+    seen = changes if isinstance(changes, Unread) else replace(host, **changes)
+    look: Any = lambda *_, **__: {101: seen}  # noqa: E731
+    require_readable(SPEC, 101, software, secrets=nobody, tell=tell, is_led=is_led, look=look)
 
 
-def back(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> str:
+def back(**changes: Any) -> str:
     """What refuses controller 101 the way back to 3.9.2; empty: nothing."""
-    host_says(monkeypatch, **changes)
     try:
-        readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=print)
+        judge(changes)
     except Refused as refused:
         return str(refused)
     return ""
 
 
-def test_the_trap_is_refused_before_the_controller_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert back(monkeypatch) == ""
-    said = back(monkeypatch, disk=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
+def test_the_trap_is_refused_before_the_controller_is_stopped() -> None:
+    assert back() == ""
+    said = back(disk=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
     assert "controller 101 cannot run 3.9.2 yet: its log holds metadata.version 22 at offset 130" in said
     assert "controller 101 was not touched; then clear this task" in said
 
 
-def test_without_a_leader_a_controller_is_judged_by_its_own_disk_or_there_may_never_be_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_leader_a_controller_is_judged_by_its_own_disk_or_there_may_never_be_one() -> None:
     unled = replace(on_disk(101), to_come=WHY)
-    assert WHY.reason in back(monkeypatch, disk=unled)
+    assert WHY.reason in back(disk=unled)
     told: list[str] = []
-    readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=told.append, is_led=False)
+    judge({"disk": unled}, tell=told.append, is_led=False)
     assert "no controller leads" in told[0]
-    host_says(monkeypatch, disk=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
+    trapped = {"disk": on_disk(101, snapshot=98, after={130: 22, 140: 21})}
     with pytest.raises(Refused, match="cannot run"):
-        readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=print, is_led=False)
+        judge(trapped, is_led=False)
 
 
 @pytest.mark.parametrize(
@@ -185,17 +186,16 @@ def test_without_a_leader_a_controller_is_judged_by_its_own_disk_or_there_may_ne
         ({"software": {OLD_HOME: WHY}}, WHY.reason),
     ],
 )
-def test_what_was_not_read_refuses(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str) -> None:
-    assert words in back(monkeypatch, **changes)
-    monkeypatch.setattr(readable, "node_hosts", lambda *_, **__: {101: WHY})
+def test_what_was_not_read_refuses(changes: dict[str, Any], words: str) -> None:
+    assert words in back(**changes)
     with pytest.raises(Refused, match="is not known"):
-        readable.require_readable(SPEC, 101, SPEC.kafka, secrets=nobody, tell=print)
+        judge(WHY)
 
 
-def test_a_file_that_the_target_refuses_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    host_says(monkeypatch, config={"process.roles": "controller", "log.segment.bytes": "1024"})
+def test_a_file_that_the_target_refuses_is_named() -> None:
+    config = {"process.roles": "controller", "log.segment.bytes": "1024"}
     with pytest.raises(Refused, match=r"controller 101: log\.segment\.bytes=1024 is below"):
-        readable.require_readable(SPEC, 101, SPEC.kafka.upgrade_to, secrets=nobody, tell=print)
+        judge({"config": config}, software=SPEC.kafka.upgrade_to)
 
 
 def test_a_host_s_answer_is_read_as_a_value() -> None:
@@ -212,7 +212,7 @@ def test_what_is_down_is_started_on_the_software_to_come_controllers_first_and_e
     monkeypatch: pytest.MonkeyPatch, back: bool, to: str, on: str
 ) -> None:
     seen = a_controller(102, running=False)(broker(2, running=False)(cluster((101, 103, 1))))
-    at = RecordingCluster(seen, spec=SPEC, answers={readable.require_readable: None})
+    at = RecordingCluster(seen, spec=SPEC, answers={require_readable: None})
     found = start_what_is_down(run_on(at), back=back)
     assert found == {"started": [102, 2]}
     assert at.did == [

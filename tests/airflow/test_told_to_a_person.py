@@ -19,7 +19,7 @@ from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook_airflow.base import acting, environment, journal, task_waits
+from kraft_runbook_airflow.base import environment, journal, task_waits
 from kraft_runbook_airflow.base.journal import disk_in_words, run_file_name, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import ClosingReport
@@ -52,7 +52,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(clusters))
     monkeypatch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
-    monkeypatch.setattr(acting, "is_dry_run", lambda: False)
     return tmp_path / "state"
 
 

@@ -399,12 +399,10 @@ def test_a_look_at_what_changed_since_the_proof_finds_a_difference_in_what_was_t
     assert compare_since(spec, proven, secrets=secrets).verdict is Verdict.MATCH
 
 
-def test_a_proof_that_is_too_old_is_not_built_on(
-    dual_write: Lab, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proof_that_is_too_old_is_not_built_on(dual_write: Lab, spark: SparkSession, tmp_path: Path) -> None:
     compare(dual_write, spark, save_proven=[tmp_path / "proven"])
-    monkeypatch.setattr("kraft_runbook.parity.since.FULL_AFTER", timedelta(0))
-    report = compare_since(dual_write.spec, tmp_path / "proven", secrets=dual_write.secrets)
+    proof, secrets = tmp_path / "proven", dual_write.secrets
+    report = compare_since(dual_write.spec, proof, secrets=secrets, full_after=timedelta(0))
     assert report.verdict is Verdict.INCONCLUSIVE
     assert "the last full comparison ended at" in report.summary and "--save-proven" in report.obstacles[0].way_out
     with pytest.raises(RunbookError, match="there is no proven state"):

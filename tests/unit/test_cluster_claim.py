@@ -16,7 +16,6 @@ import pytest
 from observations import SPEC
 
 from kraft_runbook.errors import Refused, Unreachable
-from kraft_runbook.io import cluster_claim
 from kraft_runbook.io.claim_file import claim_file
 from kraft_runbook.io.cluster_claim import (
     Claim,
@@ -28,18 +27,12 @@ from kraft_runbook.io.cluster_claim import (
     told_of_claim,
 )
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper import claim_znode
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.znode import Znode
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))
 TWO = Claim("zk_to_kraft_rollback__lab", "two", "2026-03-04T09:30:00+00:00", "host-b", NOW + timedelta(hours=2))
-
-
-@pytest.fixture(autouse=True)
-def _the_reader_is_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim_znode, "ZookeeperWriter", lambda reader: reader)
 
 
 class OneZnode:
@@ -82,12 +75,26 @@ class FreeZnode:
         return True
 
 
+def place(znode: Any) -> Any:
+    """The claim's place in it."""
+    return ClaimZnode(znode, writer=lambda reader: reader)  # type: ignore[arg-type, return-value]
+
+
+def opened(znode: Any) -> Any:
+    """The same, as a session opens it."""
+    return lambda *_, **__: nullcontext(place(znode))
+
+
+def gone(*_: Any, **__: Any) -> Any:
+    raise Unreachable("no answer in 10 s", way_out="start it")
+
+
 def of(claim: Claim, **changes: Any) -> bytes:
     return json.dumps({**json.loads(claim.to_json()), **changes}).encode()
 
 
 def take(znode: Any, claim: Claim = TWO, *, now: datetime = NOW) -> bool:
-    return hold_claim(ClaimZnode(znode), "lab", claim, ask=lambda _: RunState.UNKNOWN, now=now)
+    return hold_claim(place(znode), "lab", claim, ask=lambda _: RunState.UNKNOWN, now=now)
 
 
 def test_a_claim_with_a_field_more_is_a_claim() -> None:
@@ -96,7 +103,7 @@ def test_a_claim_with_a_field_more_is_a_claim() -> None:
         take(znode)
     assert not znode.written
     assert take(znode, ONE), "its own run renews it"
-    assert release_claim(ClaimZnode(znode), ONE)  # type: ignore[arg-type]
+    assert release_claim(place(znode), ONE)
     assert not take(OneZnode(of(ONE, airflow="another")), now=NOW + timedelta(hours=3)), "the lease has ended"
 
 
@@ -116,7 +123,7 @@ def test_a_claim_with_a_field_more_is_a_claim() -> None:
 )
 def test_what_is_json_and_no_claim_that_this_version_knows_is_refused_and_left(data: bytes) -> None:
     znode = OneZnode(data)
-    for act in (lambda: take(znode), lambda: release_claim(ClaimZnode(znode), ONE)):  # type: ignore[arg-type]
+    for act in (lambda: take(znode), lambda: release_claim(place(znode), ONE)):
         with pytest.raises(
             Refused, match="/kraft_runbook_claim in ZooKeeper holds a claim that this version can't read"
         ) as refused:
@@ -221,13 +228,10 @@ def test_a_cluster_file_without_zookeeper_is_claimed_by_the_file_alone(tmp_path:
 
 
 @pytest.mark.parametrize("zookeeper", ["dropped", "gained"])
-def test_a_run_is_seen_when_the_cluster_file_drops_or_gains_zookeeper(
-    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_seen_when_the_cluster_file_drops_or_gains_zookeeper(zookeeper: str, tmp_path: Path) -> None:
     znodes = FreeZnode()
-    monkeypatch.setattr(cluster_claim, "ZookeeperReader", lambda *_, **__: nullcontext(znodes))
     before, now = (SPEC, WITHOUT) if zookeeper == "dropped" else (WITHOUT, SPEC)
-    options: Any = {"secrets": environment_secrets({}), "directory": tmp_path}
+    options: Any = {"secrets": environment_secrets({}), "directory": tmp_path, "znode": opened(znodes)}
     hold_cluster(before, ONE, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
     with pytest.raises(Refused, match="run one of zk_to_kraft_migration__lab"):
         hold_cluster(now, TWO, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
@@ -237,11 +241,8 @@ def test_a_run_is_seen_when_the_cluster_file_drops_or_gains_zookeeper(
     hold_cluster(now, TWO, ask=lambda _: RunState.ACTIVE, now=NOW, **options)
 
 
-def test_a_run_that_zookeeper_refuses_leaves_no_claim_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster_claim, "ZookeeperReader", lambda *_, **__: nullcontext(OneZnode(of(ONE))))
-    options: Any = {"secrets": environment_secrets({}), "directory": tmp_path}
+def test_a_run_that_zookeeper_refuses_leaves_no_claim_in_the_file(tmp_path: Path) -> None:
+    options: Any = {"secrets": environment_secrets({}), "directory": tmp_path, "znode": opened(OneZnode(of(ONE)))}
     with pytest.raises(Refused, match="claimed until 2026-03-04 12:00 UTC by run one"):
         hold_cluster(SPEC, TWO, ask=lambda _: RunState.UNKNOWN, now=NOW, **options)
     assert not (tmp_path / "claims" / "lab.json").exists()
@@ -249,14 +250,10 @@ def test_a_run_that_zookeeper_refuses_leaves_no_claim_in_the_file(
     assert (tmp_path / "claims" / "lab.json").exists()
 
 
-def test_the_file_is_given_back_though_zookeeper_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: Any, **__: Any) -> Any:
-        raise Unreachable("no answer in 10 s", way_out="start it")
-
+def test_the_file_is_given_back_though_zookeeper_is_gone(tmp_path: Path) -> None:
     take_file(tmp_path, ONE, RunState.ACTIVE)
-    monkeypatch.setattr(cluster_claim, "ZookeeperReader", gone)
     with pytest.raises(Unreachable):
-        release_cluster(SPEC, ONE, secrets=environment_secrets({}), directory=tmp_path)
+        release_cluster(SPEC, ONE, secrets=environment_secrets({}), directory=tmp_path, znode=gone)
     assert not (tmp_path / "claims" / "lab.json").exists()
 
 
@@ -273,19 +270,14 @@ def test_the_file_is_given_back_though_zookeeper_is_gone(tmp_path: Path, monkeyp
         (b"no JSON", ""),
     ],
 )
-def test_the_claim_is_told_in_words(data: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_claim, "ZookeeperReader", lambda *_, **__: nullcontext(OneZnode(data)))
-    words = told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW)
+def test_the_claim_is_told_in_words(data: bytes, told: str) -> None:
+    words = told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW, znode=opened(OneZnode(data)))
     assert told in words and bool(told) == bool(words)
 
 
-def test_of_a_claim_that_nobody_can_read_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: Any, **__: Any) -> Any:
-        raise Unreachable("no answer in 10 s", way_out="start it")
-
+def test_of_a_claim_that_nobody_can_read_nothing_is_told() -> None:
     assert told_of_claim(WITHOUT, secrets=environment_secrets({}), now=NOW) == ""
-    monkeypatch.setattr(cluster_claim, "ZookeeperReader", gone)
-    assert told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW) == ""
+    assert told_of_claim(SPEC, secrets=environment_secrets({}), now=NOW, znode=gone) == ""
 
 
 def test_without_zookeeper_the_file_of_the_state_directory_tells(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from kraft_runbook.io.hosts import kept_modules as kept
-from kraft_runbook.io.hosts.kept_modules import forget_if_changed, kept_modules
+from kraft_runbook.io.hosts.kept_modules import OLD_SECONDS, ROOM, Machine, forget_if_changed, kept_modules
 
 
 @pytest.fixture
@@ -36,12 +36,10 @@ def test_a_changed_or_new_file_has_another_place(playbooks: Path, tmp_path: Path
     assert kept_modules(playbooks, tmp_path / "home") not in (before, None)
 
 
-def test_another_version_of_ansible_has_another_place(
-    playbooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_version_of_ansible_has_another_place(playbooks: Path, tmp_path: Path) -> None:
     before = kept_modules(playbooks, tmp_path / "home")
-    monkeypatch.setattr(kept.importlib.metadata, "version", lambda name: f"{name} of tomorrow")
-    assert kept_modules(playbooks, tmp_path / "home") not in (before, None)
+    tomorrow = Machine(version=lambda name: f"{name} of tomorrow")
+    assert kept_modules(playbooks, tmp_path / "home", tomorrow) not in (before, None)
 
 
 def test_where_others_may_write_or_a_link_leads_away_nothing_is_kept(playbooks: Path, tmp_path: Path) -> None:
@@ -55,11 +53,10 @@ def test_where_others_may_write_or_a_link_leads_away_nothing_is_kept(playbooks: 
     assert kept_modules(playbooks, tmp_path / "home") is None
 
 
-def test_another_users_directory_is_not_used(playbooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_users_directory_is_not_used(playbooks: Path, tmp_path: Path) -> None:
     assert kept_modules(playbooks, tmp_path / "home") is not None
-    mine = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
-    assert kept_modules(playbooks, tmp_path / "home") is None
+    other = Machine(user=lambda: os.geteuid() + 1)
+    assert kept_modules(playbooks, tmp_path / "home", other) is None
 
 
 def test_where_nothing_can_be_made_nothing_is_kept(playbooks: Path, tmp_path: Path) -> None:
@@ -71,19 +68,16 @@ def test_what_no_run_has_used_for_a_day_goes_when_the_modules_change(playbooks: 
     old, used = tmp_path / "home" / "old", tmp_path / "home" / "used"
     for each in (old, used):
         each.mkdir(parents=True)
-    os.utime(old, (0, time.time() - kept.OLD_SECONDS - 60))
+    os.utime(old, (0, time.time() - OLD_SECONDS - 60))
     found = kept_modules(playbooks, tmp_path / "home")
     assert sorted((tmp_path / "home").iterdir()) == sorted(filter(None, (used, found)))
 
 
-def test_after_another_boot_everything_is_packed_anew(
-    playbooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_another_boot_everything_is_packed_anew(playbooks: Path, tmp_path: Path) -> None:
     """A power cut leaves empty files of what was renamed and never synced; Ansible would fail on them for ever."""
     before = kept_modules(playbooks, tmp_path / "home")
     (tmp_path / "boot_id").write_text("another\n")
-    monkeypatch.setattr(kept, "BOOT", tmp_path / "boot_id")
-    assert kept_modules(playbooks, tmp_path / "home") not in (before, None)
+    assert kept_modules(playbooks, tmp_path / "home", Machine(boot=tmp_path / "boot_id")) not in (before, None)
 
 
 def test_a_file_that_can_not_be_read_lets_nothing_be_kept_and_is_no_error(playbooks: Path, tmp_path: Path) -> None:
@@ -92,11 +86,10 @@ def test_a_file_that_can_not_be_read_lets_nothing_be_kept_and_is_no_error(playbo
     assert kept_modules(playbooks, tmp_path / "home") is None
 
 
-def test_on_a_full_disk_nothing_is_kept(playbooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_full_disk_nothing_is_kept(playbooks: Path, tmp_path: Path) -> None:
     """A module that can't be written fails its task, though there may be room where Ansible packs by itself."""
-    full = SimpleNamespace(free=kept.ROOM - 1)
-    monkeypatch.setattr(kept.shutil, "disk_usage", lambda _: full)
-    assert kept_modules(playbooks, tmp_path / "home") is None
+    full = Machine(room=lambda _: SimpleNamespace(free=ROOM - 1))
+    assert kept_modules(playbooks, tmp_path / "home", full) is None
 
 
 @pytest.mark.parametrize(("changed", "left"), [(False, ["a", "a.lock"]), (True, ["a.lock"])])
@@ -124,17 +117,15 @@ def test_the_place_of_all_is_this_users_alone(playbooks: Path, tmp_path: Path) -
     assert (tmp_path / "home").stat().st_mode & 0o777 == 0o700
 
 
-def test_while_ansible_itself_is_replaced_nothing_is_kept_and_it_is_no_error(
-    playbooks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_ansible_itself_is_replaced_nothing_is_kept_and_it_is_no_error(playbooks: Path, tmp_path: Path) -> None:
     found = kept_modules(playbooks, tmp_path / "home")
     assert found is not None
     (found / "a").write_text("packed")
 
     def missing(name: str) -> str:
-        raise kept.importlib.metadata.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(kept.importlib.metadata, "version", missing)
-    assert kept_modules(playbooks, tmp_path / "home") is None
-    forget_if_changed(found, playbooks)
+    replaced = Machine(version=missing)
+    assert kept_modules(playbooks, tmp_path / "home", replaced) is None
+    forget_if_changed(found, playbooks, replaced)
     assert list(found.iterdir()) == []

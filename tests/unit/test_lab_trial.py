@@ -11,9 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
-from lab import ROOT, trial
+from lab import ROOT
 from lab.trial import Run, Trial, free_network, one_run
 
 
@@ -98,7 +96,6 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def test_what_gives_no_error_line_is_quoted_from_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "STEPS", (("no-such-command",),))
-    run = one_run(1, tmp_path / "run-01", "127.251.9")
+def test_what_gives_no_error_line_is_quoted_from_its_end(tmp_path: Path) -> None:
+    run = one_run(1, tmp_path / "run-01", "127.251.9", [("no-such-command",)])
     assert (run.failed, "invalid choice: 'no-such-command'" in run.cause) == ("no-such-command", True)

@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from kraft_runbook.io.zookeeper import read_tree
 from kraft_runbook.io.zookeeper.read_tree import _see_columns, _see_one_by_one, _see_what_lasts, _Topics
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.znode import Znode
@@ -115,9 +114,7 @@ def test_both_ways_see_the_same(seed: int) -> None:
 @pytest.mark.parametrize(
     ("then", "missing"), [("states come", ()), ("topic goes", ()), ("nothing", ("new-0", "new-1"))]
 )
-def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(
-    monkeypatch: pytest.MonkeyPatch, then: str, missing: tuple[str, ...]
-) -> None:
+def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(then: str, missing: tuple[str, ...]) -> None:
     znodes = {
         "/brokers/topics/new": json.dumps({"topic_id": "B" * 21 + "A", "partitions": {"0": [1], "1": [2]}}).encode()
     }
@@ -131,9 +128,8 @@ def test_a_topic_that_is_being_made_or_deleted_lacks_no_state(
                     {"leader": number + 1, "isr": [number + 1], "leader_epoch": 0, "controller_epoch": 1}
                 ).encode()
 
-    monkeypatch.setattr(read_tree.time, "sleep", a_moment_later)
     seen = _Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets()))
-    _see_what_lasts(seen, cast(ZookeeperReader, Znodes(znodes)), ["new"])
+    _see_what_lasts(seen, cast(ZookeeperReader, Znodes(znodes)), ["new"], sleep=a_moment_later)
     assert tuple(seen.without_state.samples) == missing
 
 

@@ -16,7 +16,6 @@ import httpx
 import pytest
 
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
-from lab import patient_http
 from lab.patient_http import PatientHttp
 
 STALL, CUT, DONE_THEN_CUT = "stall", "cut", "done, then cut"
@@ -174,13 +173,9 @@ def test_a_change_that_was_surely_not_made_is_made_again(server: Server) -> None
     assert http.change("POST", "/counter", {}) == {"made": 1}
 
 
-def test_a_server_that_runs_is_waited_for_without_end_and_a_person_is_told(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patient_http, "TOLD_AFTER", 0.0)
-    monkeypatch.setattr(patient_http, "GONE", 0.0)
+def test_a_server_that_runs_is_waited_for_without_end_and_a_person_is_told(server: Server) -> None:
     said: list[str] = []
-    http = client(server, patience=None, say=said.append)
+    http = client(server, patience=None, say=said.append, told_after=0.0, gone_after=0.0)
     server.faults = [STALL, STALL]
     assert http.get("/counter").json() == {"made": 0}
     assert said
@@ -189,11 +184,9 @@ def test_a_server_that_runs_is_waited_for_without_end_and_a_person_is_told(
     assert "it runs; asking again" in said[0]
 
 
-def test_a_server_whose_processes_have_ended_is_given_up_with_its_last_error(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(patient_http, "GONE", 0.5)
-    http = client(server, patience=None, gone=lambda: "nothing of it runs; the last error in its log: no space left")
+def test_a_server_whose_processes_have_ended_is_given_up_with_its_last_error(server: Server) -> None:
+    why = "nothing of it runs; the last error in its log: no space left"
+    http = client(server, patience=None, gone=lambda: why, gone_after=0.5)
     server.end()
     with pytest.raises(
         Unreachable,

@@ -22,9 +22,9 @@ from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.image.log_replay import LogReplay, StateAt
 from kraft_runbook.metadata.log.log_chunks import Chunk
 from kraft_runbook.metadata.log.record_schemas import RecordType
-from kraft_runbook.parity import proven, since
 from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.parity.proven import Head, read_head, read_rows, read_state, write_proven
+from kraft_runbook.parity.since import compare_since
 
 HEAD = Head("c", "the-id", 5, 9, 11, 1, "digest", b"salt", datetime(2026, 1, 2, tzinfo=UTC), 3)
 ROWS = [Row(Kind.TOPIC, '["a"]', '{"topic_id":"ü"}'), Row(Kind.ACL, '["b"]', "{}")]
@@ -102,9 +102,7 @@ def test_no_secret_of_the_log_is_in_it(tmp_path: Path) -> None:
         assert secret not in held
 
 
-def test_a_missing_a_foreign_and_a_truncated_file_are_refused_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_a_foreign_and_a_truncated_file_are_refused_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(RunbookError, match="there is no proven state at"):
         read_head(tmp_path / "none")
     write_proven(tmp_path / "whole", HEAD, ROWS, empty_state())
@@ -115,26 +113,21 @@ def test_a_missing_a_foreign_and_a_truncated_file_are_refused_with_the_way_out(
             with pytest.raises(RunbookError, match="not a whole proven state") as refused:
                 read(tmp_path / "other")
             assert "full comparison" in refused.value.way_out
-    monkeypatch.setattr(proven, "FORMAT", 99)
-    write_proven(tmp_path / "newer", HEAD, ROWS, empty_state())
-    monkeypatch.undo()
+    write_proven(tmp_path / "newer", HEAD, ROWS, empty_state(), version=99)
     with pytest.raises(RunbookError, match="another version wrote it"):
         read_head(tmp_path / "newer")
 
 
 @pytest.mark.parametrize(("hours", "refused"), [(5.9, False), (6.1, True)])
-def test_a_proof_older_than_six_hours_proves_nothing_any_more(
-    hours: float, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proof_older_than_six_hours_proves_nothing_any_more(hours: float, refused: bool, tmp_path: Path) -> None:
     """Before anything is read."""
 
     def no_network(*_: Any, **__: Any) -> Any:
         raise Unreachable("nobody is asked here", way_out="")
 
-    monkeypatch.setattr(since, "LogFollower", no_network)
     at = datetime.now(UTC) - timedelta(hours=hours)
     write_proven(tmp_path / "proven", replace(HEAD, cluster="lab", proven_at=at), ROWS, empty_state())
-    report = since.compare_since(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS))
+    report = compare_since(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS), follow=no_network)
     assert report.verdict is Verdict.INCONCLUSIVE
     told = " ".join(f"{each.problem} {each.way_out}" for each in report.obstacles)
     assert ("more than 6:00:00 ago" in told) == refused == ("full comparison" in told)
@@ -144,4 +137,4 @@ def test_a_proof_older_than_six_hours_proves_nothing_any_more(
 def test_a_proof_of_another_cluster_is_an_error(tmp_path: Path) -> None:
     write_proven(tmp_path / "proven", replace(HEAD, cluster="other"), ROWS, empty_state())
     with pytest.raises(RunbookError, match="other"):
-        since.compare_since(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS))
+        compare_since(SPEC, tmp_path / "proven", secrets=environment_secrets(SECRETS))

@@ -4,10 +4,9 @@ The server is a fake that counts what it has not answered yet.
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
-
-import pytest
 
 from kraft_runbook.io.zookeeper.reader import IN_FLIGHT, TARGET_REPLY_BYTES, ZookeeperReader
 
@@ -36,10 +35,10 @@ class Server:
         answer.get = get
 
 
-def read(server: Server, count: int, *, rate: float | None = None) -> list[int]:
+def read(server: Server, count: int, *, rate: float | None = None, sleep: Any = time.sleep) -> list[int]:
     reader: Any = ZookeeperReader.__new__(ZookeeperReader)  # without a session: this is about its requests
     reader._session = SimpleNamespace(client=server, timeout=1.0)
-    reader._rate, reader._next_request = rate, 0.0
+    reader._rate, reader._next_request, reader._sleep = rate, 0.0, sleep
 
     def make(start: int, size: int) -> tuple[int, Any]:
         end = min(count, start + size)
@@ -61,10 +60,9 @@ def test_a_reply_grows_to_half_a_megabyte_and_no_further() -> None:
     assert TARGET_REPLY_BYTES // 2 < max(server.replies) <= TARGET_REPLY_BYTES
 
 
-def test_with_a_rate_a_request_is_a_tenth_of_a_second_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_rate_a_request_is_a_tenth_of_a_second_long() -> None:
     slept: list[float] = []
-    monkeypatch.setattr("kraft_runbook.io.zookeeper.reader.time.sleep", slept.append)
     server = Server()
-    read(server, 2_000, rate=1_000)
+    read(server, 2_000, rate=1_000, sleep=slept.append)
     assert max(server.replies) == 100 * ZNODE_BYTES
     assert len(slept) >= 15, "each waits for its turn"

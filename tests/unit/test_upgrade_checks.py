@@ -47,7 +47,6 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.operation import FEATURES
-from kraft_runbook.procedures import dynamic_classes
 from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.operation import Operation
@@ -334,7 +333,7 @@ def test_a_target_that_no_table_knows_is_unknown_and_not_judged_by_another_one_s
         assert result.verdict is Verdict.UNKNOWN and "4.0 to 4.4 were asked" in result.evidence, code
 
 
-def test_dynamic_classes_are_looked_for_on_the_hosts_whom_they_concern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dynamic_classes_are_looked_for_on_the_hosts_whom_they_concern() -> None:
     asked: dict[int, list[tuple[str, str]]] = {}
 
     def read(spec: object, node_ids: list[int], *, dynamic_classes: Mapping[int, Any]) -> dict[int, Any]:
@@ -342,10 +341,9 @@ def test_dynamic_classes_are_looked_for_on_the_hosts_whom_they_concern(monkeypat
         assert node_ids == list(dynamic_classes)
         return {each: WHY if each == 2 else seen.hosts[each] for each in node_ids}
 
-    monkeypatch.setattr(dynamic_classes, "read_feature_state", read)
     seen = cluster().features
     named = {"<default>": {"metric.reporters": ("A",)}, "2": {"sasl.login.class": ("B",), "x": WHY}}
-    found = with_dynamic_classes(PLAIN, seen, replace(WELL, dynamic=DynamicConfigs(classes=named)))
+    found = with_dynamic_classes(PLAIN, seen, replace(WELL, dynamic=DynamicConfigs(classes=named)), read=read)
     assert isinstance(found, FeatureObservation)
     of_all = ("the dynamic metric.reporters of all brokers", "A")
     assert asked == {i: [of_all] for i in ALL} | {2: [of_all, ("the dynamic sasl.login.class of broker 2", "B")]}

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -21,8 +22,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.claim_file import ClaimFile, claim_file, claim_path
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.claim_znode import ClaimZnode
-from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.claim_znode import claim_znode
 
 SPARE_SECONDS = 3600.0
 """Seconds that a lease lasts beyond the longest step and wait. Each task that changes the cluster renews it."""
@@ -103,6 +103,10 @@ class ClaimPlace(Protocol):
         """Remove what was read. False if another run was quicker."""
 
 
+InZookeeper = Callable[..., AbstractContextManager[ClaimPlace]]
+"""As ``claim_znode`` is called: the claim's place in a cluster's ZooKeeper, while a session lasts."""
+
+
 def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now: datetime) -> bool:
     """Take or renew the claim for one DAG run. True where that run held it already.
 
@@ -131,7 +135,14 @@ def release_claim(place: ClaimPlace, mine: Claim) -> bool:
 
 
 def hold_cluster(
-    spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, ask: AskRun, now: datetime
+    spec: ClusterSpec,
+    mine: Claim,
+    *,
+    secrets: Secrets,
+    directory: Path,
+    ask: AskRun,
+    now: datetime,
+    znode: InZookeeper = claim_znode,
 ) -> None:
     """Take or renew the claim for one DAG run in both places: below ``directory``, and in ZooKeeper where the cluster
     file names one.
@@ -144,22 +155,29 @@ def hold_cluster(
         if spec.zookeeper is None:
             return
         try:
-            with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-                hold_claim(ClaimZnode(zookeeper), spec.name, mine, ask=ask, now=now)
+            with znode(spec.zookeeper, secrets=secrets) as place:
+                hold_claim(place, spec.name, mine, ask=ask, now=now)
         except Refused:
             if not had_it:  # the run that holds ZooKeeper's would meet this one in the file
                 release_claim(file, mine)
             raise
 
 
-def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime, directory: Path | None = None) -> str:
+def told_of_claim(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    now: datetime,
+    directory: Path | None = None,
+    znode: InZookeeper = claim_znode,
+) -> str:
     """The run that the claim names, in words; empty if there is no claim, or it can't be read. It is that of the
     cluster's ZooKeeper, where there is one, else that of the state ``directory``.
 
     Only that run's own Airflow knows whether it still goes on.
     """
     try:
-        holder = _told_by_zookeeper(spec, secrets) or (_told_by_file(spec, directory) if directory else None)
+        holder = _told_by_zookeeper(spec, secrets, znode) or (_told_by_file(spec, directory) if directory else None)
     except Refused as unknown:
         return unknown.problem
     if holder is None:
@@ -173,12 +191,12 @@ def told_of_claim(spec: ClusterSpec, *, secrets: Secrets, now: datetime, directo
     return f"run {holder.run_id} of {holder.dag_id} has a claim on it, {holds}. Its last task ran on {holder.host}"
 
 
-def _told_by_zookeeper(spec: ClusterSpec, secrets: Secrets) -> Claim | None:
+def _told_by_zookeeper(spec: ClusterSpec, secrets: Secrets, znode: InZookeeper) -> Claim | None:
     if spec.zookeeper is None:
         return None
     try:
-        with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-            return _holder(ClaimZnode(zookeeper))
+        with znode(spec.zookeeper, secrets=secrets) as place:
+            return _holder(place)
     except Refused:
         raise
     except RunbookError:
@@ -195,15 +213,17 @@ def _told_by_file(spec: ClusterSpec, directory: Path) -> Claim | None:
         return None
 
 
-def release_cluster(spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path) -> None:
+def release_cluster(
+    spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, znode: InZookeeper = claim_znode
+) -> None:
     """Remove this run's claim from both places. Raises RunbookError if one of them can't be reached; the claim in the
     other is still removed.
     """
     with claim_file(directory, spec.name) as file:
         try:
             if spec.zookeeper is not None:
-                with ZookeeperReader(spec.zookeeper, secrets=secrets) as zookeeper:
-                    release_claim(ClaimZnode(zookeeper), mine)
+                with znode(spec.zookeeper, secrets=secrets) as place:
+                    release_claim(place, mine)
         finally:
             release_claim(file, mine)
 

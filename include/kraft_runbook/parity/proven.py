@@ -76,10 +76,10 @@ def outlives_zookeeper(kind: Kind) -> bool:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def write_proven(path: Path, head: Head, rows: Iterable[Row], state: StateAt) -> None:
+def write_proven(path: Path, head: Head, rows: Iterable[Row], state: StateAt, *, version: int = FORMAT) -> None:
     """Write the whole file or nothing. ``rows``: ZooKeeper's; ``state``: the log's at ``head.migration_offset``."""
     with private_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        plain = asdict(head) | {"format": FORMAT, "salt": head.salt.hex(), "proven_at": head.proven_at.isoformat()}
+        plain = asdict(head) | {"format": version, "salt": head.salt.hex(), "proven_at": head.proven_at.isoformat()}
         archive.writestr(HEAD, json.dumps(plain))
         with archive.open(ROWS, "w", force_zip64=True) as lines:
             kept = (row for row in rows if outlives_zookeeper(row.kind))

@@ -6,6 +6,7 @@ What somebody changed in ZooKeeper by hand, without the log, is found by full co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,11 +33,18 @@ NOTE = (
 )
 
 
-def compare_since(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityReport:
+def compare_since(
+    spec: ClusterSpec,
+    path: Path,
+    *,
+    secrets: Secrets,
+    full_after: timedelta = FULL_AFTER,
+    follow: Callable[..., LogFollower] = LogFollower,
+) -> ParityReport:
     """Compare what the log touched since the state in ``path`` was proven. Its counts are of these keys alone.
 
     INCONCLUSIVE, with the way out, where that state is too old, or the log does not reach back to it. Raises
-    RunbookError for a file that is none, or of another cluster.
+    RunbookError for a file that is none, or of another cluster. ``full_after``: how old it may be.
     """
     started_at, head, state = datetime.now(UTC), read_head(path), read_state(path)
     require_of(spec, head, path)
@@ -46,8 +54,8 @@ def compare_since(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityR
     decoding = decoding_of(spec, secrets=secrets)
     replay = LogReplay.resumed(state, head.migration_offset, decoding.fingerprints, spec.kafka.ibp)
     try:
-        position = _young_enough(head)
-        with LogFollower(spec, replay, secrets=secrets, position=position) as log:
+        position = _young_enough(head, full_after)
+        with follow(spec, replay, secrets=secrets, position=position) as log:
             looks = Looks(spec, secrets, decoding, log, found)
             looks.at_touched()
             looks.again()
@@ -57,11 +65,11 @@ def compare_since(spec: ClusterSpec, path: Path, *, secrets: Secrets) -> ParityR
     return found.report(spec)
 
 
-def _young_enough(head: Head) -> Position:
+def _young_enough(head: Head, full_after: timedelta) -> Position:
     """Where the log is read on. Raises NoProof where the proof is too old to build on."""
-    if datetime.now(UTC) - head.proven_at > FULL_AFTER:
+    if datetime.now(UTC) - head.proven_at > full_after:
         raise NoProof(
-            f"the last full comparison ended at {head.proven_at:%Y-%m-%d %H:%M} UTC, more than {FULL_AFTER} ago",
+            f"the last full comparison ended at {head.proven_at:%Y-%m-%d %H:%M} UTC, more than {full_after} ago",
             way_out=FULL,
         )
     return Position(head.migration_offset + 1, head.log_epoch)

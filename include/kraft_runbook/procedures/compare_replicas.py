@@ -68,13 +68,15 @@ def compare_replicas(
     gather: GathersHosts,
     assigned: Collection[int] = (),
     ask: Asks = ask_for_ids,
+    opened: Callable[..., ZookeeperReader] = ZookeeperReader,
 ) -> ReplicasCompared:
     """``topic_ids``: of each topic in ZooKeeper that has one. ``gather`` reads these brokers' hosts again.
-    ``assigned``: the brokers to which ZooKeeper assigns a replica. ``ask`` asks a broker whose host was not read.
-    Raises Unreachable.
+    ``assigned``: the brokers to which ZooKeeper assigns a replica; ``opened``: a session with it. ``ask`` asks a broker
+    whose host was not read. Raises Unreachable.
     """
     first, unread = _read(spec, hosts)
-    unread, otherwise = _asked(spec, [i for i in spec.broker_ids if i not in first], topic_ids, unread, secrets, ask)
+    silent = [i for i in spec.broker_ids if i not in first]
+    unread, otherwise = _asked(spec, silent, topic_ids, unread, secrets, ask, opened)
     unread += tuple(
         f"broker {i}: none of the replicas that ZooKeeper assigns to it was found in its log directories (a volume that"
         " is not mounted, or another log.dirs than in the cluster file)"
@@ -95,7 +97,7 @@ def compare_replicas(
         otherwise_count=len(otherwise),
     )
     if places:
-        with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
+        with opened(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
             named = _topics(reader, sorted({topic for each in places for topic in each.topics}))
         there = [each for each in places if any(named[topic] for topic in each.topics)]
         strays = [str(each) for each in there if not each.left_over(named)]
@@ -113,7 +115,7 @@ def compare_replicas(
     if not seems_wrong:
         return found
     topics = sorted({topic for each in seems_wrong.values() for topic in each})
-    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
+    with opened(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
         before = _topics(reader, topics)
         second, not_again = _read(spec, gather(spec, sorted(seems_wrong)), only=sorted(seems_wrong))
         after = _topics(reader, topics)
@@ -164,6 +166,7 @@ def _asked(
     unread: tuple[str, ...],
     secrets: Secrets,
     ask: Asks,
+    opened: Callable[..., ZookeeperReader],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is unread, with what these brokers themselves say of their replicas' ids; and what they have otherwise than
     ZooKeeper. What seems so is asked for again, with the ids of then.
@@ -176,7 +179,7 @@ def _asked(
             held = ask(spec, broker, topic_ids, secrets=secrets)
             apart: dict[str, str] = {}
             if held.otherwise:
-                with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
+                with opened(spec.ensemble, secrets=secrets, timeout=ZOOKEEPER_SECONDS) as reader:
                     now = _topics(reader, held.otherwise)
                 ids = {name: each.topic_id for name, each in now.items() if each and each.topic_id}
                 apart = {name: ids[name] for name in ask(spec, broker, ids, secrets=secrets).otherwise}

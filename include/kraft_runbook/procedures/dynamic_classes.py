@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeHost
@@ -12,7 +13,11 @@ from kraft_runbook.metadata.log.dynamic_records import EVERY_BROKER
 
 
 def with_dynamic_classes(
-    spec: ClusterSpec, features: FeatureObservation | Unread, margins: TopicMargins | Unread
+    spec: ClusterSpec,
+    features: FeatureObservation | Unread,
+    margins: TopicMargins | Unread,
+    *,
+    read: Callable[..., Mapping[int, NodeHost | Unread]] = read_feature_state,
 ) -> FeatureObservation | Unread:
     """The same look, the dynamic classes looked for on each host that was read. Few clusters have one; only there are
     hosts read once more.
@@ -26,7 +31,7 @@ def with_dynamic_classes(
     }
     if not of_each:
         return features
-    again = read_feature_state(spec, list(of_each), dynamic_classes=of_each)
+    again = read(spec, list(of_each), dynamic_classes=of_each)
     hosts = dict(features.hosts)
     for node_id, looked in again.items():
         if isinstance(host := hosts[node_id], NodeHost):

@@ -4,7 +4,7 @@ software that it is to run.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.config_tables import config_table
@@ -30,6 +30,7 @@ def require_readable(
     secrets: Secrets,
     tell: Callable[[str], object],
     is_led: bool = True,
+    look: Callable[..., Mapping[int, NodeHost | Unread]] = node_hosts,
 ) -> None:
     """Raise Refused where the node could not start on that software: what its disk or its file holds, what it will be
     sent, or what of these could not be read. Nothing was changed then.
@@ -38,7 +39,7 @@ def require_readable(
     without it there may never be one.
     """
     who = label(node_of(spec, node_id))
-    host = node_hosts(spec, [node_id], secrets=secrets)[node_id]
+    host = look(spec, [node_id], secrets=secrets)[node_id]
     if isinstance(host, Unread):
         raise Refused(
             f"whether {who} can start on Kafka {software.version} is not known: {host.reason}",

@@ -34,7 +34,7 @@ class ActsOrRehearses:
     def act_or_rehearse(self, context: Any, *, act: Does, rehearse: Does) -> Any:
         """For ``execute``, and for a method in which a deferred task goes on."""
         with told_to_a_person(context, self.cluster):
-            dry = is_dry_run()
+            dry = is_dry_run(context)
             if not dry and self.follows_a_record(context):
                 require_shared_state(context)
             run = self.begin(context, dry=dry)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
-from airflow.sdk import Connection, get_current_context
+from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, AirflowSecretsBackendAccessDenied
 
 from kraft_runbook.cluster.cluster_file import load_cluster
@@ -72,6 +73,6 @@ def airflow_secrets() -> Secrets:
     return resolve
 
 
-def is_dry_run() -> bool:
+def is_dry_run(context: Any) -> bool:
     """Whether this run was triggered as a dry run."""
-    return bool(get_current_context()["params"].get("dry_run"))
+    return bool(context["params"].get("dry_run"))

@@ -4,6 +4,11 @@ wherever a task runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from kraft_runbook.io.zookeeper.znode import Znode
@@ -18,8 +23,10 @@ class ClaimZnode:
     name = f"{PATH} in ZooKeeper"
     way_to_delete = f"delete {PATH} with zookeeper-shell"
 
-    def __init__(self, zookeeper: ZookeeperReader) -> None:
-        self._zookeeper = zookeeper
+    def __init__(
+        self, zookeeper: ZookeeperReader, *, writer: Callable[[ZookeeperReader], ZookeeperWriter] = ZookeeperWriter
+    ) -> None:
+        self._zookeeper, self._writer = zookeeper, writer
         self._read: Znode | None = None
 
     def read(self) -> bytes | None:
@@ -30,8 +37,15 @@ class ClaimZnode:
         """Create it, or replace what was read. False if another run was quicker. Raises RunbookError if ZooKeeper does
         not let this tool write.
         """
-        writer = ZookeeperWriter(self._zookeeper)
+        writer = self._writer(self._zookeeper)
         return writer.create(PATH, data) if self._read is None else writer.replace(self._read, data)
 
     def delete(self) -> bool:
-        return self._read is not None and ZookeeperWriter(self._zookeeper).delete(self._read)
+        return self._read is not None and self._writer(self._zookeeper).delete(self._read)
+
+
+@contextmanager
+def claim_znode(zookeeper: ZooKeeper, *, secrets: Secrets) -> Iterator[ClaimZnode]:
+    """The znode, over a session of its own. Raises Unreachable."""
+    with ZookeeperReader(zookeeper, secrets=secrets) as reader:
+        yield ClaimZnode(reader)

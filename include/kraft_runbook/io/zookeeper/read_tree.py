@@ -5,7 +5,7 @@ Counts are exact, samples capped.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -148,14 +148,16 @@ def _see_columns(seen: _Topics, columns: TopicColumns) -> None:
     seen.findings.see_topic_configs(columns)
 
 
-def _see_what_lasts(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]) -> None:
+def _see_what_lasts(
+    seen: _Topics, reader: ZookeeperReader, names: Sequence[str], *, sleep: Callable[[float], object] = time.sleep
+) -> None:
     """A topic that is being created lacks its partitions' states for a moment, one that is being deleted too: what is
     missing is read again before it counts.
     """
     first = _Topics(seen.findings.begun_anew())
     _see_one_by_one(first, reader, names)
     if first.without_state.count or first.without_id.count:
-        time.sleep(SETTLING_SECONDS)
+        sleep(SETTLING_SECONDS)
     _see_one_by_one(seen, reader, names)
 
 

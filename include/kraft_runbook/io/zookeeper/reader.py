@@ -74,7 +74,7 @@ class ZookeeperReader:
         self._session = ZookeeperSession(zookeeper, secrets=secrets, timeout=timeout, spread=spread)
         self._rate = rate
         self._next_request = 0.0
-        self._multi_read = True
+        self._multi_read, self._sleep = True, time.sleep
 
     def __enter__(self) -> Self:
         self._session.connect()
@@ -256,7 +256,7 @@ class ZookeeperReader:
             return
         now = time.monotonic()
         if self._next_request > now:
-            time.sleep(self._next_request - now)
+            self._sleep(self._next_request - now)
         self._next_request = max(self._next_request, now) + znodes / self._rate
 
     def _read_single(
