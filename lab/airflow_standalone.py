@@ -154,15 +154,15 @@ class Airflow:
                 way_out="end what listens there, or set KRB_AIRFLOW_PORT",
             )
 
-    def healthy(self) -> bool:
+    def healthy(self, get: Callable[..., httpx.Response] = httpx.get) -> bool:
         """Whether the API answers, the workers' own too, and every component has sent its heartbeat lately.
 
         The workers' API is made at its first request, in some five seconds (Airflow 3.3): else the first task would
         wait for it.
         """
         try:
-            httpx.get(f"{self.url}/execution/health", timeout=5).raise_for_status()
-            health = httpx.get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
+            get(f"{self.url}/execution/health", timeout=5).raise_for_status()
+            health = get(f"{self.url}/api/v2/monitor/health", timeout=5).json()
         except (httpx.HTTPError, ValueError):
             return False
         return all(

@@ -105,8 +105,8 @@ def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
     left = tmp_path / "tmp" / "kraft-runbook-run-left"
     left.mkdir(parents=True)
     (left / ".alive").touch()
-    monkeypatch.setattr(claims, "claim_cluster", lambda *_: None)
-    claims.take_claim({"ti": SimpleNamespace(dag_id="d", run_id="one")}, RecordingCluster())
+    context = {"ti": SimpleNamespace(dag_id="d", run_id="one")}
+    claims.take_claim(context, RecordingCluster(), claim=lambda *_: None)
     assert not left.exists()
 
 
@@ -127,7 +127,6 @@ def test_where_the_claim_s_zookeeper_is_gone_the_run_goes_on_or_says_what_to_do(
         raise Unreachable("no answer of zk-1:2181 in 10 s", way_out="start ZooKeeper")
 
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    monkeypatch.setattr(claims, "claim_cluster", gone)
     gauges_ = [gauges(i, zk_migration_state=recorded) for i in SPEC.controller_ids]
     seen = with_quorum(migration_state_record=recorded)(part(zookeeper=WHY)(observation(phase)))
     for spoil in gauges_:
@@ -135,10 +134,10 @@ def test_where_the_claim_s_zookeeper_is_gone_the_run_goes_on_or_says_what_to_do(
     cluster = RecordingCluster(seen)
     context = {"ti": SimpleNamespace(dag_id="d", run_id="one")}
     if refused is None:
-        claims.take_claim(context, cluster)
+        claims.take_claim(context, cluster, claim=gone)
         return
     with pytest.raises(RunbookError) as error:
-        claims.take_claim(context, cluster)
+        claims.take_claim(context, cluster, claim=gone)
     assert refused in error.value.way_out and "no answer of zk-1:2181" in error.value.problem
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from fault_case import Case, Start
 
@@ -77,13 +78,13 @@ def table(results: list[Result]) -> list[str]:
     ]
 
 
-def keep(result: Result, cases: Mapping[str, Case]) -> None:
+def keep(result: Result, cases: Mapping[str, Case], figures: Path = FIGURES) -> None:
     """Remember this case's last run: its figures beside the build, and its row in the page where one is to
     be written.
     """
-    known = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    FIGURES.parent.mkdir(exist_ok=True)
-    FIGURES.write_text(json.dumps({**known, result.case: asdict(result)}, indent=1))
+    known = json.loads(figures.read_text()) if figures.exists() else {}
+    figures.parent.mkdir(exist_ok=True)
+    figures.write_text(json.dumps({**known, result.case: asdict(result)}, indent=1))
     if os.environ.get(TABLE):
         page = ROOT / os.environ[TABLE]
         today = datetime.now(UTC).date().isoformat()

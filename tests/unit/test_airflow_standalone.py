@@ -55,7 +55,7 @@ def test_a_gate_is_parked_once_the_scheduler_has_read_so(
     ("execution", "scheduler", "healthy"), [(200, "healthy", True), (503, "healthy", False), (200, "unhealthy", False)]
 )
 def test_it_is_healthy_once_its_components_and_the_workers_api_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: int, scheduler: str, healthy: bool
+    tmp_path: Path, execution: int, scheduler: str, healthy: bool
 ) -> None:
     parts = {part: {"status": "healthy"} for part in ("metadatabase", "triggerer", "dag_processor")}
     answers = {
@@ -63,5 +63,4 @@ def test_it_is_healthy_once_its_components_and_the_workers_api_are(
         "/api/v2/monitor/health": httpx.Response(200, json={**parts, "scheduler": {"status": scheduler}}),
     }
     http = httpx.Client(transport=httpx.MockTransport(lambda request: answers[request.url.path]))
-    monkeypatch.setattr("lab.airflow_standalone.httpx.get", http.get)
-    assert Airflow(tmp_path, "127.0.0.1", 8080).healthy() is healthy
+    assert Airflow(tmp_path, "127.0.0.1", 8080).healthy(http.get) is healthy

@@ -72,12 +72,12 @@ def test_a_broken_invariant_is_the_outcome() -> None:
 def test_only_make_faults_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text(PAGE)
-    monkeypatch.setattr("fault_table.FIGURES", tmp_path / "build" / "faults.json")
+    figures = tmp_path / "build" / "faults.json"
     monkeypatch.delenv(TABLE, raising=False)
-    keep(result(ONE), CASES)
+    keep(result(ONE), CASES, figures)
     assert page.read_text() == PAGE
     monkeypatch.setenv(TABLE, str(page))
-    keep(result(ONE), CASES)
+    keep(result(ONE), CASES, figures)
     assert row(page.read_text(), ONE).startswith(f"| `{ONE}`") and "went on by itself" in row(page.read_text(), ONE)
 
 

@@ -14,7 +14,6 @@ from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.parity.comparison import Comparison, Difference, Undecoded
 from kraft_runbook.parity.final_proof import LastLook
 from kraft_runbook.parity.state_versions import Behind
-from kraft_runbook.procedures import raise_versions as module
 from kraft_runbook.procedures.raise_versions import prove_and_raise
 
 BEHIND = Difference(Kind.PARTITION_EPOCH, '["orders",1]', "7", "11", ("/brokers/topics/orders/partitions/1/state",))
@@ -26,9 +25,8 @@ FINE = Comparison(Counter())
 class Proof:
     """``found``: what comparison after comparison shows; ``mended``: which versions were raised."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *found: Comparison) -> None:
+    def __init__(self, *found: Comparison) -> None:
         self.found, self.mended, self.raised = list(found), list[Any](), list[Behind]()
-        monkeypatch.setattr(module, "raise_versions", self._mend)
 
     def _mend(self, _: Any, behind: Any) -> tuple[Any, ...]:
         self.mended += behind
@@ -40,11 +38,11 @@ class Proof:
     def prove(self) -> int:
         zookeeper: Any = None
         proof: Any = self
-        return prove_and_raise(proof, zookeeper, self.raised)
+        return prove_and_raise(proof, zookeeper, self.raised, mend=self._mend)
 
 
-def test_what_agrees_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Proof(monkeypatch, FINE).prove() == 1
+def test_what_agrees_is_counted() -> None:
+    assert Proof(FINE).prove() == 1
 
 
 @pytest.mark.parametrize(
@@ -56,24 +54,22 @@ def test_what_agrees_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["it differs", "it can't be judged", "it differs, and another lies behind"],
 )
-def test_what_does_not_agree_ends_it_and_nothing_is_written(
-    monkeypatch: pytest.MonkeyPatch, found: Comparison, named: str
-) -> None:
-    proof = Proof(monkeypatch, found)
+def test_what_does_not_agree_ends_it_and_nothing_is_written(found: Comparison, named: str) -> None:
+    proof = Proof(found)
     with pytest.raises(StepFailed, match=named):
         proof.prove()
     assert proof.mended == []
 
 
-def test_versions_that_alone_lie_behind_are_mended_and_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_that_alone_lie_behind_are_mended_and_looked_at_again() -> None:
     behind = Comparison(Counter(), (BEHIND,))
-    proof = Proof(monkeypatch, behind, FINE)
+    proof = Proof(behind, FINE)
     assert proof.prove() == 1
     assert (
         [str(each) for each in proof.mended]
         == ["orders-1 (version 7, epoch 11)"]
         == [str(each) for each in proof.raised]
     )
-    still = Proof(monkeypatch, behind, behind)
+    still = Proof(behind, behind)
     with pytest.raises(StepFailed, match="ZooKeeper and the metadata log differ"):
         still.prove()

@@ -25,6 +25,7 @@ ROUNDS = 10
 Each round raises every version that it finds too low; in the next round only new changes can be lower.
 """
 WRITES_AT_ONCE = 1000
+Mend = Callable[[ZookeeperReader, Sequence[Behind]], tuple[Behind, ...]]
 
 
 def raise_all(proof: FinalProof, *, tell: Callable[[str], None]) -> tuple[Behind, ...]:
@@ -55,15 +56,17 @@ def raise_all(proof: FinalProof, *, tell: Callable[[str], None]) -> tuple[Behind
     )
 
 
-def prove_and_raise(proof: FinalProof, reader: ZookeeperReader, raised: list[Behind]) -> int:
+def prove_and_raise(
+    proof: FinalProof, reader: ZookeeperReader, raised: list[Behind], *, mend: Mend | None = None
+) -> int:
     """How many changed keys agree. Called where nobody else writes.
 
     A version that is lower than its epoch, with all else equal, is raised here, and the partition added to ``raised``.
-    Raises StepFailed, naming the first keys that differ.
+    ``mend``: how (``raise_versions``). Raises StepFailed, naming the first keys that differ.
     """
     found = proof.compare(reader)
     if found.only_behind:
-        raised += raise_versions(reader, found.behind)
+        raised += (mend or raise_versions)(reader, found.behind)
         found = proof.compare(reader)
     found.require_equal()
     return found.keys

@@ -30,13 +30,15 @@ log = logging.getLogger(__name__)
 ACTIVE = frozenset({"queued", "running"})
 
 
-def take_claim(context: Any, cluster: Cluster) -> None:
+def take_claim(context: Any, cluster: Cluster, *, claim: Callable[[Any, Cluster], None] | None = None) -> None:
     """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
-    whether or not this try plays anything. Raises as ``claim_cluster``, and Refused where the cluster file names a
-    ZooKeeper that is gone and that the cluster never used.
+    whether or not this try plays anything. ``claim``: as ``claim_cluster``, which it is by default.
+
+    Raises as ``claim_cluster``, and Refused where the cluster file names a ZooKeeper that is gone and that the cluster
+    never used.
     """
     try:
-        claim_cluster(context, cluster)
+        (claim or claim_cluster)(context, cluster)
     except (Unreachable, SecretMissing) as error:
         seen = cluster.observe()
         if born_in_kraft(seen):
