@@ -19,7 +19,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order, save_state
+from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order, save_state
 from kraft_runbook.procedures.throttle_replication import remove_throttles
 from kraft_runbook.reassignment.goals import DrainBrokers
 from kraft_runbook.reassignment.look import Look
@@ -53,6 +53,8 @@ class Scene:
     def __init__(self) -> None:
         self.ongoing = dict(MOVING)
         self.isr: tuple[int, ...] = (1, 2)
+        self.lost: set[TopicPartition] = set()
+        self.refused: set[TopicPartition] = set()
         self.done: list[Any] = []
         self.other: tuple[TopicPartition, ...] = ()
         self.context = {
@@ -72,11 +74,16 @@ class Scene:
 
     def look(self, *_: Any, **__: Any) -> Look:
         placement = replace(PLACEMENT, ongoing=dict(self.ongoing))
-        return Look("id", placement, {p: PartitionSeen((1, 2), 1, self.isr) for p in (A, B)}, {}, 0.0)
+        return Look("id", placement, {p: self.seen(p) for p in (A, B)}, {}, 0.0)
+
+    def seen(self, partition: TopicPartition) -> PartitionSeen:
+        return PartitionSeen((1, 2), 1, (3,) if partition in self.lost else self.isr)
 
     def cancel(self, look: Look, wanted: list[TopicPartition]) -> Any:
-        found = {p: self.ongoing.pop(p) for p in wanted if p in self.ongoing}
+        found = {p: self.ongoing.pop(p) for p in wanted if p in self.ongoing and p not in self.refused}
         self.done.append(("cancel", sorted(found)))
+        if self.refused:
+            raise CancelledInPart(f"{len(found)} reassignments are cancelled", way_out="again", done=found)
         return found
 
     def order(self, saved: Any) -> Any:
@@ -198,6 +205,42 @@ def test_a_cancel_that_would_lose_data_is_not_put_before_a_person(scene: Scene) 
     with pytest.raises(Refused, match="cancelling would lose data: a-0") as refused:
         scene.list()
     assert "let the reassignment end: broker 3 holds all of it" in refused.value.way_out
+
+
+def test_one_that_would_lose_data_is_named_and_hinders_no_other(scene: Scene) -> None:
+    scene.lost = {A}
+    assert scene.list() == {"partitions": 1}
+    text = shows_reassignments(scene.run).exhibits[0].rendered
+    assert "1 go on: cancelling would lose data: a-0" in text and "let the reassignment end: broker 3" in text
+    scene.sign()
+    assert scene.act()["cancelled"] == 1
+    assert scene.done[0] == ("cancel", [B])
+
+
+def test_what_was_cancelled_in_part_is_counted_and_gets_its_order_back(scene: Scene) -> None:
+    scene.earlier()
+    scene.list()
+    scene.sign()
+    scene.refused = {A}
+    with pytest.raises(CancelledInPart, match="1 reassignments are cancelled"):
+        scene.act()
+    told = [(each.what, each.partitions) for _, each in of_kind(scene.run.journal.records(), Moves)]
+    assert ("cancelled", 1) in told
+    assert scene.done[:2] == [("cancel", [B]), ("order", {B: (1, 2)})]
+
+
+@pytest.mark.parametrize(("named", "moves"), [("b-0", [B]), ("a-0, b-0", [A, B])])
+def test_a_single_partition_can_be_cancelled(scene: Scene, named: str, moves: list[TopicPartition]) -> None:
+    scene.list(partitions=named)
+    scene.sign()
+    scene.act()
+    assert scene.done[0] == ("cancel", moves)
+
+
+@pytest.mark.parametrize(("named", "said"), [("b", "'b' names no partition"), ("b-7", "no such partition: b-7")])
+def test_a_partition_that_is_none_is_named(scene: Scene, named: str, said: str) -> None:
+    with pytest.raises(Refused, match=said):
+        scene.list(partitions=named)
 
 
 def test_files_that_cannot_be_read_count_as_no_run_and_are_named(

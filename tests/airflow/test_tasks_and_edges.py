@@ -212,7 +212,13 @@ PACE = {
     "approvals_needed": 1,
 }
 PARAMS = {
-    "cancel_reassignments__lab": {"dry_run": False, "topics": ".*", "exclude": "", "approvals_needed": 1},
+    "cancel_reassignments__lab": {
+        "dry_run": False,
+        "topics": ".*",
+        "exclude": "",
+        "partitions": None,
+        "approvals_needed": 1,
+    },
     "reassignment_watch__lab": {"dry_run": False},
     "quorum_watch__lab": {"dry_run": False},
     "cluster_watch__lab": {"dry_run": False},

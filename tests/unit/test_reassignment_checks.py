@@ -14,7 +14,14 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures.look_at_replicas import LOOKS, agreed, look_at_plan
-from kraft_runbook.procedures.move_replicas import cancel_moves, read_state, save_state, start_next_batch
+from kraft_runbook.procedures.move_replicas import (
+    CancelledInPart,
+    cancel_moves,
+    prefer_first_replicas,
+    read_state,
+    save_state,
+    start_next_batch,
+)
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.goals import Explicit
@@ -148,8 +155,8 @@ def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on() -> None:
 class Client:
     """Records what is asked for; answers each partition so."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.answer, self.sent = answer, []
+    def __init__(self, answer: Answer, *, fails_after: int = 99) -> None:
+        self.answer, self.sent, self.fails_after = answer, [], fails_after
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return self
@@ -159,6 +166,8 @@ class Client:
         return {m.partition: PartitionResult(m.partition, self.answer, "Kafka's text") for m in moves}
 
     def cancel(self, partitions: Any) -> dict:
+        if len(self.sent) == self.fails_after:
+            raise Unreachable("nobody answers", way_out="start the controller")
         self.sent.append(list(partitions))
         return {p: PartitionResult(p, self.answer, "Kafka's text") for p in partitions}
 
@@ -184,13 +193,49 @@ def test_what_somebody_gave_another_target_since_the_look_is_left_alone() -> Non
     assert not any(sent for sent, _ in client.sent)
 
 
-def test_one_unsafe_cancel_stops_all_of_them_before_anything_is_sent() -> None:
+def moving(*numbers: int, unsafe: int | None = None) -> Look:
+    """These partitions of topic a move from 1 and 2 to 3; of one of them 3 alone is in sync."""
+    ongoing = {tp("a", n): Ongoing((3, 1, 2), (3,), (1, 2)) for n in numbers}
+    seen = {tp("a", n): PartitionSeen((3, 1, 2), 3, (3,) if n == unsafe else (1, 2)) for n in numbers}
+    return replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
+
+
+def test_an_unsafe_cancel_is_not_sent_and_hinders_no_other() -> None:
     client: Any = Client(Answer.ACCEPTED)
-    ongoing = {**MOVING, tp("a", 1): Ongoing((3, 1, 2), (3,), (1, 2))}
-    seen = {tp("a"): PartitionSeen((3, 2, 1), 2, (1, 2)), tp("a", 1): PartitionSeen((3, 1, 2), 3, (3,))}
-    look = replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
+    look = moving(0, 1, unsafe=1)
     with pytest.raises(Refused, match="cancelling would lose data: a-1: none of the replicas"):
-        cancel_moves(SPEC, look, list(ongoing), secrets=lambda _: "", client=client)
+        cancel_moves(SPEC, look, [tp("a", 1)], secrets=lambda _: "", client=client)
     assert not client.sent
-    assert list(cancel_moves(SPEC, look, [tp("a")], secrets=lambda _: "", client=client)) == [tp("a")]
-    assert client.sent == [[tp("a")]]
+    with pytest.raises(CancelledInPart, match=r"1 reassignments are cancelled, and not all: .* a-1") as error:
+        cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=client)
+    assert client.sent == [[tp("a", 0)]] == [list(error.value.done)]
+    assert list(cancel_moves(SPEC, look, [tp("a", 0)], secrets=lambda _: "", client=client)) == [tp("a", 0)]
+
+
+def test_cancels_go_in_batches_and_what_was_taken_of_them_is_known() -> None:
+    look = moving(*range(120))
+    client: Any = Client(Answer.ACCEPTED)
+    assert len(cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=client)) == 120
+    assert [len(each) for each in client.sent] == [50, 50, 20]
+    failing: Any = Client(Answer.ACCEPTED, fails_after=2)
+    with pytest.raises(CancelledInPart, match="100 reassignments are cancelled, and not all: nobody answers") as error:
+        cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=failing)
+    assert len(error.value.done) == 100
+    refusing: Any = Client(Answer.CLUSTER_AUTHORIZATION_FAILED)
+    with pytest.raises(CancelledInPart, match="0 reassignments are cancelled, and not all: Kafka did not cancel"):
+        cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=refusing)
+    ended: Any = Client(Answer.NO_REASSIGNMENT_IN_PROGRESS)
+    assert not cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=ended)
+
+
+def test_elections_go_in_batches() -> None:
+    asked: list[int] = []
+
+    def elect(spec: Any, partitions: Any, *, secrets: Any) -> dict:
+        asked.append(len(partitions))
+        return {partitions[0]: "error 83"}
+
+    look = moving(*range(120))
+    look = replace(look, seen={p: replace(each, leader=1) for p, each in look.seen.items()})
+    refused = prefer_first_replicas(SPEC, look, list(look.seen), secrets=lambda _: "", elect=elect)
+    assert asked == [50, 50, 20] and len(refused) == 3

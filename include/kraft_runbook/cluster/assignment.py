@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kraft_runbook.errors import Refused
+
 
 class TopicPartition(NamedTuple):
     """One partition of a topic. Written as Kafka writes it: ``orders-3``."""
@@ -75,6 +77,19 @@ class Move:
     def removing(self) -> Replicas:
         """The brokers that delete their copy when all that are added are in sync."""
         return tuple(each for each in self.present if each not in self.target)
+
+
+def partitions_named(text: str) -> tuple[TopicPartition, ...]:
+    """The partitions that a person names, separated by blanks or commas, as Kafka writes them: ``orders-3``. Raises
+    Refused for a name that is none.
+    """
+    found = []
+    for each in text.replace(",", " ").split():
+        topic, _, number = each.rpartition("-")
+        if not topic or not (number.isascii() and number.isdigit()):
+            raise Refused(f"{each!r} names no partition", way_out="write topic and number, such as orders-3")
+        found.append(TopicPartition(topic, int(number)))
+    return tuple(dict.fromkeys(found))
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -11,14 +11,15 @@ from pathlib import Path
 
 from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.slices import slices
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.reassignment.batches import Limits, next_batch
-from kraft_runbook.reassignment.cancelling import out_of_order, unsafe_cancels, with_other_replicas
+from kraft_runbook.reassignment.cancelling import of_unsafe, out_of_order, unsafe_cancels, ways_out, with_other_replicas
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -30,8 +31,18 @@ Client = Callable[..., Reassignments]
 Looks = Callable[..., Look]
 SAMPLE = 5
 LOOKS, APART_SECONDS = 10, 1.0
-ORDERS_A_REQUEST = 50
-"""A controller in ZooKeeper mode takes no more without being busy for long (``batches.ZOOKEEPER_LIMITS``)."""
+A_REQUEST = 50
+"""Partitions in a request that cancels, reorders or elects: a controller in ZooKeeper mode takes no more without being
+busy for long (``batches.ZOOKEEPER_LIMITS``).
+"""
+
+
+class CancelledInPart(StepFailed):
+    """Some reassignments are cancelled (``done``), others are not."""
+
+    def __init__(self, problem: str, *, way_out: str, done: Mapping[TopicPartition, Ongoing]) -> None:
+        super().__init__(problem, way_out=way_out)
+        self.done = done
 
 
 def save_state(path: Path, look: Look, throttles: Former) -> SavedState:
@@ -117,21 +128,42 @@ def cancel_moves(
     secrets: Secrets,
     client: Client = Reassignments,
 ) -> Mapping[TopicPartition, Ongoing]:
-    """Cancel the reassignment of these partitions, where that is safe for all of them; returns what was cancelled,
-    which is those that moved. One that ended by itself is no error.
+    """Cancel the reassignment of those of these partitions where no data is lost by it; returns what was cancelled. One
+    that ended by itself is no error.
 
-    Raises Refused, before anything is sent, where a cancel would lose data; StepFailed with Kafka's texts.
+    Raises Refused where a cancel of any that moves would lose data, before anything is sent; CancelledInPart, once all
+    others are cancelled, where one would, or Kafka refused some; Unreachable where it took none.
     """
-    ongoing = {p: each for p, each in look.placement.ongoing.items() if p in set(partitions)}
-    if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
-        more = f" and {len(unsafe) - SAMPLE} more" if len(unsafe) > SAMPLE else ""
-        raise Refused(
-            f"cancelling would lose data: {'; '.join(map(str, unsafe[:SAMPLE]))}{more}",
-            way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:SAMPLE])),
+    ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if p in set(partitions)}
+    unsafe = unsafe_cancels(ongoing, look.seen, look.placement.live)
+    if unsafe and len(unsafe) == len(ongoing):
+        raise Refused(of_unsafe(unsafe), way_out=ways_out(unsafe))
+    kept = {each.partition for each in unsafe}
+    done: dict[TopicPartition, Ongoing] = {}
+    kafka, ways = client(spec, secrets=secrets), [ways_out(unsafe)] if unsafe else []
+    said = [of_unsafe(unsafe)] if unsafe else []
+    for some in slices([p for p in ongoing if p not in kept], A_REQUEST):
+        try:
+            answers = kafka.cancel(some)
+        except Unreachable as error:
+            if not done:
+                raise
+            said.append(error.problem)
+            ways.append(error.way_out)
+            break
+        done |= {p: ongoing[p] for p, each in answers.items() if each.accepted}
+        try:
+            _require_accepted(answers, "cancel", but=Answer.NO_REASSIGNMENT_IN_PROGRESS)
+        except StepFailed as error:
+            said.append(error.problem)
+            ways.append(error.way_out)
+    if said:
+        raise CancelledInPart(
+            f"{len(done)} reassignments are cancelled, and not all: {'; '.join(said[:SAMPLE])}",
+            way_out="; ".join(dict.fromkeys(ways[:SAMPLE])),
+            done=done,
         )
-    answers = client(spec, secrets=secrets).cancel(ongoing)
-    _require_accepted(answers, "cancel", but=Answer.NO_REASSIGNMENT_IN_PROGRESS)
-    return ongoing
+    return done
 
 
 def give_back_order(
@@ -159,8 +191,8 @@ def give_back_order(
 
     now = settled(lambda placement: not with_other_replicas(saved, placement))
     moves = out_of_order(saved, now)
-    for at in range(0, len(moves), ORDERS_A_REQUEST):
-        answers = client(spec, secrets=secrets).alter(moves[at : at + ORDERS_A_REQUEST])
+    for some in slices(moves, A_REQUEST):
+        answers = client(spec, secrets=secrets).alter(some)
         _require_accepted(answers, "reorder", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
     after = settled(lambda placement: not out_of_order(saved, placement)) if moves else now
     if left := out_of_order(saved, after):
@@ -172,15 +204,25 @@ def give_back_order(
 
 
 def prefer_first_replicas(
-    spec: ClusterSpec, look: Look, partitions: Collection[TopicPartition], *, secrets: Secrets
+    spec: ClusterSpec,
+    look: Look,
+    partitions: Collection[TopicPartition],
+    *,
+    secrets: Secrets,
+    elect: Callable[..., Mapping[TopicPartition, str]] = elect_preferred_leaders,
 ) -> dict[TopicPartition, str]:
-    """Elect the first replica of each of these partitions that another leads. Returns why not, where Kafka refused."""
+    """Elect the first replica of each of these partitions that another leads, some at a time. Returns why not, where
+    Kafka refused.
+    """
     wanted = [
         p
         for p in partitions
         if p in look.seen and look.seen[p].replicas and look.seen[p].leader != look.seen[p].replicas[0]
     ]
-    return elect_preferred_leaders(spec, wanted, secrets=secrets)
+    refused: dict[TopicPartition, str] = {}
+    for some in slices(wanted, A_REQUEST):
+        refused |= elect(spec, some, secrets=secrets)
+    return refused
 
 
 def _require_accepted(answers: Mapping[TopicPartition, PartitionResult], what: str, *, but: Answer) -> None:

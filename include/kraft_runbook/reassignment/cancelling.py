@@ -7,11 +7,13 @@ mode Kafka refuses. So this asks for an original replica that is alive and in th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Ongoing, PartitionSeen, Replicas, TopicPartition
 from kraft_runbook.reassignment.placement import Placement
+
+SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,17 @@ def unsafe_cancels(
             way_out = "wait until a replica that it had is in sync again"
         found.append(UnsafeCancel(partition, moving.original, isr, way_out))
     return tuple(found)
+
+
+def of_unsafe(found: Sequence[UnsafeCancel]) -> str:
+    """These in a sentence, with the first names."""
+    more = f" and {len(found) - SAMPLE} more" if len(found) > SAMPLE else ""
+    return f"cancelling would lose data: {'; '.join(map(str, found[:SAMPLE]))}{more}"
+
+
+def ways_out(found: Sequence[UnsafeCancel]) -> str:
+    """What to do about the first of these."""
+    return "; ".join(dict.fromkeys(each.way_out for each in found[:SAMPLE]))
 
 
 def _ids(brokers: Collection[int]) -> str:

@@ -42,6 +42,15 @@ TOPICS: Mapping[str, Param] = {
     "topics": Param(".*", type="string", title="Topics", description="Patterns, separated by blanks"),
     "exclude": Param("", type=["null", "string"], title="Topics to leave out"),
 }
+CANCELLING: Mapping[str, Param] = {
+    **TOPICS,
+    "partitions": Param(
+        None,
+        type=["null", "string"],
+        title="Partitions of these topics",
+        description="Such as orders-3, orders-7. Nothing: all of them",
+    ),
+}
 PACE: Mapping[str, Param] = {
     "throttle_mb": Param(
         None,

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition, partitions_named
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.procedures.move_replicas import cancel_moves, give_back_order
-from kraft_runbook.reassignment.cancelling import unsafe_cancels
+from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order
+from kraft_runbook.reassignment.cancelling import UnsafeCancel, of_unsafe, unsafe_cancels, ways_out
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import plain
@@ -81,28 +81,38 @@ class Listed:
 
 def list_reassignments(run: Run) -> dict[str, Any]:
     """List what is being reassigned of the chosen topics, with the order that an earlier run saved and the throttles
-    that it left. Raises Refused where a cancel would lose data, NothingToDo where there is none.
+    that it left. What a cancel would lose data of is named and left out, so it hinders no other. Raises Refused where
+    that is all of it, NothingToDo where there is none.
     """
     params = run.params
     chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
     look = settled_look(run.cluster, settings=False)
-    ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if chosen.matches(p.topic)}
+    named = partitions_named(str(params.get("partitions") or ""))
+    if unknown := [p for p in named if p not in look.seen]:
+        raise Refused(
+            f"no such partition: {', '.join(map(str, unknown[:5]))}", way_out="trigger the run anew with other names"
+        )
+    ongoing = {
+        p: each
+        for p, each in sorted(look.placement.ongoing.items())
+        if chosen.matches(p.topic) and (not named or p in named)
+    }
     left = still_throttling(run, look.cluster_id)
     throttling = [each for each in left if _of_chosen(chosen, each.throttles)]
     if not ongoing and not throttling:
         if not any(chosen.matches(p.topic) for p in look.seen):
             raise Refused("no topic of the cluster is chosen", way_out="trigger the run anew with other patterns")
         leave_with_nothing_to_do(run, "nothing of these topics is being reassigned")
-    if unsafe := unsafe_cancels(ongoing, look.seen, look.placement.live):
-        raise Refused(
-            f"cancelling would lose data: {'; '.join(map(str, unsafe[:5]))}",
-            way_out="; ".join(dict.fromkeys(each.way_out for each in unsafe[:5])),
-        )
+    unsafe = unsafe_cancels(ongoing, look.seen, look.placement.live)
+    if unsafe and len(unsafe) == len(ongoing):
+        raise Refused(of_unsafe(unsafe), way_out=ways_out(unsafe))
+    for each in unsafe:
+        del ongoing[each.partition]
     ordered = order_before(ongoing, earlier_runs(run, look.cluster_id))
     names = tuple(sorted(each.files.name for each in throttling))
     after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
     targets = {p: each.target for p, each in ongoing.items()}
-    listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names))
+    listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names, unsafe))
     write_private(files_of(run).directory / LISTED, json.dumps(listed.to_dict()))
     run.cluster.tell(listed.text)
     run.journal.record(Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
@@ -117,7 +127,8 @@ def shows_reassignments(run: Run) -> Shown:
 
 def cancel_reassignments(run: Run) -> dict[str, Any] | None:
     """Cancel what was listed and signed for, each where an original replica is alive and in sync. Then give back what
-    was saved: the order of replicas, and the throttles of runs of which nothing moves any more. Raises Refused.
+    was saved: the order of replicas, and the throttles of runs of which nothing moves any more. Raises Refused;
+    CancelledInPart once that is done for all that was cancelled, where something was not.
     """
     if run.cluster.rehearses:
         _rehearse(run)
@@ -135,14 +146,21 @@ def cancel_reassignments(run: Run) -> dict[str, Any] | None:
         )
     run.signatures.begins(CANCEL)
     cancels, orders = _acts(listed, look.placement.ongoing)
-    cancelled = run.cluster.do(cancel_moves, look, wanted, would=cancels) or {}
+    in_part: CancelledInPart | None = None
+    try:
+        cancelled = run.cluster.do(cancel_moves, look, wanted, would=cancels) or {}
+    except CancelledInPart as error:
+        in_part, cancelled = error, error.done
     run.journal.record(Moves(what="cancelled", partitions=len(cancelled)))
-    run.cluster.tell(f"Cancelled {len(cancelled)} of {len(wanted)}; the others had ended")
-    saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered}
+    run.cluster.tell(f"Cancelled {len(cancelled)} of {len(wanted)}" + ("" if in_part else "; the others had ended"))
+    still = look.placement.ongoing.keys() - cancelled.keys() if in_part else frozenset()
+    saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered and p not in still}
     if other := run.cluster.do(give_back_order, saved, would=orders):
         named = ", ".join(map(str, other[:20]))
         log.warning("%d partitions have other replicas than before, since their move had ended: %s", len(other), named)
     left = _put_throttles_back(run, listed.throttling)
+    if in_part:
+        raise in_part
     return {"cancelled": len(cancelled), "ordered": len(saved) - len(other or ()), "throttled_on": list(left)}
 
 
@@ -212,7 +230,10 @@ def _listed(run: Run) -> Listed:
 
 
 def _table(
-    ongoing: Mapping[TopicPartition, Ongoing], ordered: Mapping[TopicPartition, Replicas], throttling: Sequence[str]
+    ongoing: Mapping[TopicPartition, Ongoing],
+    ordered: Mapping[TopicPartition, Replicas],
+    throttling: Sequence[str],
+    unsafe: Sequence[UnsafeCancel],
 ) -> str:
     lines = [
         f"{len(ongoing)} reassignments:",
@@ -228,6 +249,8 @@ def _table(
     lines += ["", "…"] if len(ongoing) > 100 else []
     if unknown := len(ongoing) - len(ordered):
         lines += ["", f"Of {unknown} no run of this tool saved the order of replicas: Kafka gives back one of its own."]
+    if unsafe:
+        lines += ["", f"{len(unsafe)} go on: {of_unsafe(unsafe)}", f"What to do about them: {ways_out(unsafe)}"]
     if throttling:
         lines += ["", f"Throttles are put back to what they were before: {', '.join(throttling)}"]
     return "\n".join(lines)
