@@ -21,7 +21,7 @@ from kraft_runbook.gates.signatures import Signature
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
-from kraft_runbook.procedures.leave_kraft import settle_in_zookeeper
+from kraft_runbook.procedures.give_back import settle_in_zookeeper
 from kraft_runbook.steps.leaving import leave
 from kraft_runbook.steps.migration_gates import ShowsParity
 from kraft_runbook_airflow.base.answers import require_same

@@ -29,8 +29,8 @@ from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook.procedures import leave_kraft
-from kraft_runbook.procedures.leave_kraft import Departed
+from kraft_runbook.procedures import give_back, leave_kraft
+from kraft_runbook.procedures.give_back import Departed
 from kraft_runbook.steps import waiting
 from kraft_runbook_airflow.base.journal import record_for
 from tests.unit.observations import (
@@ -112,7 +112,7 @@ def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
 def left(acted: Acted) -> Left:
     made = Left(acted)
     acted.replace(leave_kraft.leave_kraft, made.leave)
-    acted.replace(leave_kraft.settle_in_zookeeper, made.settle)
+    acted.replace(give_back.settle_in_zookeeper, made.settle)
     return made
 
 

@@ -39,8 +39,10 @@ from kraft_runbook.migration.never_copied import why_not_proven
 from kraft_runbook.migration.resumed_departure import departure_in
 from kraft_runbook.parity.comparison import Comparison
 from kraft_runbook.parity.final_proof import FinalProof, LastLook
+from kraft_runbook.procedures import give_back
 from kraft_runbook.procedures import leave_kraft as departure
-from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
+from kraft_runbook.procedures.give_back import settle_in_zookeeper
+from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.quorum_fence import QuorumFence
@@ -433,13 +435,13 @@ def noted_by_one_that_was_killed_at_the_deletion(lab: Lab, noted: Path) -> Depar
 
 
 def settle_and_die(spec: ClusterSpec, environment: dict[str, str], noted: Path) -> None:
-    delete = departure.delete_controller_znodes
+    delete = give_back.delete_controller_znodes
 
     def delete_and_die(*given: Any, **also: Any) -> None:
         delete(*given, **also)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    departure.delete_controller_znodes = delete_and_die  # type: ignore[assignment]
+    give_back.delete_controller_znodes = delete_and_die  # type: ignore[assignment]
     settle_in_zookeeper(
         spec,
         secrets=environment_secrets(environment),

@@ -22,9 +22,10 @@ from kraft_runbook.io.zookeeper.handover import ControllerZnodes, NothingDeleted
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import LogAccount
+from kraft_runbook.procedures import give_back, resume_departure
 from kraft_runbook.procedures import leave_kraft as departure
-from kraft_runbook.procedures import resume_departure
-from kraft_runbook.procedures.leave_kraft import Departed, leave_kraft, see_brokers_follow, settle_in_zookeeper
+from kraft_runbook.procedures.give_back import Departed, see_brokers_follow, settle_in_zookeeper
+from kraft_runbook.procedures.leave_kraft import leave_kraft
 
 HIGH = 1000
 NOW = datetime.now(UTC)
@@ -203,7 +204,9 @@ class Scene:
             "DRAIN_SECONDS": 0.05,
             "POLL": 0.001,
         }.items():
-            monkeypatch.setattr(departure, name, fake)
+            for module in (departure, give_back):
+                if hasattr(module, name):
+                    monkeypatch.setattr(module, name, fake)
 
     def _offset(self) -> int | None:
         return self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
@@ -448,13 +451,13 @@ def test_a_record_that_is_slow_holds_up_no_deletion_and_comes_before_the_next(
     """The evidence's object store may hang. Without a controller nobody waits for it."""
     gone_on = Event()
     monkeypatch.setattr(resume_departure, "NOTED_WITHIN", 0.001)
-    delete = departure.delete_controller_znodes
+    delete = give_back.delete_controller_znodes
 
     def deleted(*given: Any, **also: Any) -> tuple[str, ...]:
         gone_on.set()
         return delete(*given, **also)
 
-    monkeypatch.setattr(departure, "delete_controller_znodes", deleted)
+    monkeypatch.setattr(give_back, "delete_controller_znodes", deleted)
 
     def slow(_: Departure) -> None:
         assert gone_on.wait(30)
@@ -478,7 +481,7 @@ def test_an_election_anew_that_was_killed_is_taken_up_too(scene: Scene) -> None:
 def test_a_departure_that_is_taken_up_keeps_the_moments_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: dict[str, Any] = {"await_election": 3, "await_known": (), "see_election": "orders-1 was given broker 1"}
     for name, answer in answers.items():
-        monkeypatch.setattr(departure, name, lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr(give_back, name, lambda *_, answer=answer, **__: answer)
     begun = Departure(began_at=NOW, fenced_at=NOW, resumed_at=NOW)
 
     def follow(moments: Departure) -> Departure:
@@ -508,7 +511,7 @@ def test_how_long_there_was_no_controller_is_told_before_an_election_is_tried(
 
     answers: dict[str, Any] = {"await_election": 2, "await_known": (), "see_election": "orders-1 was given broker 1"}
     for name, answer in answers.items():
-        monkeypatch.setattr(departure, name, fail if name == fails else lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr(give_back, name, fail if name == fails else lambda *_, answer=answer, **__: answer)
     told: list[Departure] = []
     with pytest.raises(StepFailed, match="it elects none"):
         see_brokers_follow(

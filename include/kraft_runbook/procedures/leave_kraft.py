@@ -19,39 +19,41 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.broker_backlog import await_taken_in
 from kraft_runbook.io.kafka.metadata_quorum import QuorumConnection, describe_quorum, read_cluster_records
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import (
-    ControllerZnodes,
     NothingDeleted,
-    await_election,
-    delete_controller_znodes,
     read_controller_znodes,
     require_deletable,
     require_epoch_settable,
 )
-from kraft_runbook.io.zookeeper.read_epochs import number_in, read_controller_epochs
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.state_epochs import NONE
-from kraft_runbook.migration.controller_epochs import why_not_countable
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import why_not_proven
 from kraft_runbook.parity.final_proof import FinalProof
 from kraft_runbook.parity.state_versions import Behind
-from kraft_runbook.procedures.known_controller import await_known
+from kraft_runbook.procedures.give_back import (
+    Departed,
+    Tell,
+    give_back,
+    greatest_state_epoch,
+    intend,
+    now,
+    see_brokers_follow,
+    unheard,
+)
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.raise_versions import prove_and_raise, raise_all
-from kraft_runbook.procedures.resume_departure import Note, take_up
-from kraft_runbook.procedures.see_election import see_election
+from kraft_runbook.procedures.resume_departure import Note
 
 DRAIN_SECONDS = 2.5
 """Seconds that the active controller may take to write the rest to ZooKeeper. Without a majority it stays leader for
@@ -66,8 +68,6 @@ PROMPT_SECONDS = 1.0
 POLL = 0.01
 LOOK = 0.05
 """Seconds between two looks at the active controller during the proof."""
-ELECTED_WITHIN = 30.0
-"""Seconds that ZooKeeper's election may take."""
 ELECTIONS = 3
 """How often leaving begins again around another controller."""
 LIFTED = (
@@ -76,13 +76,6 @@ LIFTED = (
 )
 
 T = TypeVar("T")
-Tell = Callable[[str], None]
-Departed = Callable[[Departure], None]
-"""Called as soon as znodes are deleted, and again once every broker knows the elected controller, with what is measured
-by then. What comes after may fail, and nobody can measure these moments again. ``departing``, of the same type, is
-called before /controller is deleted, with what is about to be deleted: whoever kills this between ZooKeeper's answer
-and ``departed`` takes no moment away that came before.
-"""
 
 
 class _NotFenced(Exception):
@@ -124,8 +117,8 @@ def leave_kraft(
                 tell=tell,
                 known_within=known_within,
                 still_mine=still_mine or _nothing,
-                departing=departing or _unheard,
-                departed=departed or _unheard,
+                departing=departing or unheard,
+                departed=departed or unheard,
                 raised=raised,
             )
         except _NotFenced as early:
@@ -153,11 +146,11 @@ def _leave(
     departed: Departed,
     raised: list[Behind],
 ) -> Departure:
-    moments = Departure(began_at=_now(), gone=plan.gone)
+    moments = Departure(began_at=now(), gone=plan.gone)
     with contextlib.ExitStack() as stack:
         zookeeper = stack.enter_context(ZookeeperReader(spec.ensemble, secrets=secrets))
         require_deletable(zookeeper)
-        greatest = _greatest_state_epoch(spec, secrets=secrets)
+        greatest = greatest_state_epoch(spec, secrets=secrets)
         _see_settable(zookeeper, greatest, tell)
         quorum_epoch = NONE
         proof = None
@@ -177,16 +170,16 @@ def _leave(
             _see_settable(zookeeper, greatest, _silent, quorum_epoch=quorum.leader_epoch)
             fence.ready()
             if proof is not None:
-                moments = replace(moments, ready_at=_now())
+                moments = replace(moments, ready_at=now())
                 _await_brokers(spec, proof, secrets, tell)
-                moments = replace(moments, caught_up_at=_now())
+                moments = replace(moments, caught_up_at=now())
             still_mine()
             try:
                 quorum.high_watermark()
             except Unreachable as error:
                 raise _NotFenced(error) from None
             fence.raise_it()
-            moments = replace(moments, fenced_at=_now())
+            moments = replace(moments, fenced_at=now())
             if proof is None:
                 moments = _see_no_copy(spec, fence, quorum, zookeeper, moments, secrets, tell)
             else:
@@ -195,17 +188,17 @@ def _leave(
         znodes = read_controller_znodes(zookeeper)
         if znodes.written_to is not None and znodes.written_to.kraft_metadata_offset != moments.migration_offset:
             raise StepFailed("/migration moved while the quorum was fenced: another controller writes", way_out=LIFTED)
-        moments = _intended(znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else NONE), moments)
-        note = Note(partial(departing if "/controller" in moments.deleted else _unheard, moments))
+        moments = intend(znodes, max(greatest, quorum_epoch if znodes.held_by_kraft else NONE), moments)
+        note = Note(partial(departing if "/controller" in moments.deleted else unheard, moments))
         stack.callback(note.close)
         fence.leave()
-        moments = replace(moments, stopped_at=_now())
+        moments = replace(moments, stopped_at=now())
         if not note.look():
             tell("the record of what was measured so far is not written yet; it goes on beside the deletion")
         tell("the quorum is stopped; deleting /controller and /migration")
         fence.nobody_may_return()
         try:
-            moments = _give_back(zookeeper, znodes, moments, tell)
+            moments = give_back(zookeeper, znodes, moments, tell)
         except NothingDeleted:
             fence.nobody_may_return(settled=False)
             raise
@@ -217,73 +210,6 @@ def _leave(
         )
 
 
-def settle_in_zookeeper(
-    spec: ClusterSpec,
-    *,
-    secrets: Secrets,
-    tell: Tell,
-    known_within: float,
-    departing: Departed | None = None,
-    departed: Departed | None = None,
-    begun: Departure | None = None,
-) -> Departure:
-    """If a ZooKeeper controller already has the controller role and no KRaft controller runs: delete any /migration,
-    and wait until every broker follows.
-
-    Where a partition's state has a greater controller epoch than /controller_epoch, as a cluster that left by Kafka's
-    documented order may have it: set that, and let a broker be elected with the number after it. A controller that can
-    write nothing, since someone set that number alone, is replaced by an election too. ``departing``, ``departed``: as
-    ``Departed`` says. ``begun``: a departure that an earlier try began and did not put on record in full; what can be
-    known of it now is (``resume_departure``). Raises Refused where this tool may not write or delete there.
-    """
-    moments, found, departed = Departure(began_at=_now()), None, departed or _unheard
-    with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
-        greatest = _greatest_state_epoch(spec, secrets=secrets)
-        for last in (*[False] * (ELECTIONS - 1), True):
-            znodes = read_controller_znodes(zookeeper)
-            if znodes.controller is None and (begun is not None or znodes.epoch_wanted(greatest) is not None):
-                await_election(zookeeper, spec, within=ELECTED_WITHIN)  # see io.zookeeper.handover
-                znodes = read_controller_znodes(zookeeper)
-            if znodes.held_by_kraft:
-                break
-            found = found or (begun and take_up(begun, znodes))
-            if found is not None and begun is not None:
-                departed(found)
-                begun = None
-            intended = _intended(znodes, greatest, moments)
-            if "/controller" in intended.deleted:
-                require_deletable(zookeeper)
-            require_epoch_settable(zookeeper, znodes, greatest)
-            if "/controller" in intended.deleted and departing is not None:
-                departing(intended)
-            try:
-                moments = _give_back(zookeeper, znodes, intended, tell)
-                break
-            except NothingDeleted:  # a broker was elected meanwhile
-                if last:
-                    raise
-        if moments.deleted:
-            departed(moments)
-        elif found is not None:
-            moments = found
-        return see_brokers_follow(
-            spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within, departed=departed
-        )
-
-
-def _greatest_state_epoch(spec: ClusterSpec, *, secrets: Secrets) -> int:
-    """The greatest controller epoch in a partition's state; -1 without any. Raises Refused if Kafka can't count on from
-    an epoch.
-    """
-    with ZookeeperReader(spec.ensemble, secrets=secrets, rate=spec.ensemble.read_rate) as zookeeper:
-        epochs = read_controller_epochs(zookeeper)
-    uncountable = why_not_countable(epochs)
-    if uncountable:
-        why, way_out = uncountable
-        raise Refused(f"{why}; nothing was stopped", way_out=f"{way_out}; then clear this task")
-    return epochs.greatest
-
-
 def _see_settable(zookeeper: ZookeeperReader, greatest: int, tell: Tell, *, quorum_epoch: int = NONE) -> None:
     """Raise Refused, with nothing stopped, if /controller_epoch must be set and this tool may not write it."""
     znodes = read_controller_znodes(zookeeper)
@@ -291,68 +217,6 @@ def _see_settable(zookeeper: ZookeeperReader, greatest: int, tell: Tell, *, quor
     risk = require_epoch_settable(zookeeper, znodes, max(greatest, of_kraft))
     if risk:
         tell(f"{risk}: nothing must be set there now; if that changes, nothing is deleted, and the controllers start")
-
-
-def _intended(znodes: ControllerZnodes, greatest: int, moments: Departure) -> Departure:
-    """The departure with what is about to be deleted, and what /controller_epoch is about to be set to. ``greatest``:
-    of what was read of the states, and the quorum's epoch.
-    """
-    epoch = znodes.epoch_wanted(max(greatest, znodes.kraft_epoch))
-    return replace(
-        moments,
-        deleted=tuple(each.path for each in znodes.doomed(epoch=epoch)),
-        controller_epoch=None if znodes.epoch is None else number_in(znodes.epoch),
-        epoch_set=epoch,
-    )
-
-
-def _give_back(zookeeper: ZookeeperReader, znodes: ControllerZnodes, moments: Departure, tell: Tell) -> Departure:
-    """Delete the znodes, with /controller_epoch set to what is needed, as ``moments`` intends it. Raises what
-    ``delete_controller_znodes`` raises.
-    """
-    epoch, before = moments.epoch_set, moments.controller_epoch
-    if epoch is not None:
-        tell(
-            f"/controller_epoch is {before}, and partition states may hold up to {epoch}: the same transaction sets it"
-            f" to {epoch}, or the ZooKeeper controller could elect no leader for these partitions"
-        )
-    elif znodes.cut_off:
-        tell(
-            "/controller_epoch was set after the last election, so the controller can write nothing: deleting"
-            " /controller, so that a broker is elected"
-        )
-    deleted = delete_controller_znodes(zookeeper, znodes, epoch=epoch)
-    return replace(moments, deleted=deleted, deleted_at=_now())
-
-
-def see_brokers_follow(
-    spec: ClusterSpec,
-    zookeeper: ZookeeperReader,
-    moments: Departure,
-    *,
-    secrets: Secrets,
-    tell: Tell,
-    known_within: float,
-    departed: Departed,
-) -> Departure:
-    """Wait for ZooKeeper's election and for every broker that runs to know who won. Then see that the elected
-    controller can elect leaders, since the brokers are restarted after this. Of a departure that is taken up, a moment
-    that came before is not measured now.
-    """
-    resumed = moments.resumed_at is not None
-    elected = await_election(zookeeper, spec, within=ELECTED_WITHIN)
-    moments = replace(moments, elected_at=moments.elected_at if resumed else _now(), controller=elected)
-    tell(f"broker {elected} was elected controller")
-    ended = await_known(spec, elected, secrets=secrets, within=known_within)
-    tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
-    if ended:
-        tell(
-            f"broker {', '.join(map(str, ended))} does not run, so it can't hang; it is started in ZooKeeper mode"
-            " before another broker is stopped"
-        )
-    moments = replace(moments, known_at=moments.known_at if resumed and moments.known_at else _now())
-    departed(moments)
-    return replace(moments, election=see_election(spec, zookeeper, secrets=secrets, tell=tell, ended=ended))
 
 
 def _without_a_quorum(
@@ -378,7 +242,7 @@ def _without_a_quorum(
     fence.ready()
     still_mine()
     fence.raise_it()
-    moments = replace(moments, fenced_at=_now())
+    moments = replace(moments, fenced_at=now())
     return _prove_from_the_logs(spec, moments, tell) if znodes.held_by_kraft else moments
 
 
@@ -401,7 +265,7 @@ def _see_no_copy(
                 way_out=f"{LIFTED}; parity is then proven first",
             )
         return replace(
-            moments, drained_at=_now(), high_watermark=quorum.high_watermark(), migration_offset=_offset(zookeeper)
+            moments, drained_at=now(), high_watermark=quorum.high_watermark(), migration_offset=_offset(zookeeper)
         )
     except Unreachable as error:
         tell(f"{error.problem}: stopping it, to read the controllers' logs on their hosts")
@@ -417,7 +281,7 @@ def _prove_from_the_logs(spec: ClusterSpec, moments: Departure, tell: Tell) -> D
             f"it can't be proven that the copy was never completed: {why_not}",
             way_out=f"{LIFTED}; restore_quorum then starts them first",
         )
-    return replace(moments, proven_at=_now(), logs_read=tuple(map(str, logs)))
+    return replace(moments, proven_at=now(), logs_read=tuple(map(str, logs)))
 
 
 def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell: Tell) -> None:
@@ -454,7 +318,7 @@ def _drain_and_prove(
                     way_out=f"{LIFTED}; if that fails too, wait for a time with fewer changes, or see KRB-DW-001",
                 )
             time.sleep(POLL)
-        moments = replace(moments, drained_at=_now(), high_watermark=high_watermark, migration_offset=offset)
+        moments = replace(moments, drained_at=now(), high_watermark=high_watermark, migration_offset=offset)
 
         def prove() -> int:
             proof.read_on(high_watermark)
@@ -463,7 +327,7 @@ def _drain_and_prove(
         touched = _while_it_leads(quorum, high_watermark, prove)
     except Unreachable as error:
         raise StepFailed(f"the drain could not be proven: {error.problem}", way_out=LIFTED) from None
-    return replace(moments, proven_at=_now(), touched_keys=touched, raised=tuple(map(str, raised)))
+    return replace(moments, proven_at=now(), touched_keys=touched, raised=tuple(map(str, raised)))
 
 
 def _while_it_leads(quorum: QuorumConnection, high_watermark: int, prove: Callable[[], T]) -> T:
@@ -494,13 +358,6 @@ def _nothing() -> None: ...
 def _silent(_: str) -> None: ...
 
 
-def _unheard(_: Departure) -> None: ...
-
-
 def _offset(zookeeper: ZookeeperReader) -> int | None:
     written = read_controller_znodes(zookeeper).written_to
     return written.kraft_metadata_offset if written else None
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -18,7 +18,8 @@ from kraft_runbook.migration.resumed_departure import unfinished
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook.procedures.leave_kraft import leave_kraft, settle_in_zookeeper
+from kraft_runbook.procedures.give_back import settle_in_zookeeper
+from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.steps.back import KNOWN_WITHIN
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.restore_quorum import died_in_the_copy, restore
