@@ -89,8 +89,10 @@ def _throttles(spec: ClusterSpec) -> Iterator[str]:
         try:
             yield from [*_throttles_now(spec)]
             return
-        except KafkaException:
+        except KafkaException as error:
             if last:
+                client = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
+                error.add_note(f"Metadata names brokers {sorted(client.list_topics(timeout=20).brokers)}")
                 raise
 
 
