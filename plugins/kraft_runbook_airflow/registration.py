@@ -8,13 +8,18 @@ from airflow.plugins_manager import AirflowPlugin
 # imports again.
 import kraft_runbook_airflow.migration.words
 import kraft_runbook_airflow.rolling_restart.words  # noqa: F401
+from kraft_runbook_airflow.dashboard import server
 from kraft_runbook_airflow.reassignment.pictures import PREFIX, pictures
 
 
 class KraftRunbookPlugin(AirflowPlugin):
-    """Names the project in Airflow's list of plugins, and gives its API server the pictures of plans; operators and
-    triggers are imported by path.
+    """Names the project in Airflow's list of plugins, and gives its API server the pictures of plans and the
+    pages of the clusters; operators and triggers are imported by path.
     """
 
     name = "kraft_runbook"
-    fastapi_apps = [{"app": pictures, "url_prefix": PREFIX, "name": "kraft-runbook"}]  # noqa: RUF012 - as in Airflow
+    fastapi_apps = [  # noqa: RUF012 - as in Airflow
+        {"app": pictures, "url_prefix": PREFIX, "name": "kraft-runbook"},
+        {"app": server.clusters, "url_prefix": server.PREFIX, "name": "kraft-runbook clusters"},
+    ]
+    react_apps = server.react_apps()

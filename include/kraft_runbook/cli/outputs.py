@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading
+from kraft_runbook.dashboard.facts import Clusters
 from kraft_runbook.evidence.run_report import RunReport
 from kraft_runbook.features.preview import Preview
 from kraft_runbook.groups.checks import GROUP_CHECKS
@@ -171,6 +172,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "explain": TypeAdapter(Explanation),
     "features": TypeAdapter(FeaturesOutput),
     "checks": TypeAdapter(ChecksOutput),
+    "clusters": TypeAdapter(Clusters),
     "evidence": TypeAdapter(EvidenceOutput),
     "groups-plan": TypeAdapter(Moves),
     "groups-scan": TypeAdapter(GroupsScanOutput),

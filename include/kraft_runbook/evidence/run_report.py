@@ -190,7 +190,7 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
     trusted = entries[:end]
     cut_off = lacks(sound, anchor) if anchor else None
     problem = str(broken) if broken else cut_off
-    outcome, good = ("the evidence can't be trusted", False) if problem else _outcome(sound)
+    outcome, good = ("the evidence can't be trusted", False) if problem else outcome_of_run(sound)
     first: Body = sound[0].body if sound else {}
     return RunReport(
         run=run,
@@ -226,7 +226,8 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
     )
 
 
-def _outcome(records: Sequence[EvidenceRecord]) -> tuple[str, bool | None]:
+def outcome_of_run(records: Sequence[EvidenceRecord]) -> tuple[str, bool | None]:
+    """How a run that ends with a closing report stands, in words, and ``good`` as of ``RunReport``."""
     closings = tuple(of_kind(records, kinds.Closed))
     if not closings:
         return "under way, or ended without a closing report", None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
@@ -14,7 +16,7 @@ from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.steps.run import Run
 
-SAVED, THROTTLES = "saved.json", "throttles.json"
+SAVED, THROTTLES, PROGRESS = "saved.json", "throttles.json", "progress.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,10 @@ class RunFiles:
         if rate <= 0:
             raise Refused(f"{path} holds {text!r}", way_out="write MB/s a broker into it, such as 20")
         return rate
+
+    def keep_progress(self, told: Mapping[str, Any]) -> None:
+        """Let whoever asks know how far it is. It is no evidence. Raises OSError."""
+        write_private(self.directory / PROGRESS, json.dumps(told), durable=False)
 
     @property
     def throttles(self) -> RunThrottles:

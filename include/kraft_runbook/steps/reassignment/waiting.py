@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
@@ -87,6 +88,22 @@ class WhileMoving:
         far = progress_between(earlier, now, reading)
         cluster.tell(str(far))
         causes = causes_of(earlier, now, throttled=self.throttled is not None)
-        for found in [each for each in causes if each.partition in reading.moving and not each.waits][:20]:
+        stuck = [str(each) for each in causes if each.partition in reading.moving and not each.waits][:20]
+        for found in stuck:
             self.warn(f"Stuck: {found}")
+        told = {
+            "at": datetime.now(UTC).isoformat(),
+            "partitions": far.partitions,
+            "there": far.there,
+            "moving": far.moving,
+            "bytes_left": None if far.unread else far.bytes_left,
+            "bytes_a_second": sum(far.rates.values()) if far.rates else None,
+            "seconds_left": far.seconds_left if far.rates and not far.unread else None,
+            "throttle": self.throttled,
+            "stuck": stuck,
+        }
+        try:
+            self.files.keep_progress(told)
+        except OSError as error:
+            self.warn(f"How far it is could not be kept for the dashboard: {error}")
         return far.bytes_left

@@ -1,0 +1,235 @@
+"""The facts of one cluster, of files: looks, evidence, claim, samples. It asks no cluster and writes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import Unread, was_read
+from kraft_runbook.dashboard.facts import (
+    STALE,
+    ClaimFact,
+    ClusterFacts,
+    ElectionsFact,
+    GateFact,
+    LookFact,
+    MovesFact,
+    ParityFact,
+    Stage,
+    Standing,
+    WayBackFact,
+)
+from kraft_runbook.dashboard.kept_look import LookKept, moment_of
+from kraft_runbook.dashboard.look_files import read_latest, read_lines
+from kraft_runbook.dashboard.runs_seen import RunSeen, RunsRead
+from kraft_runbook.evidence.body import moment, number, texts, whole
+from kraft_runbook.io.claim_file import claim_path
+from kraft_runbook.io.cluster_claim import Claim
+from kraft_runbook.parity.parity_report import Verdict
+
+LINE = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
+HOUR = timedelta(hours=1)
+LAST_HOUR = 1_000_000
+"""Bytes of lines that are read for the last hour: some 3,000 looks."""
+RUNS = 20
+"""Runs that are shown."""
+
+
+def cluster_facts(
+    name: str,
+    spec: ClusterSpec | str,
+    *,
+    state: Path,
+    evidence: Path,
+    runs: RunsRead,
+    now: datetime,
+    dags: Collection[str] | None = None,
+) -> ClusterFacts:
+    """``spec``: what the cluster file says, or its problem in words. ``state``, ``evidence``: the directories.
+    ``dags``: of whose runs something may be shown; None: of all. Raises nothing for a file that can't be read.
+    """
+    usable = spec if isinstance(spec, ClusterSpec) else None
+    look = look_fact(read_latest(state, name), now)
+    seen, unread = runs.of_cluster(evidence, name, dags)
+    lines = read_lines(state, name, last=LAST_HOUR)
+    samples = _samples(state / "quorum" / f"{name}.json")
+    claim = _claim(claim_path(state, name), now)
+    moves = _moves(state, seen, now)
+    parts: tuple[Any, ...] = (lines, samples, claim, moves)
+    points = [*(samples if was_read(samples) else ()), *(lines if was_read(lines) else ())]
+    return ClusterFacts(
+        cluster=name,
+        description=usable.description if usable else "",
+        problem=None if isinstance(spec, ClusterSpec) else spec,
+        look=look,
+        stages=stages(look, zookeeper=usable is None or usable.zookeeper is not None),
+        gates=_gates(seen),
+        parity=_parity(seen, usable.approvals.valid_for if usable else None, now),
+        way_back=_way_back(seen, now),
+        elections=elections(points, now),
+        moves=moves if was_read(moves) else None,
+        targets=_targets(usable),
+        claim=claim if was_read(claim) else None,
+        runs=tuple(each.fact for each in seen[:RUNS]),
+        unread=(*unread, *(each.reason for each in parts if isinstance(each, Unread))),
+    )
+
+
+def look_fact(found: LookKept | Unread | None, now: datetime) -> LookFact:
+    """How old the latest look is, in words."""
+    if found is None:
+        return LookFact(Standing.NEVER, "Nobody has looked at this cluster yet: unpause its cluster_watch", None, None)
+    if not was_read(found):
+        return LookFact(Standing.UNREADABLE, found.reason, None, None)
+    age = (now - found.at).total_seconds()
+    if age < -5:
+        told = f"This look is {in_words(-age)} ahead of this server's clock: the clocks differ, so its age is not known"
+        return LookFact(Standing.STALE, told, age, found)
+    if age > STALE:
+        told = f"Old: nobody has looked for {in_words(age)}. What is shown may no longer hold"
+        return LookFact(Standing.STALE, told, age, found)
+    return LookFact(Standing.FRESH, f"Looked at {in_words(max(0.0, age))} ago", age, found)
+
+
+def stages(look: LookFact, *, zookeeper: bool) -> tuple[Stage, ...]:
+    """The line of phases with the present one marked; nothing is marked where that is not known."""
+    phase = look.look.phase if look.look else Phase.UNKNOWN
+    here = "here" if look.standing is Standing.FRESH else "was here"
+    if phase is Phase.KRAFT:
+        return (Stage(phase, here),)
+    if phase not in LINE:
+        return tuple(Stage(each, "not known") for each in (LINE if zookeeper else (Phase.KRAFT,)))
+    at = LINE.index(phase)
+    return tuple(Stage(each, here if n == at else "done" if n < at else "ahead") for n, each in enumerate(LINE))
+
+
+def elections(points: Iterable[Mapping[str, Any]], now: datetime) -> ElectionsFact:
+    """How far the epoch rose in the last hour."""
+    known = sorted(
+        (at, epoch)
+        for each in points
+        if (at := moment_of(each)) and now - HOUR <= at <= now and isinstance(epoch := each.get("epoch"), int)
+    )
+    if len(known) < 2:
+        return ElectionsFact(None, None)
+    return ElectionsFact(max(0, known[-1][1] - known[0][1]), known[0][0])
+
+
+def in_words(seconds: float) -> str:
+    """A time as a person says it: 12 s, 3 min, 2 h 05 min, 4 d."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 48 * 60 else f"{minutes // 1440} d"
+
+
+def _gates(seen: Sequence[RunSeen]) -> tuple[GateFact, ...]:
+    """Those of the latest run of each operation, and any at which a person is asked."""
+    latest: dict[str, RunSeen] = {}
+    for each in seen:
+        latest.setdefault(each.fact.dag, each)
+    return tuple(
+        gate for each in seen for gate in each.gates if each is latest[each.fact.dag] or gate.state.value == "open"
+    )
+
+
+def _parity(seen: Sequence[RunSeen], valid_for: float | None, now: datetime) -> ParityFact | None:
+    last = max((each.parity for each in seen if each.parity), key=lambda each: each.at, default=None)
+    if last is None:
+        return None
+    age = (now - last.at).total_seconds()
+    young = valid_for is not None and age <= valid_for
+    holds = last.is_match and last.genuine is True and young
+    words = (
+        "its digest does not fit what the record holds"
+        if last.genuine is not True
+        else f"a gate would take it for another {in_words(valid_for - age)}"
+        if holds and valid_for is not None
+        else "too old for a gate: compare again"
+        if last.is_match
+        else "no gate takes it"
+    )
+    return ParityFact(
+        verdict=last.verdict.value if isinstance(last.verdict, Verdict) else "UNKNOWN",
+        offset=last.offset,
+        at=last.at,
+        age_seconds=age,
+        against=last.against,
+        counts=last.counts,
+        differences=last.differences,
+        obstacles=last.obstacles,
+        holds=holds,
+        words=words,
+    )
+
+
+def _way_back(seen: Sequence[RunSeen], now: datetime) -> WayBackFact | None:
+    found = max((each.way_back for each in seen if each.way_back), key=lambda each: each[0], default=None)
+    if found is None:
+        return None
+    at, told = found
+    age = (now - at).total_seconds()
+    return WayBackFact(told.possible, told.why, at, age, told.seconds, told.window_seconds, told.threats)
+
+
+def _samples(path: Path) -> list[Mapping[str, Any]] | Unread:
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        return Unread(f"the samples of the quorum ({path.name}) can't be read: {error}")
+    if not isinstance(found, list):
+        return Unread(f"the samples of the quorum ({path.name}) can't be read: they are no list")
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _claim(path: Path, now: datetime) -> ClaimFact | Unread | None:
+    try:
+        claim = Claim.from_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        return Unread(f"the claim ({path.name}) can't be read, so who holds the cluster is not known: {error}")
+    return ClaimFact(claim.dag_id, claim.run_id, claim.host, claim.until, claim.until <= now)
+
+
+def _moves(state: Path, seen: Sequence[RunSeen], now: datetime) -> MovesFact | Unread | None:
+    """Of the newest run that moves replicas and has not closed."""
+    for each in seen:
+        if each.fact.good is not None or each.fact.watch:
+            continue
+        path = state / "reassignments" / each.fact.run / "progress.json"
+        try:
+            told = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            return Unread(f"how far the reassignment is can't be read: {error}")
+        at = moment(told, "at") if isinstance(told, dict) else None
+        if at is None:
+            return Unread("how far the reassignment is can't be read: the file does not say when it was written")
+        return MovesFact(
+            run=each.fact.run,
+            at=at,
+            age_seconds=(now - at).total_seconds(),
+            **{name: whole(told, name) for name in ("partitions", "there", "moving", "bytes_left", "throttle")},
+            bytes_a_second=number(told, "bytes_a_second"),
+            seconds_left=number(told, "seconds_left"),
+            stuck=texts(told, "stuck"),
+        )
+    return None
+
+
+def _targets(spec: ClusterSpec | None) -> dict[str, str]:
+    if spec is None:
+        return {}
+    more = {"upgrade_to": spec.kafka.upgrade_to.version} if spec.kafka.upgrade_to else {}
+    return {"version": spec.kafka.version, **more}

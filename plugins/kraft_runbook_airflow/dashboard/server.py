@@ -1,0 +1,169 @@
+"""What Airflow's API server serves of the clusters: HTML for Airflow's own pages, the same as JSON, and the evidence.
+
+Airflow lets anybody call a plugin's app, so every route asks who calls. A person sees of a cluster what the DAGs show
+that this person may read. No cluster is asked here: only files are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow.configuration import conf
+
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.dashboard.facts import ClusterFacts, Clusters
+from kraft_runbook.dashboard.page import Links, render_cluster, render_clusters, render_words
+from kraft_runbook.dashboard.read_facts import cluster_facts
+from kraft_runbook.dashboard.runs_seen import RunsRead
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.page import render_page
+from kraft_runbook.evidence.run_report import make_report
+from kraft_runbook.evidence.store import evidence_directory, inspect_run, run_name
+from kraft_runbook_airflow.base.environment import clusters_directory, state_directory
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+PREFIX = "/kafka_clusters"
+ROUTE = "kafka"
+"""Of Airflow's page: /plugin/kafka."""
+SCRIPT = Path(__file__).with_name("page.js")
+HEADERS = {"Cache-Control": "private, no-store", "X-Content-Type-Options": "nosniff"}
+AS_EVIDENCE = HEADERS | {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+}
+Message = MutableMapping[str, Any]
+
+
+async def clusters(
+    scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
+) -> None:
+    """What Airflow mounts at ``PREFIX``; made at its first request, since workers load the plugin too."""
+    await application()(scope, receive, send)
+
+
+def react_apps() -> list[dict[str, Any]]:
+    """Airflow's own pages that show it: in the navigation, on the home page, and a tab of each DAG."""
+    script = f"{PREFIX.strip('/')}/page.js"  # relative, since Airflow may be below a path
+    return [
+        {"name": "Kafka", "bundle_url": script, "destination": "nav", "url_route": ROUTE, "nav_top_level": True},
+        {"name": "Kafka clusters", "bundle_url": script, "destination": "dashboard", "url_route": "kafka_clusters"},
+        {"name": "Cluster", "bundle_url": script, "destination": "dag", "url_route": "cluster"},
+    ]
+
+
+@cache
+def application() -> FastAPI:
+    """The app. Each route has the person who calls, or the right to read the run."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+    from airflow.api_fastapi.core_api.security import get_user, requires_access_dag
+    from fastapi import Depends, FastAPI, HTTPException, Response
+
+    app = FastAPI(title="kraft-runbook clusters", openapi_url=None)
+    runs = RunsRead()
+    person = Depends(get_user)
+    reads_the_dag = Depends(requires_access_dag("GET", DagAccessEntity.RUN))
+
+    def readable(user: Any = person) -> frozenset[str]:
+        """The DAGs that the person may read."""
+        return frozenset(get_auth_manager().get_authorized_dag_ids(user=user))
+
+    of_person = Depends(readable)
+
+    def one(cluster: str, dags: frozenset[str]) -> ClusterFacts:
+        if cluster not in clusters_of(dags):
+            raise HTTPException(404, "there is no such cluster, or you may read none of its DAGs")
+        return facts_of(cluster, dags, runs)
+
+    @app.get("/page.js", dependencies=[person], response_model=None)
+    def script() -> Response:
+        return Response(SCRIPT.read_bytes(), media_type="text/javascript", headers=HEADERS)
+
+    @app.get("/clusters", response_model=None)
+    def all_clusters(dags: frozenset[str] = of_person) -> Response:
+        return html(render_clusters(everything(dags, runs), links()))
+
+    @app.get("/clusters.json", response_model=None)
+    def all_as_json(dags: frozenset[str] = of_person) -> Response:
+        return as_json(everything(dags, runs))
+
+    @app.get("/clusters/{cluster}.json", response_model=None)
+    def cluster_as_json(cluster: str, dags: frozenset[str] = of_person) -> Response:
+        return as_json(Clusters(datetime.now(UTC), (one(cluster, dags),)))
+
+    @app.get("/clusters/{cluster}", response_model=None)
+    def cluster_page(cluster: str, dags: frozenset[str] = of_person) -> Response:
+        return html(render_cluster(one(cluster, dags), links(), now=datetime.now(UTC)))
+
+    @app.get("/dags/{dag_id}", dependencies=[reads_the_dag], response_model=None)
+    def cluster_of_dag(dag_id: str, dags: frozenset[str] = of_person) -> Response:
+        cluster = dag_id.partition("__")[2]
+        if cluster not in clusters_of(dags & {dag_id}):
+            return html(render_words("This DAG is not one of a Kafka cluster of kraft-runbook."))
+        return html(render_cluster(one(cluster, dags), links(), now=datetime.now(UTC)))
+
+    @app.get("/evidence/{dag_id}/{run_id}", dependencies=[reads_the_dag], response_model=None)
+    def evidence(dag_id: str, run_id: str) -> Response:
+        try:
+            found = inspect_run(evidence_directory(os.environ), run_name(dag_id, run_id))
+        except RunbookError:
+            return Response(
+                render_words("This run has left no evidence here yet."), media_type="text/html", headers=AS_EVIDENCE
+            )
+        page = render_page(
+            make_report(found.run, found.records, found.broken), found.records, made_at=datetime.now(UTC)
+        )
+        return Response(page, media_type="text/html", headers=AS_EVIDENCE)
+
+    def html(text: str) -> Response:
+        return Response(text, media_type="text/html", headers=HEADERS)
+
+    def as_json(value: Clusters) -> Response:
+        from pydantic import TypeAdapter
+
+        return Response(TypeAdapter(Clusters).dump_json(value), media_type="application/json", headers=HEADERS)
+
+    return app
+
+
+def clusters_of(dags: frozenset[str]) -> tuple[str, ...]:
+    """The clusters that have a file here and one of these DAGs."""
+    files = {each.stem for each in clusters_directory().glob("*.yaml")}
+    return tuple(sorted(files & {each.partition("__")[2] for each in dags}))
+
+
+def everything(dags: frozenset[str], runs: RunsRead) -> Clusters:
+    """All clusters of which one of these DAGs is."""
+    return Clusters(datetime.now(UTC), tuple(facts_of(each, dags, runs) for each in clusters_of(dags)))
+
+
+def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead) -> ClusterFacts:
+    """The facts of a cluster, as far as these DAGs may show them."""
+    spec: ClusterSpec | str
+    try:
+        spec = load_cluster(cluster, directory=clusters_directory(), environment=os.environ)
+    except RunbookError as error:
+        spec = str(error)
+    return cluster_facts(
+        cluster,
+        spec,
+        state=state_directory(),
+        evidence=evidence_directory(os.environ),
+        runs=runs,
+        now=datetime.now(UTC),
+        dags=dags,
+    )
+
+
+def links() -> Links:
+    """Below the path at which this Airflow is."""
+    base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+    return Links(base, f"{base}/plugin/{ROUTE}", f"{base}{PREFIX}/evidence")

@@ -1,0 +1,135 @@
+"""Who sees what of the clusters by Airflow's API server: nobody without a login, and nothing of a cluster whose DAGs a
+person may not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from airflow.api_fastapi import app as airflow_app
+from airflow.api_fastapi.core_api import security
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.dashboard.facts import Clusters
+from kraft_runbook.dashboard.look_files import keep_look
+from kraft_runbook.evidence.store import append_record, run_name
+from kraft_runbook_airflow.dashboard import server
+from tests.unit.observations import CLUSTERS, observation
+
+DAG = "zk_to_kraft_migration__{}"
+SECRET_OF_B = "only-of-b"
+
+
+class OnlyReads:
+    """An auth manager that lets a person read these DAGs."""
+
+    def __init__(self, *dags: str) -> None:
+        self.dags = set(dags)
+
+    def get_authorized_dag_ids(self, *, user: Any) -> set[str]:
+        return self.dags
+
+    def is_authorized_dag(self, *, method: str, access_entity: Any, details: Any, user: Any) -> bool:
+        return details.id in self.dags
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClient]:
+    """Of a person who may read DAGs of cluster a, on a server that has a and b."""
+    directory = tmp_path / "clusters"
+    directory.mkdir()
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(directory))
+    declared = yaml.safe_load((CLUSTERS / "lab.yaml").read_text())
+    for name, what in (("a", "seen"), ("b", SECRET_OF_B)):
+        (directory / f"{name}.yaml").write_text(yaml.safe_dump({**declared, "name": name, "description": what}))
+        spec = server.load_cluster(name, directory=directory, environment={})
+        keep_look(tmp_path, observation(Phase.HYBRID, spec), pytest.fail)
+        body = {"cluster": name, "dag": DAG.format(name), "run": "r", "task": "t", "outcome": "began", "host": what}
+        append_record(tmp_path / "evidence", run_name(DAG.format(name), "r"), body)
+    manager = OnlyReads(DAG.format("a"))
+    monkeypatch.setattr(airflow_app, "get_auth_manager", lambda: manager)
+    monkeypatch.setattr(security, "get_auth_manager", lambda: manager)
+    monkeypatch.setattr(security.DagModel, "get_team_name", lambda _: None)
+    server.application.cache_clear()
+    application = server.application()
+    application.dependency_overrides[security.get_user] = lambda: SimpleNamespace()
+    yield TestClient(application)
+    server.application.cache_clear()
+
+
+def paths(**given: str) -> list[str]:
+    """Every route, with these values in its path."""
+    return [route.path.format(**given) for route in server.application().routes if isinstance(route, APIRoute)]
+
+
+def test_nobody_gets_anything_from_any_route_who_has_not_logged_in(client: TestClient) -> None:
+    application = server.application()
+    application.dependency_overrides.clear()
+    found = paths(cluster="a", dag_id=DAG.format("a"), run_id="r")
+    assert len(found) >= 7
+    assert len(found) == len(application.routes), "each route is one of ours: none of FastAPI's own"
+    assert {path: TestClient(application).get(path).status_code for path in found} == dict.fromkeys(found, 401)
+
+
+def test_who_may_read_one_cluster_sees_nothing_of_another_by_any_route(client: TestClient) -> None:
+    for path in paths(cluster="a", dag_id=DAG.format("a"), run_id="r"):
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert SECRET_OF_B not in answer.text and "__b" not in answer.text, path
+    for path in paths(cluster="b", dag_id=DAG.format("b"), run_id="r"):
+        if "b" in path.split("/")[-2:] or "__b" in path or "b.json" in path:
+            answer = client.get(path)
+            assert answer.status_code in (403, 404), path
+            assert SECRET_OF_B not in answer.text, path
+
+
+def test_the_page_of_all_clusters_has_a_link_to_each_and_the_fragment_is_no_document(client: TestClient) -> None:
+    page = client.get("/clusters").text
+    assert 'href="/plugin/kafka?cluster=a"' in page
+    assert "<html" not in page and "<script" not in page
+
+
+def test_the_page_of_a_cluster_and_the_tab_of_its_dag_are_the_same_facts(client: TestClient) -> None:
+    for path in ("/clusters/a", f"/dags/{DAG.format('a')}"):
+        page = client.get(path).text
+        assert "HYBRID (when last seen)" in page, "the look of these tests is of another year"
+        assert f"/kafka_clusters/evidence/{DAG.format('a')}/r" in page
+
+
+def test_the_json_is_that_of_the_schema(client: TestClient) -> None:
+    for path in ("/clusters.json", "/clusters/a.json"):
+        found = TypeAdapter(Clusters).validate_json(client.get(path).text)
+        assert [each.cluster for each in found.clusters] == ["a"]
+    assert json.loads(client.get("/clusters.json").text)["clusters"][0]["look"]["standing"] == "stale"
+
+
+def test_evidence_is_a_page_in_which_nothing_runs_and_of_a_run_without_it_a_sentence(client: TestClient) -> None:
+    answer = client.get(f"/evidence/{DAG.format('a')}/r")
+    assert "<title>Evidence" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "no evidence here yet" in client.get(f"/evidence/{DAG.format('a')}/other").text
+
+
+def test_a_cluster_file_that_is_wrong_is_said_on_its_page(client: TestClient, tmp_path: Path) -> None:
+    (tmp_path / "clusters" / "a.yaml").write_text("name: a\n")
+    answer = client.get("/clusters/a")
+    assert answer.status_code == 200
+    assert "The cluster file can't be used" in answer.text
+
+
+def test_airflow_is_told_of_each_page_by_a_name_that_the_script_knows() -> None:
+    script = server.SCRIPT.read_text()
+    for each in server.react_apps():
+        assert f'"{each["name"]}"' in script
+        assert not each["bundle_url"].startswith("/"), "Airflow may be below a path"
+    assert {each["destination"] for each in server.react_apps()} == {"nav", "dashboard", "dag"}
