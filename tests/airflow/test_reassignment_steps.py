@@ -525,7 +525,10 @@ def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene) -> None:
         return now, read_plan(PLAN, now.placement)
 
     scene.cluster.answers[look_at_plan] = looked
-    for throttled, what in ((MB, "raise the throttle (throttle_mb)"), (None, "read the brokers' logs")):
+    for throttled, what in (
+        (MB, "write 2.7 or more into throttle_mb, in place of 1.0 MB/s"),
+        (None, "read the brokers' logs"),
+    ):
         grown = 0
         told.clear()
         wait = WhileMoving(files_of(scene.run), Limits(1, 1, None), throttled, say=0.0, warn=told.append)

@@ -193,6 +193,16 @@ def test_a_dead_broker_can_be_drained() -> None:
     assert all(move.removing == (4,) for move in plan.moves) and len(plan.target) == 2
 
 
+@pytest.mark.parametrize("measure", list(Measure))
+def test_evening_out_says_that_it_empties_a_broker_that_does_not_run(measure: Measure) -> None:
+    present = of(a=[(1, 9), (2, 9), (1, 2)])
+    placement = Placement(dict.fromkeys((1, 2, 3)), present, sizes=dict.fromkeys(present, 1))
+    notes = make_plan(EvenOut(measure), placement).notes
+    assert any(each.startswith("broker 9 does not run and is emptied: 2 replicas") for each in notes)
+    named = make_plan(DrainBrokers((9,), even=True, measure=measure), placement).notes
+    assert not any("is emptied" in each for each in named)
+
+
 def test_what_lay_on_dead_brokers_is_made_anew_and_what_lives_stays() -> None:
     racks = {1: "a", 2: "b", 3: "a", 4: "b"}
     placement = Placement(racks, of(a=[(9, 1), (2, 9), (1, 2)], b=[(8, 3)]))

@@ -11,13 +11,14 @@ from kraft_runbook.cluster.assignment import TopicPartition
 @dataclass(frozen=True, slots=True)
 class LogDir:
     """One directory. ``total`` and ``usable``: bytes of its volume, None where the broker does not say (before 3.3).
-    ``error``: why it can't be used; empty where it can.
+    ``error``: why it can't be used; empty where it can. ``logs``: how many replicas lie in it.
     """
 
     path: str
     total: int | None
     usable: int | None
     error: str = ""
+    logs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,17 @@ class BrokerLogs:
 
     @property
     def usable(self) -> int | None:
-        """Bytes that are free over all volumes; None where a directory does not say.
+        """Bytes that replicas which come may take; None where a directory does not say.
 
-        Directories that show the same total and the same usable bytes are taken for one volume, so that it is not
-        counted twice.
+        A replica that comes goes into the directory with the fewest logs, however full its volume is
+        (LogManager.nextLogDirs): a full volume beside an empty one is no room. So only the directories with the fewest
+        logs count, with those that have a tenth more. They take replicas in turn, until the fullest is full.
+        Directories that show the same total and the same usable bytes are taken for one volume.
         """
-        usable = {(each.total, each.usable) for each in self.directories if not each.error}
-        if not usable or any(free is None for _, free in usable):
+        working = [each for each in self.directories if not each.error]
+        if not working or any(each.usable is None for each in working):
             return None
-        return sum(free or 0 for _, free in usable)
+        most = max(each.logs for each in working)
+        fewest = min(each.logs for each in working)
+        taking = {(each.total, each.usable) for each in working if each.logs - fewest <= max(1, most // 10)}
+        return min(free or 0 for _, free in taking) * len(taking)

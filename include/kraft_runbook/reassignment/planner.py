@@ -116,7 +116,18 @@ def _even_in_count(
     groups = group_by_replicas(scope, by_first=False)
     sets = spread_topics(scope, even_flow(groups, ground), ground, {})
     target = _ordered(scope, sets, ground, leaders_of=scope, fixed_leaders=keep_order)
-    return _plan(str(goal), placement, target, bound=None)
+    return _plan(str(goal), placement, target, bound=None, notes=_emptied(goal, placement, scope))
+
+
+def _emptied(goal: Goal, placement: Placement, scope: Assignment) -> tuple[str, ...]:
+    """A broker that does not run and was not named holds nothing afterwards: nobody may have meant that."""
+    named = set(goal.brokers) if isinstance(goal, DrainBrokers) else set()
+    held = replicas_by_broker(scope)
+    return tuple(
+        f"broker {broker} does not run and is emptied: {held[broker]:,} replicas are made anew elsewhere. Start it"
+        " first where it is to keep them"
+        for broker in sorted(held.keys() - placement.live - named)
+    )
 
 
 def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:
@@ -219,7 +230,7 @@ def _even_in_bytes(
     if isinstance(goal, DrainBrokers):
         _require_drained(goal, {**scope, **found.sets})
     target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order)
-    notes = []
+    notes = list(_emptied(goal, placement, scope))
     if found.outside:
         listed = ", ".join(f"{broker}: {load:,} bytes" for broker, load in sorted(found.outside.items()))
         notes.append(

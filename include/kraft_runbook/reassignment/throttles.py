@@ -7,7 +7,7 @@ they leave the ISR (34 s out of it for 30 MB at 1 MB/s, measured).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -142,17 +142,55 @@ def produced_into(
     return found
 
 
-def cannot_end(rate: int, produced: Mapping[int, float]) -> tuple[str, ...]:
-    """Why a throttle of ``rate`` bytes a second a broker would never let the move end: for each broker that takes
-    copies, the bytes a second that are produced into them must be less than what the throttle surely lets through.
+def passed_on(
+    moves: Iterable[Move],
+    before: Mapping[TopicPartition, int],
+    after: Mapping[TopicPartition, int],
+    seconds: float,
+    leaders: Mapping[TopicPartition, int | None],
+) -> dict[int, float]:
+    """Bytes a second that each leader gives to followers in sync of partitions that are listed for a throttle. Kafka
+    counts them against the leader's rate, and lets copies alone wait for it (KafkaApis.sizeOfThrottledPartitions).
+    """
+    found: dict[int, float] = {}
+    for move in moves:
+        leader = leaders.get(move.partition)
+        if move.adding and leader is not None:
+            grown = max(0, after.get(move.partition, 0) - before.get(move.partition, 0))
+            found[leader] = found.get(leader, 0.0) + grown * (len(move.present) - 1) / max(seconds, 0.1)
+    return found
+
+
+def cannot_end(rate: int, produced: Mapping[int, float], passed: Mapping[int, float]) -> tuple[str, ...]:
+    """Why a throttle of ``rate`` bytes a second a broker would never let the move end. For each broker that takes
+    copies, the bytes a second that are produced into them must be less than what the throttle surely lets through. At
+    each leader, its followers in sync must leave something of the rate (``passed``: what ``passed_on`` found).
     """
     through = LEAST_OF_RATE * rate
-    return tuple(
+    leaders = tuple(
+        f"broker {broker}: followers in sync of the partitions that it leads take {speed:,.0f} bytes/s, which Kafka"
+        f" counts against its throttle of {rate:,}: no copy would get any"
+        for broker, speed in sorted(passed.items())
+        if speed >= rate
+    )
+    return leaders + tuple(
         f"broker {broker}: {speed:,.0f} bytes/s are produced into the partitions that it takes, and a throttle of"
         f" {rate:,} lets {through:,.0f} through"
         for broker, speed in sorted(produced.items())
         if speed >= through
     )
+
+
+def least_rate(produced: Mapping[int, float], passed: Mapping[int, float]) -> float:
+    """The bytes a second that a throttle must be well above, for ``cannot_end`` to find nothing."""
+    return max(max(produced.values(), default=0.0) / LEAST_OF_RATE, max(passed.values(), default=0.0))
+
+
+def rate_that_keeps_up(rate: int, gaps: Sequence[int], seconds: float) -> int:
+    """The bytes a second under which what is left would shrink. ``gaps``: the bytes left of all brokers, one look after
+    the other, over ``seconds``. No single broker lacks more than what the sum of them grew.
+    """
+    return round(rate + max(0, gaps[-1] - gaps[0]) / max(seconds, 1.0) / LEAST_OF_RATE)
 
 
 def gap_grows(gaps: Iterable[int]) -> bool:

@@ -46,7 +46,8 @@ def describe_log_dirs(
     for each in answer.results:
         error = f"error {each.error_code}" if each.error_code else ""
         total, usable = (None if value < 0 else int(value) for value in (each.total_bytes, each.usable_bytes))
-        directories.append(LogDir(str(each.log_dir), total, usable, error))
+        logs = sum(len(found.partitions) for found in each.topics)
+        directories.append(LogDir(str(each.log_dir), total, usable, error, logs))
         for found in each.topics:
             for p in found.partitions:
                 if not p.is_future_key:

@@ -13,8 +13,9 @@ from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
-from kraft_runbook.reassignment.throttles import GROWING, gap_grows
+from kraft_runbook.reassignment.throttles import GROWING, gap_grows, rate_that_keeps_up
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.files import RunFiles
 
@@ -40,6 +41,8 @@ class WhileMoving:
     _earlier: Look | None = None
     _said: float = field(default_factory=time.monotonic)
     _gaps: list[int] = field(default_factory=list)
+    _times: list[float] = field(default_factory=list)
+    _plan: ReassignmentPlan | None = None
 
     def look(self, cluster: Cluster) -> str:
         """Why the task should go on; empty where nothing is to do. Raises RunbookError."""
@@ -51,8 +54,9 @@ class WhileMoving:
             self._earlier = now
         elif speaks:
             self._gaps.append(self._tell(cluster, self._earlier, now))
+            self._times.append(now.at)
             if gap_grows(self._gaps):
-                mend = "raise the throttle (throttle_mb)" if self.throttled else "read the brokers' logs"
+                mend = self._faster() if self.throttled else "read the brokers' logs"
                 self.warn(
                     f"What is left to copy grew {GROWING} times in a row, to {self._gaps[-1] / 1e6:.1f} MB: more is"
                     f" produced than copied; {mend}"
@@ -60,9 +64,17 @@ class WhileMoving:
             self._earlier, self._said = now, time.monotonic()
         return ""
 
+    def _faster(self) -> str:
+        """Which rate would do, from what the gap grew by in the last looks."""
+        assert self.throttled is not None
+        last = slice(-GROWING - 1, None)
+        seconds = self._times[-1] - self._times[last][0]
+        rate = rate_that_keeps_up(self.throttled, self._gaps[last], seconds)
+        return f"write {rate / 1e6:.1f} or more into throttle_mb, in place of {self.throttled / 1e6:.1f} MB/s"
+
     def _why(self, cluster: Cluster, speaks: bool) -> tuple[str, Look]:
         """Why the task should go on, if it should; sizes are read only where they are needed."""
-        plan = self.files.plan()
+        plan = self._planned()
         sizes_of = list(plan.target) if speaks or self.limits.bytes is not None else []
         look, _ = cluster.ask(look_at_plan, plan, sizes_of=sizes_of)
         placement = replace(look.placement, being_deleted=frozenset(self.being_deleted))
@@ -75,6 +87,14 @@ class WhileMoving:
             return "there is room for the next batch", look
         return ("the throttle is to change" if self._throttle_changes() else ""), look
 
+    def _planned(self) -> ReassignmentPlan:
+        """Read once: at 200,000 partitions that takes half a second of the triggerer. A plan that is made anew ends the
+        task that waits.
+        """
+        if self._plan is None:
+            self._plan = self.files.plan()
+        return self._plan
+
     def _throttle_changes(self) -> bool:
         """Also where the file holds no rate: the task says so, and lets it say the one in force."""
         try:
@@ -84,7 +104,7 @@ class WhileMoving:
 
     def _tell(self, cluster: Cluster, earlier: Look, now: Look) -> int:
         """How far it is, and what is stuck; returns the bytes left."""
-        reading = read_plan(self.files.plan(), now.placement)
+        reading = read_plan(self._planned(), now.placement)
         far = progress_between(earlier, now, reading)
         cluster.tell(str(far))
         causes = causes_of(earlier, now, throttled=self.throttled is not None)
