@@ -126,6 +126,11 @@ def by_mechanism(of_controllers: str, of_brokers: str, of_this_tool: SaslMechani
     )
 
 
+def on_own_listener(protocol: SecurityProtocol) -> ClusterSpec:
+    """The lab with this protocol of the controllers' listener, of which nothing else is said."""
+    return spec_with(controller_listener=SPEC.controller_listener.model_copy(update={"protocol": protocol}))
+
+
 BY_SCRAM = by_mechanism("SCRAM-SHA-512", "SCRAM-SHA-256", SaslMechanism.SCRAM_SHA_512)
 OTHER_ID = spec_with(cluster_id="another-cluster-id-00")
 OLD_IBP = spec_with(kafka=SPEC.kafka.model_copy(update={"inter_broker_protocol_version": "3.6"}))
@@ -881,6 +886,17 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         spec_with(super_users=("User:admin",)),
         "controller 103: its listener is PLAINTEXT, so its callers are User:ANONYMOUS, which is no super user",
     ),
+    "KRB-PRE-101": (
+        on_own_listener(SecurityProtocol.SASL_PLAINTEXT),
+        (
+            "controller 101, 102, 103, broker 1, 2, 3: sasl.mechanism.controller.protocol is not set: Kafka takes"
+            " GSSAPI, and nothing here says that Kerberos is meant"
+        ),
+    ),
+    "KRB-PRE-102": (
+        on_own_listener(SecurityProtocol.SSL),
+        "controller 101, 102, 103, broker 1, 2, 3: ssl.truststore.location is not set: the JVM's own truststore counts",
+    ),
     "KRB-PRE-092": (
         brokers_with(client__quota__callback__class="com.example.Shares"),
         "broker 1, 2, 3 has client.quota.callback.class=com.example.Shares",
@@ -1020,6 +1036,8 @@ NEVER_UNKNOWN = {
     "KRB-PRE-091",
     "KRB-PRE-092",
     "KRB-PRE-093",
+    "KRB-PRE-101",
+    "KRB-PRE-102",
 }
 """These ask the cluster file alone."""
 

@@ -80,9 +80,9 @@ def lacking(controller: Properties, broker: Properties, listener: Listener) -> I
         ):
             yield f"{SERVICE_NAME} is missing"
     if listener.protocol.is_tls:
-        if _has(broker, listener, TRUSTSTORE) and not _has(controller, listener, TRUSTSTORE):
+        if has_any(broker, listener, TRUSTSTORE) and not has_any(controller, listener, TRUSTSTORE):
             yield f"{TRUSTSTORE[0]} is missing"
-        if _client_auth(broker, listener) == "required" and not _has(controller, listener, KEYSTORE):
+        if client_auth_of(broker, listener) == "required" and not has_any(controller, listener, KEYSTORE):
             yield f"{KEYSTORE[0]} is missing, and the listener has {CLIENT_AUTH}=required"
 
 
@@ -98,9 +98,9 @@ def left_to_the_jvm(controller: Properties, broker: Properties, listener: Listen
             " java.security.auth.login.config"
         )
     if listener.protocol.is_tls:
-        if not _has(controller, listener, TRUSTSTORE) and not _has(broker, listener, TRUSTSTORE):
+        if not has_any(controller, listener, TRUSTSTORE) and not has_any(broker, listener, TRUSTSTORE):
             yield f"{TRUSTSTORE[0]} is not set, as on the brokers: the JVM's own truststore counts"
-        if _client_auth(broker, listener) == "requested" and not _has(controller, listener, KEYSTORE):
+        if client_auth_of(broker, listener) == "requested" and not has_any(controller, listener, KEYSTORE):
             yield (
                 f"{KEYSTORE[0]} is not set, and the listener has {CLIENT_AUTH}=requested: the controller calls as"
                 " User:ANONYMOUS"
@@ -109,11 +109,11 @@ def left_to_the_jvm(controller: Properties, broker: Properties, listener: Listen
             yield f"{HOST_NAMES} is empty on the brokers and not here: the controller verifies their host names"
 
 
-def _has(properties: Properties, listener: Listener, keys: tuple[str, ...]) -> bool:
+def has_any(properties: Properties, listener: Listener, keys: tuple[str, ...]) -> bool:
     return any(for_listener(properties, listener, key) for key in keys)
 
 
-def _client_auth(broker: Properties, listener: Listener) -> str:
+def client_auth_of(broker: Properties, listener: Listener) -> str:
     """Of a SASL listener Kafka takes the prefixed property alone (``ChannelBuilders.create``)."""
     found = (
         broker.get(prefixed(listener, CLIENT_AUTH))

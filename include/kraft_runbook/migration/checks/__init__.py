@@ -3,6 +3,7 @@
 from kraft_runbook.migration.checks import (
     broker_calls,
     controller_callers,
+    controller_logins,
     copy,
     finalization,
     hosts,
@@ -28,6 +29,7 @@ __all__ = [
     "Verdict",
     "broker_calls",
     "controller_callers",
+    "controller_logins",
     "copy",
     "finalization",
     "hosts",

@@ -1,0 +1,98 @@
+"""The controllers' own listener: who can log in there, as the cluster file has it."""
+
+from __future__ import annotations
+
+import pytest
+from observations import SPEC, observation
+
+from kraft_runbook.cluster.controller_calls import CALLED_BY
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
+
+OWN = "listener.name.controller."
+ENABLED, PLAIN_LOGIN = f"{OWN}sasl.enabled.mechanisms", f"{OWN}plain.sasl.jaas.config"
+STORES = {f"{OWN}ssl.keystore.location": "/k.jks", f"{OWN}ssl.truststore.location": "/t.jks"}
+PLAIN = {CALLED_BY: "PLAIN", ENABLED: "PLAIN"}
+
+
+def listening(
+    protocol: SecurityProtocol,
+    controllers: dict[str, str],
+    brokers: dict[str, str],
+    *,
+    tool: SaslMechanism | None = SaslMechanism.PLAIN,
+) -> ClusterSpec:
+    """The lab, whose controllers listen by this protocol."""
+    login = {"sasl_mechanism": tool, "username": "tool", "password": SecretRef(env="X")} if protocol.is_sasl else {}
+    return SPEC.model_copy(
+        update={
+            "controller_listener": SPEC.controller_listener.model_copy(update={"protocol": protocol}),
+            "controller_security": ClientSecurity(protocol=protocol, **login),
+            "controller_properties": controllers,
+            "broker_properties": {**SPEC.broker_properties, **brokers},
+        }
+    )
+
+
+def asked(spec: ClusterSpec, code: str = "KRB-PRE-101") -> CheckResult:
+    return CHECKS[code].run(observation(Phase.ZOOKEEPER), spec)
+
+
+def test_one_mechanism_on_both_sides_is_in_order() -> None:
+    assert asked(listening(SecurityProtocol.SASL_SSL, PLAIN | STORES, {CALLED_BY: "PLAIN"})).passed
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {ENABLED: "GSSAPI"},
+        {"sasl.kerberos.service.name": "kafka"},
+        {f"{OWN}gssapi.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true;"},
+    ],
+)
+def test_kafkas_default_is_in_order_where_kerberos_is_meant(said: dict[str, str]) -> None:
+    spec = listening(SecurityProtocol.SASL_PLAINTEXT, said, {"sasl.kerberos.service.name": "kafka"})
+    result = asked(spec)
+    assert "is not set" not in result.evidence
+    assert "this tool: controller_security has PLAIN, the controllers' listener takes GSSAPI" in result.evidence
+
+
+@pytest.mark.parametrize(
+    ("controllers", "brokers", "told"),
+    [
+        ({ENABLED: "PLAIN"}, {CALLED_BY: "PLAIN"}, f"controller 101, 102, 103: {CALLED_BY} is not set"),
+        (PLAIN, {}, f"broker 1, 2, 3: {CALLED_BY} is not set"),
+        ({CALLED_BY: "PLAIN"}, {CALLED_BY: "PLAIN"}, "is PLAIN, the controllers' listener takes GSSAPI"),
+        (PLAIN, {CALLED_BY: "OAUTHBEARER"}, "broker 1, 2, 3: sasl.mechanism.controller.protocol is OAUTHBEARER"),
+    ],
+)
+def test_a_caller_without_a_mechanism_that_the_listener_takes_is_named(
+    controllers: dict[str, str], brokers: dict[str, str], told: str
+) -> None:
+    result = asked(listening(SecurityProtocol.SASL_PLAINTEXT, controllers, brokers))
+    assert result.verdict is Verdict.FAIL
+    assert told in result.evidence
+
+
+def test_a_tls_listener_without_a_certificate_and_a_caller_without_one_are_named() -> None:
+    result = asked(listening(SecurityProtocol.SSL, {}, {}))
+    assert "controller 101, 102, 103: ssl.keystore.location is missing: its listener has no cert" in result.evidence
+    result = asked(listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, {}))
+    assert "broker 1, 2, 3: ssl.keystore.location is missing, and the controllers' listener has" in result.evidence
+    assert asked(listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, STORES)).passed
+
+
+def test_the_tool_calls_the_controllers_as_their_listener_is_called() -> None:
+    spec = listening(SecurityProtocol.SSL, STORES, STORES).model_copy(update={"controller_security": ClientSecurity()})
+    assert asked(spec).evidence == "this tool: controller_security has the protocol PLAINTEXT, the listener SSL"
+
+
+def test_what_the_jvm_decides_is_told() -> None:
+    named = {PLAIN_LOGIN: "${secrets:/s:l}"}
+    spec = listening(SecurityProtocol.SASL_SSL, PLAIN | STORES, {CALLED_BY: "PLAIN", **STORES})
+    result = asked(spec, "KRB-PRE-102")
+    assert result.verdict is Verdict.FAIL and PLAIN_LOGIN in result.evidence
+    spec = listening(SecurityProtocol.SASL_SSL, PLAIN | STORES | named, {CALLED_BY: "PLAIN", **STORES, **named})
+    assert asked(spec, "KRB-PRE-102").passed
