@@ -33,6 +33,7 @@ from kraft_runbook.procedures import give_back, leave_kraft
 from kraft_runbook.procedures.give_back import Departed
 from kraft_runbook.steps import waiting
 from kraft_runbook_airflow.base.journal import record_for
+from tests.unit.kept_observations import never_elected
 from tests.unit.observations import (
     SPEC,
     WHY,
@@ -339,6 +340,14 @@ def test_controllers_that_died_in_their_copy_stay_down_where_their_logs_prove_it
         assert acted.did[-2:] == ["claimed", "left, None led"]
         assert left.given["proven_since"] is None
         assert acted.outcomes(LEAVE) == ["logs_read", "begins", "left_kraft", "left_kraft"]
+
+
+def test_controllers_that_never_had_a_leader_are_left_with_a_signature_and_no_parity(acted: Acted, left: Left) -> None:
+    stand(acted, never_elected(), verdict=None)
+    acted.run(PARITY, dag=BACK, goal="ZOOKEEPER")
+    acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    assert acted.did[-2:] == ["claimed", "left, None led"]
+    assert left.given["proven_since"] is None
 
 
 def test_where_a_log_holds_the_end_of_the_copy_they_are_started_instead(acted: Acted, left: Left) -> None:

@@ -13,6 +13,7 @@ from kraft_runbook.cluster.observation import (
     NO_ZOOKEEPER,
     BrokerMode,
     ClusterObservation,
+    ControllerMetrics,
     ControllerMode,
     ControllerZnode,
     MigrationZnode,
@@ -86,6 +87,17 @@ def died_in_the_copy(*still: int) -> ClusterObservation:
     return replace(seen, quorum=WHY)
 
 
+def never_elected() -> ClusterObservation:
+    """As three controllers that log in to each other by SCRAM: their ports are open, they answer nobody who logs in,
+    and none is ever elected. Their gauge is -1.
+    """
+    seen = observation(Phase.ZOOKEEPER)
+    gauges = ControllerMetrics(ZkMigrationState.NOT_PUBLISHED, False, None, None)
+    for i in SPEC.controller_ids:
+        seen = a_controller(i, running=True, mode=WHY, metrics=gauges)(seen)
+    return replace(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(seen), quorum=WHY)
+
+
 def healthy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     """Every phase and half-way between two, with and without ZooKeeper in the cluster file."""
     for phase in Phase:
@@ -112,3 +124,4 @@ def kept() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     shown = observation(Phase.PRE_MIGRATION).controllers[103].metrics
     alone = a_controller(103, metrics=shown)(died_in_the_copy(103))
     yield "died in the copy, the last one runs on and shows PRE_MIGRATION", alone, SPEC
+    yield "controllers run and elect no leader, nothing was copied", never_elected(), SPEC

@@ -15,17 +15,19 @@ from types import ModuleType
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kept_observations import never_elected
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch, record, topic
 from observations import SPEC, WHY, a_controller, broker, observation, part, zookeeper
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerZnode, MigrationZnode
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.metadata.log.frames import records
 from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.metadata.log.transactions import Transactions
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.never_copied import LogAccount, may_have_died_in_the_copy, why_not_proven
+from kraft_runbook.migration.never_copied import never_elected as never_elected_seen
 from kraft_runbook.migration.way_back import DIED_IN_THE_COPY, way_back
 
 MODULES = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
@@ -201,3 +203,44 @@ def test_anything_that_speaks_of_a_copy_brings_the_quorum_back_instead(
     spoil: Callable[[ClusterObservation], ClusterObservation],
 ) -> None:
     assert not may_have_died_in_the_copy(spoil(died_in_the_copy(observation(Phase.PRE_MIGRATION))))
+
+
+# -- controllers that were never elected -------------------------------------------------------------------------------
+
+
+def test_controllers_that_elect_nobody_before_any_copy_can_be_left() -> None:
+    seen = never_elected()
+    assert detect_phase(seen).phase is Phase.UNKNOWN
+    plan = way_back(seen, SPEC)
+    assert plan.possible and plan.why.endswith("nothing was copied: broker 2 holds /controller")
+    assert [step.partition(":")[0] for step in plan.steps] == [
+        "leave_kraft", "roll_brokers_to_zookeeper", "set_controllers_aside",
+    ]  # fmt: skip
+    told = explain(seen, SPEC)
+    assert "SCRAM never works there" in told.forward[0]
+    assert told.back == plan.steps
+
+
+def test_they_are_left_only_where_the_znodes_may_be_deleted_and_each_host_answers() -> None:
+    assert not way_back(never_elected(), SPEC, not_deletable="no DELETE").possible
+    assert not way_back(a_controller(103, running=WHY)(never_elected()), SPEC).possible
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        zookeeper(migration=MigrationZnode(207, 101, 3, 4)),
+        zookeeper(controller=ControllerZnode(102, 5)),
+        zookeeper(controller=None),
+        broker(2, mode=BrokerMode.KRAFT),
+        part(zookeeper=WHY),
+        a_controller(103, silent=True),
+        lambda seen: part(quorum=observation(Phase.PRE_MIGRATION).quorum)(seen),
+        lambda seen: a_controller(103, metrics=observation(Phase.HYBRID).controllers[103].metrics)(seen),
+        lambda seen: observation(Phase.ZOOKEEPER),
+    ],
+)
+def test_what_may_have_led_or_copied_is_not_taken_for_never_elected(
+    spoil: Callable[[ClusterObservation], ClusterObservation],
+) -> None:
+    assert not never_elected_seen(spoil(never_elected()))

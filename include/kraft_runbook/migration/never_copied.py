@@ -83,5 +83,26 @@ def may_have_died_in_the_copy(seen: ClusterObservation) -> bool:
     return seen.zookeeper.migration is None or seen.zookeeper.migration.kraft_metadata_offset < 0
 
 
+def never_elected(seen: ClusterObservation) -> bool:
+    """Whether controllers run without a leader, and nothing was copied, so that they can be left.
+
+    What shows it is ZooKeeper: a copy begins with a KRaft controller that takes /controller, and ends with /migration's
+    offset (``KRaftMigrationDriver``, BECOME_CONTROLLER). Here a broker holds the one, the other was never written, and
+    no broker is in KRaft mode. So it holds where the controllers tell nothing: they can't log in to each other, or
+    this tool can't to them. Not where one hangs: that one may lead.
+    """
+    if was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.controller is None:
+        return False
+    if seen.zookeeper.controller.kraft_controller_epoch >= 0 or seen.brokers_in(BrokerMode.KRAFT):
+        return False
+    if seen.zookeeper.migration is not None and seen.zookeeper.migration.kraft_metadata_offset >= 0:
+        return False
+    if any(c.silent for c in seen.controllers.values()):
+        return False
+    states = {c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
+    elected = {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}
+    return not states & elected and any(c.running is True for c in seen.controllers.values())
+
+
 def _ids(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids)))

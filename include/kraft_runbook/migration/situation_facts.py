@@ -9,7 +9,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
-from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
 from kraft_runbook.migration.way_back import quorum_is_lost
 
@@ -87,6 +87,11 @@ class Facts:
         brokers, controllers = self.seen.brokers.values(), self.seen.controllers.values()
         down = [b.running is False for b in brokers] + [c.running is False for c in controllers]
         return not was_read(self.seen.zookeeper) and all(down)
+
+    @cached_property
+    def never_elected(self) -> bool:
+        """Whether the phase is unknown because of controllers without a leader, and nothing was copied."""
+        return self.phase is Phase.UNKNOWN and never_elected(self.seen)
 
     @property
     def controllers(self) -> str:

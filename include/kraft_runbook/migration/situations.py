@@ -240,6 +240,21 @@ WITH_ZOOKEEPER = (
         ),
     ),
     Situation(
+        "controllers that never elected a leader",
+        "the phase is unknown; controllers run, none leads, a broker holds /controller, /migration was never written",
+        lambda it: it.never_elected,
+        means=Answer(
+            "Controllers run and show no leader, and nothing was copied: ZooKeeper alone holds the metadata,"
+            " and a broker is its controller."
+        ),
+        waits_for=Answer("a leader of the controller quorum: none is seen"),
+        forward=Answer(
+            "look in the controllers' logs for why they elect no leader: most often they can't log in to each other at"
+            " their own listener (KRB-PRE-090, KRB-PRE-101; SCRAM never works there). Leave them with the rollback,"
+            " which stops them and sets their data aside; correct the cluster file; begin again"
+        ),
+    ),
+    Situation(
         "finalized too early",
         "FINALIZED; a broker is not in KRaft mode",
         lambda it: bool(it.left_behind),

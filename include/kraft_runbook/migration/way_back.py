@@ -21,7 +21,7 @@ from kraft_runbook.migration.controller_epochs import (
     wanted_by_leaving,
 )
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
-from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
@@ -68,6 +68,18 @@ DIED_IN_THE_COPY = (
 )
 """The steps where nothing shows that the copy was completed. Controllers that are started would copy again, and die
 again of the same error.
+"""
+
+
+NEVER_ELECTED = (
+    (
+        f"{Step.LEAVE_KRAFT.value}: stop every controller, verify that none took /controller meanwhile, delete"
+        " /migration, wait until every broker follows the ZooKeeper controller"
+    ),
+    f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: {TABLE.edge(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}",
+    f"{Step.SET_CONTROLLERS_ASIDE.value}: {TABLE.edge(Step.SET_CONTROLLERS_ASIDE).does}",
+)
+"""The steps where controllers run without a leader. The phase is unknown then, but nothing can have been copied.
 """
 
 
@@ -160,7 +172,7 @@ def way_back(
     if lost:
         return RollbackPlan(False, f"{lost}: a majority of the controllers must run first", RESTORE, plan.risks)
     if phase is Phase.UNKNOWN:
-        return plan
+        return _of_controllers_never_led(seen, spec, gone, not_deletable) if never_elected(seen) else plan
     uncountable = uncountable_epochs(seen)
     if phase is Phase.ZOOKEEPER:
         if uncountable:
@@ -191,6 +203,22 @@ def way_back(
     if unread:
         return not_known("; ".join(unread), named, plan.risks)
     return replace(plan, steps=named, seconds=_seconds(seen, spec, phase), window_seconds=WINDOW_SECONDS)
+
+
+def _of_controllers_never_led(
+    seen: ClusterObservation, spec: ClusterSpec, gone: Collection[int], not_deletable: str | None
+) -> RollbackPlan:
+    risks = (gone_risk(gone),) if gone else ()
+    obstacles = [each for each in (why_no_fence(seen, spec, gone=gone), not_deletable) if each]
+    if obstacles:
+        return RollbackPlan(False, "; ".join(obstacles), (), risks)
+    assert was_read(seen.zookeeper) and seen.zookeeper.controller is not None
+    why = (
+        "the controllers show no leader, and nothing was copied: broker"
+        f" {seen.zookeeper.controller.broker_id} holds /controller"
+    )
+    steps = tuple(_named(text, seen, None) for text in NEVER_ELECTED)
+    return RollbackPlan(True, why, steps, risks, seconds=_seconds(seen, spec, Phase.PRE_MIGRATION))
 
 
 def quorum_is_lost(seen: ClusterObservation) -> str | None:

@@ -13,6 +13,7 @@ from kraft_runbook.evidence.kinds import LeavesKraft, LeftKraft
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
+from kraft_runbook.migration.never_copied import never_elected
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.resumed_departure import unfinished
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
@@ -54,6 +55,9 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
     run.claim.take()
     if detect_phase(seen).phase is Phase.ZOOKEEPER:
         return _settle(run, seen)
+    if detect_phase(seen).phase is Phase.UNKNOWN and never_elected(seen):
+        run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
+        return _leave_what_was_never_copied(run)
     return _leave(run, seen, parity_task)
 
 
@@ -104,8 +108,9 @@ def _leave(run: Run, seen: ClusterObservation, parity_task: str) -> dict[str, An
 
 
 def _leave_what_was_never_copied(run: Run) -> dict[str, Any]:
-    """Every controller died in the copy. A broker that is down waits for nothing here: while nobody leads, no other
-    takes over what it led.
+    """Every controller died in the copy, or they run without a leader before any copy. A broker that is down waits
+    for nothing here: in the first case nobody leads, so no other takes over what it led; in the second nothing of the
+    brokers changes.
     """
     gone = run.cluster.gone
     seen = run.cluster.observe()

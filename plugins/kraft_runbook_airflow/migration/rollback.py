@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraft_runbook.cluster.phases import Phase, PhaseReading
-from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.steps.run import Run
@@ -31,7 +31,11 @@ class ProveBeforeLeaving(ParityOperator):
         return unasked is not None
 
     def nothing_to_compare(self, run: Run, reading: PhaseReading) -> Any:
-        if may_have_died_in_the_copy(run.cluster.observe()):
+        seen = run.cluster.observe()
+        if reading.phase is Phase.UNKNOWN and never_elected(seen):
+            self.log.info("no controller leads, and nothing was copied: ZooKeeper is the only store")
+            return None
+        if may_have_died_in_the_copy(seen):
             self.log.info(
                 "nothing shows that the metadata copy was completed: leave_kraft proves from the controllers' own logs"
                 " that it was not"
