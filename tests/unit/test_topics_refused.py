@@ -32,6 +32,7 @@ def log(state: ZkMigrationState | None) -> Any:
 
 
 DURING, FINAL, BEFORE = (log(ZkMigrationState[n]) for n in ("MIGRATION", "POST_MIGRATION", "PRE_MIGRATION"))
+EMPTY = (replace(log(None)[0], registrations={}), HERE)
 NOT_ZOOKEEPER, NOT_LOG = Unread("ZooKeeper did not answer"), Unread("no leader was found")
 
 
@@ -48,6 +49,11 @@ NOT_ZOOKEEPER, NOT_LOG = Unread("ZooKeeper did not answer"), Unread("no leader w
         pytest.param(BY_NOBODY, NOT_LOG, NOT_LOG, id="nobody holds /controller"),
         pytest.param(BY_BROKER, BEFORE, THERE, id="before the copy"),
         pytest.param(BY_BROKER, log(None), THERE, id="a log without a state"),
+        pytest.param(BY_KRAFT, log(None), HERE, id="Kafka 4, whose snapshots drop the state"),
+        pytest.param(BY_NOBODY, log(None), HERE, id="Kafka 4, and nobody holds /controller"),
+        pytest.param(NOT_ZOOKEEPER, log(None), HERE, id="Kafka 4, and ZooKeeper is switched off"),
+        pytest.param(NOT_ZOOKEEPER, EMPTY, NOT_ZOOKEEPER, id="a quorum without the flag and without brokers"),
+        pytest.param(BY_KRAFT, EMPTY, THERE, id="the same, ZooKeeper is read"),
         pytest.param(NOT_ZOOKEEPER, BEFORE, NOT_ZOOKEEPER, id="before the copy, ZooKeeper is not read"),
         pytest.param(BY_BROKER, NOT_LOG, THERE, id="no controller runs yet"),
         pytest.param(NOT_ZOOKEEPER, NOT_LOG, NOT_LOG, id="nothing is read"),

@@ -63,15 +63,24 @@ def stored_topics(
 
     The metadata log alone once the migration is final, since nobody deletes in ZooKeeper any more, or where there is no
     ZooKeeper. ZooKeeper alone before the copy: no quorum needs to run then, and a broker holds /controller. Both in
-    between.
+    between. A log without a state whose quorum has brokers in KRaft mode is that of Kafka 4, whose snapshots drop the
+    state: then the log alone, though the file may still name a ZooKeeper.
     """
+    holder = zookeeper[0].controller if was_read(zookeeper) else None
+    by_broker = holder is not None and holder.kraft_controller_epoch < 0
     if not was_read(quorum):
-        holder = zookeeper[0].controller if was_read(zookeeper) else None
-        by_broker = holder is not None and holder.kraft_controller_epoch < 0
         return zookeeper[1] if was_read(zookeeper) and by_broker else quorum
     state, in_log = quorum[0].migration_state_record, quorum[1]
     if zookeeper == NO_ZOOKEEPER or state is ZkMigrationState.POST_MIGRATION:
         return in_log
+    if state in (None, ZkMigrationState.NONE) and serves_brokers_in_kraft_mode(quorum[0]) and not by_broker:
+        return in_log
     if not was_read(zookeeper):
         return zookeeper
     return zookeeper[1] | in_log if state is ZkMigrationState.MIGRATION else zookeeper[1]
+
+
+def serves_brokers_in_kraft_mode(quorum: QuorumState) -> bool:
+    """Whether brokers are registered with the quorum, and each of them in KRaft mode."""
+    registered = quorum.registrations.values()
+    return bool(registered) and not any(each.is_migrating_zk_broker for each in registered)
