@@ -886,6 +886,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         spec_with(super_users=("User:admin",)),
         "controller 103: its listener is PLAINTEXT, so its callers are User:ANONYMOUS, which is no super user",
     ),
+    "KRB-PRE-103": (
+        brokers_with(ssl__key__password="${vault:kv/kafka:key}"),
+        "broker 1, 2, 3: ssl.key.password refers to the provider 'vault', which nobody declares",
+    ),
     "KRB-PRE-101": (
         on_own_listener(SecurityProtocol.SASL_PLAINTEXT),
         (
@@ -1038,6 +1042,7 @@ NEVER_UNKNOWN = {
     "KRB-PRE-093",
     "KRB-PRE-101",
     "KRB-PRE-102",
+    "KRB-PRE-103",
 }
 """These ask the cluster file alone."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.cluster.broker_calls import enabled_for_calls
+from kraft_runbook.cluster.config_providers import FILE_CONFIG_PROVIDER, with_providers
 from kraft_runbook.cluster.controller_settings import carried
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_zookeeper_alone
@@ -19,7 +20,6 @@ from kraft_runbook.cluster.spec_parts import Broker, Controller
 
 ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-FILE_CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 ID_GENERATION = "broker.id.generation.enable"
 MOST_RESERVED = 1000
@@ -62,7 +62,7 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     properties |= _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties) | dict(broker.properties)
     if not in_kraft and broker.id > _most_reserved(properties):
         properties[ID_GENERATION] = "false"
-    return fitting(properties, mode)
+    return with_providers(fitting(properties, mode))
 
 
 def controller_properties(
@@ -100,7 +100,7 @@ def controller_properties(
     properties |= dict(spec.controller_properties) | dict(controller.properties)
     if mode is ControllerMode.MIGRATION:
         properties |= enabled_for_calls(properties, inter_broker)
-    return fitting(properties, mode)
+    return with_providers(fitting(properties, mode))
 
 
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:

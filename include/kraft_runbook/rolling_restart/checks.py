@@ -10,6 +10,7 @@ from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
+from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 
 CHECKS = Checklist()
 CHECKS.take(
@@ -24,6 +25,7 @@ CHECKS.take(
             "KRB-PRE-087",
             "KRB-PRE-100",
             *PRODUCERS,
+            *REFERENCES,
         )
     )
 )

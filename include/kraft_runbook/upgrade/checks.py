@@ -19,6 +19,7 @@ from kraft_runbook.runbook.cluster_checks import (
 )
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
+from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 from kraft_runbook.upgrade.checklist import CHECKS, WHOLE, both, each_host
 from kraft_runbook.upgrade.java import needed_java
 from kraft_runbook.upgrade.roll import Rolled, RollReading, read_roll_of
@@ -29,7 +30,7 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CHECKS.check
 SEGMENT = "segment.bytes"
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS)))
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS, *REFERENCES)))
 CHECKS.take(
     *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-100")),
     stages=WHOLE,

@@ -22,12 +22,15 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import capped
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, capped
 from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
+
+CHECKS.take(*(CLUSTER_CHECKS[code] for code in REFERENCES))
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
