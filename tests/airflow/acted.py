@@ -22,6 +22,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io import cluster_claim
+from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.io.hosts import ansible_runs
 from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport
 from kraft_runbook.io.kafka import metadata_quorum
@@ -56,11 +57,11 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, *fakes: tuple[Any, Any]) -> None
 
 class Acted:
     """``seen``: what the cluster shows, look by look, three seconds apart; dual write goes on, unless it died. ``did``:
-    what was done to it. ``held_by``: another run that has the cluster, or why the claim can't be had. ``unknowing``:
-    why a broker does not know its ZooKeeper controller. ``facts``: what a playbook reads of a host, by its name.
-    ``not_deletable``: why this tool may not delete in ZooKeeper. ``states``: of tasks that did not succeed.
-    ``proven_first``: the groups of controllers that the last playbook on a node had to see in migration mode before it
-    touched anything.
+    what was done to it. ``acting``: what the claim says of it, each time. ``held_by``: another run that has the
+    cluster, or why the claim can't be had. ``unknowing``: why a broker does not know its ZooKeeper controller.
+    ``facts``: what a playbook reads of a host, by its name. ``not_deletable``: why this tool may not delete in
+    ZooKeeper. ``states``: of tasks that did not succeed. ``proven_first``: the groups of controllers that the last
+    playbook on a node had to see in migration mode before it touched anything.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, state: Path) -> None:
@@ -76,6 +77,7 @@ class Acted:
         self.did: list[str] = []
         self.spec = SPEC
         self.held_by: str | RunbookError | None = None
+        self.acting: list[str] = []
         self.unknowing: str | None = None
         self.dual_write_died = False
         self.facts: dict[str, dict[str, Any]] = {}
@@ -91,6 +93,7 @@ class Acted:
             (observe.observe, self._look),
             (settled.observe_settled, self._look),
             (cluster_claim.hold_cluster, self._hold),
+            (cluster_claim.rest_cluster, lambda *_, **__: self.acting.append("")),
             (ansible_runs.run_ansible, self._play),
             (metadata_quorum.controller_mode, lambda *_, **__: ControllerMode.MIGRATION),
             (copy_size.provisioning_size, lambda *_, **__: SMALL),
@@ -126,7 +129,8 @@ class Acted:
         writes = copied and was_read(seen.quorum) and was_read(seen.zookeeper)
         return dual_writing(seen, seconds, dead=self.dual_write_died) if writes else later(seen, seconds)
 
-    def _hold(self, *_: Any, **__: Any) -> None:
+    def _hold(self, _: Any, mine: Claim, **__: Any) -> None:
+        self.acting.append(mine.acting)
         if isinstance(self.held_by, RunbookError):
             raise self.held_by
         if self.held_by:

@@ -18,6 +18,15 @@ class Claimed(OfTask):
     def renew(self) -> None:
         pass
 
+    def rest(self) -> None:
+        pass
+
+    def take_groups(self, groups: Any) -> None:
+        self.context["ti"].claimed = list(groups)
+
+    def give_back_groups(self, groups: Any) -> None:
+        self.context["ti"].given_back = list(groups)
+
     def give_back(self) -> None:
         self.context["ti"].given_back = ["claim"]
 

@@ -42,6 +42,7 @@ def begun(acted: Acted) -> Acted:
 def test_a_run_begins_with_the_claim(acted: Acted, dag: str) -> None:
     acted.run(CLAIM[dag], dag=dag)
     assert acted.did == ["claimed"]
+    assert acted.acting == [CLAIM[dag], ""], "the claim says which task acts, and after it that the run waits"
     assert acted.outcomes(CLAIM[dag]) == ["began"]
 
 

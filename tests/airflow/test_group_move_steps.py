@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -28,6 +28,7 @@ from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
@@ -46,7 +47,7 @@ from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.groups import watching
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.files import files_of
-from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed
+from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed, give_groups_back
 from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups, GroupTrigger
 from kraft_runbook_airflow.groups.words import PARAMS
@@ -201,7 +202,11 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
         go(shown="other")
     assert scene.did == []
     go()
-    assert scene.did == ["fence_group g [7, 8]"]
+    assert scene.did == ["fence_group g [7, 8]"] and scene.context["ti"].claimed == ["g"]
+    scene.cluster.shown[:] = [observation(Phase.DUAL_WRITE)]
+    go()
+    scene.cluster.shown[:] = [seen]
+    assert scene.did.pop() == "fence_group g [7, 8]", "a migration goes on beside the move"
     scene.cluster.shown[:] = [broker(2, running=False)(seen)]
     go()
     assert len(scene.did) == 2, "a broker that fails is no reason to ask again"
@@ -210,6 +215,60 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
         MoveGroups(task_id="commit", cluster="lab", step=Step.COMMIT, wave=1).act(
             scene.context, run_in(scene.context, scene.cluster, Claimed)
         )
+
+
+class Busy(Signed):
+    """Another run restarts a node for two looks, or for ever. ``asked``: how often."""
+
+    asked: ClassVar[list[Any]] = []
+    looks: ClassVar[int] = 2
+
+    def take_groups(self, groups: Any) -> None:
+        self.asked.append(groups)
+        if len(self.asked) <= self.looks:
+            raise Acts("run one of zk_to_kraft_migration__lab acts on cluster lab: its task x goes on", way_out="wait")
+
+
+def test_no_group_is_touched_while_another_run_restarts_a_node(scene: Scene) -> None:
+    Busy.asked.clear()
+    scene.plan()
+    scene.read_at_the_stop()
+    task = MoveGroups(task_id="fence", cluster="lab", step=Step.FENCE, wave=1)
+    task.act(scene.context, run_in(scene.context, scene.cluster, Busy))
+    assert len(Busy.asked) == 3 and scene.did == ["fence_group g [7, 8]"]
+    assert (
+        scene.cluster.told.count(
+            "Waiting: run one of zk_to_kraft_migration__lab acts on cluster lab: its task x goes on"
+        )
+        == 2
+    )
+    Busy.looks = 10**6
+    with pytest.raises(Acts, match="its task x goes on"):
+        task.act(scene.context, run_in(scene.context, scene.cluster, Busy))
+    assert len(scene.did) == 1
+
+
+def test_the_way_back_looks_for_brokers_that_serve_old_members_before_each_act(scene: Scene) -> None:
+    scene.context["params"]["direction"] = "back to ZooKeeper"
+    scene.looks = (NEW,)
+    scene.plan()
+    scene.read_at_the_stop()
+    seen = observation(Phase.HYBRID)
+    scene.cluster.shown[:] = [
+        replace(seen, brokers={n: replace(b, mode=BrokerMode.KRAFT) for n, b in seen.brokers.items()})
+    ]
+    for step in (Step.COMMIT, Step.LIFT_FENCE):
+        with pytest.raises(Refused, match="old consumers would find none and read nothing"):
+            scene.step(step)
+    assert scene.did == []
+
+
+def test_the_report_gives_the_claims_on_the_groups_back(scene: Scene) -> None:
+    give_groups_back(scene.context, scene.run)
+    assert not hasattr(scene.context["ti"], "given_back")
+    scene.plan()
+    give_groups_back(scene.context, scene.run)
+    assert scene.context["ti"].given_back == ["g"]
 
 
 # -- the owner ---------------------------------------------------------------------------------------------------------
@@ -491,6 +550,9 @@ def test_offsets_that_are_lost_while_members_are_awaited_end_the_wait_for_that_g
     assert list(files_of(scene.context).stayed(digest)) == ["b"]
     assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
     assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    files_of(scene.context).keep_stayed(digest, ["b"], {})
+    assert resumed(scene, True, {"b": "b: x"}, until=9e9) == {"groups": 1, "stayed": ["b"]}, "a has started"
+    assert scene.told()[-1] == "moved to Kafka: a"
 
 
 def test_a_group_that_does_not_start_in_time_is_named_and_the_others_have_moved(scene: Scene) -> None:

@@ -122,8 +122,8 @@ EDGES = {
     ),
     "move_consumer_group__lab": (
         """
-        preflight.claim_cluster <-
-        preflight.plan <- preflight.claim_cluster
+        preflight.begin <-
+        preflight.plan <- preflight.begin
         gate_move_groups.prove <- preflight.plan
         gate_move_groups.approve <- gate_move_groups.prove
         gate_move_groups.approve_second <- gate_move_groups.approve, gate_move_groups.prove

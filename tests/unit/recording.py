@@ -121,8 +121,17 @@ class Ports:
     def renew(self) -> None:
         self.asked.append("claim again")
 
+    def rest(self) -> None:
+        pass
+
     def give_back(self) -> None:
         self.asked.append("claim back")
+
+    def take_groups(self, groups: Sequence[str]) -> None:
+        self.asked.append(f"claim of {', '.join(groups)}")
+
+    def give_back_groups(self, groups: Sequence[str]) -> None:
+        self.asked.append(f"claim of {', '.join(groups)} back")
 
 
 def run_on(

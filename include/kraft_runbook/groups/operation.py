@@ -106,9 +106,17 @@ def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[i
 
 
 def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
-    """A broker that fails or comes back changes no group's offsets; another phase, or cluster, is another ground."""
+    """A broker that fails or comes back changes no group's offsets, and a migration goes on beside the move. Its end,
+    or another cluster, is another ground.
+    """
+    over = now["phase"] in (Phase.FINALIZED.value, Phase.UNKNOWN.value)
     return changes_between(
-        was, now, node=node, of_broker=_harmless, of_controller=_harmless, of_phase=lambda: By.OTHERS
+        was,
+        now,
+        node=node,
+        of_broker=_harmless,
+        of_controller=_harmless,
+        of_phase=lambda: By.OTHERS if over else By.THE_STEPS,
     )
 
 

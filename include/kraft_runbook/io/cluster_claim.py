@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -39,6 +39,8 @@ class Claim:
     run_after: str
     host: str
     until: datetime
+    acting: str = ""
+    """The task that acts now, or was killed while it acted; empty: the run waits."""
 
     def is_of(self, other: Claim) -> bool:
         """Whether both are of one DAG run."""
@@ -54,7 +56,8 @@ class Claim:
         """
         found: Any = json.loads(data)
         try:
-            known = {each.name: found[each.name] for each in fields(Claim)}
+            known = {each.name: found[each.name] for each in fields(Claim) if each.name != "acting"}
+            known["acting"] = found.get("acting", "")
             until = datetime.fromisoformat(known.pop("until"))
         except (KeyError, TypeError) as error:
             raise ValueError(f"no claim: {error}") from None
@@ -114,7 +117,7 @@ def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now
     does not let this tool write.
     """
     while True:
-        holder = _holder(place)
+        holder = holder_of(place)
         if holder is not None and not holder.is_of(mine):
             _refuse_unless_free(cluster, holder, ask(holder), now)
         if place.write(mine.to_json()):
@@ -128,7 +131,7 @@ def release_claim(place: ClaimPlace, mine: Claim) -> bool:
 
     Raises Refused if the stored bytes can't be understood.
     """
-    holder = _holder(place)
+    holder = holder_of(place)
     if holder is None or not holder.is_of(mine):
         return False
     return place.delete()
@@ -161,6 +164,25 @@ def hold_cluster(
             if not had_it:  # the run that holds ZooKeeper's would meet this one in the file
                 release_claim(file, mine)
             raise
+
+
+def rest_cluster(
+    spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, znode: InZookeeper = claim_znode
+) -> None:
+    """Let the claim of this DAG run say, in both places, that none of its tasks acts. Where the run does not hold it
+    any more nothing is written. Raises Refused, Unreachable, as ``hold_cluster``.
+    """
+    with claim_file(directory, spec.name) as file:
+        _rest(file, mine)
+        if spec.zookeeper is not None:
+            with znode(spec.zookeeper, secrets=secrets) as place:
+                _rest(place, mine)
+
+
+def _rest(place: ClaimPlace, mine: Claim) -> None:
+    holder = holder_of(place)
+    if holder is not None and holder.is_of(mine) and holder.acting:
+        place.write(replace(mine, acting="").to_json())
 
 
 def told_of_claim(
@@ -196,7 +218,7 @@ def _told_by_zookeeper(spec: ClusterSpec, secrets: Secrets, znode: InZookeeper) 
         return None
     try:
         with znode(spec.zookeeper, secrets=secrets) as place:
-            return _holder(place)
+            return holder_of(place)
     except Refused:
         raise
     except RunbookError:
@@ -206,7 +228,7 @@ def _told_by_zookeeper(spec: ClusterSpec, secrets: Secrets, znode: InZookeeper) 
 def _told_by_file(spec: ClusterSpec, directory: Path) -> Claim | None:
     """Read without the lock, which only whoever writes needs: a file is replaced whole."""
     try:
-        return _holder(ClaimFile(claim_path(directory, spec.name)))
+        return holder_of(ClaimFile(claim_path(directory, spec.name)))
     except Refused:
         raise
     except RunbookError:
@@ -228,7 +250,7 @@ def release_cluster(
             release_claim(file, mine)
 
 
-def _holder(place: ClaimPlace) -> Claim | None:
+def holder_of(place: ClaimPlace) -> Claim | None:
     """The claim there. None if there is nothing, or no JSON: no version of this tool writes that, so it is no claim.
 
     Raises Refused if it is JSON that this version does not recognize as a claim: another version's run may hold the

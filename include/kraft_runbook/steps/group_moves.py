@@ -16,6 +16,7 @@ from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stayed import Act, Stayed
+from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.move_group import (
     commit_group,
@@ -42,11 +43,30 @@ class Done(Generic[T]):
     stayed: dict[str, Stayed]
 
 
-def require_signed(run: Run, digest: str) -> None:
-    """The claim is this run's, and the gate was confirmed on this very plan. Once a step has begun to act the proof's
-    age stops nobody. Raises Refused.
+BUSY_SECONDS, LOOK_SECONDS = 900.0, 5.0
+"""How long the task of another run is waited for, such as one that restarts a node."""
+
+
+def claim_groups(run: Run, groups: Sequence[str]) -> None:
+    """Take the claims on these groups, once no other run acts on the cluster: a migration that soaks, or waits for a
+    person, holds the cluster's claim and does not act. Raises Refused.
     """
-    run.claim.take()
+    ends = run.cluster.now() + BUSY_SECONDS
+    while True:
+        try:
+            return run.claim.take_groups(groups)
+        except Acts as busy:
+            if run.cluster.now() >= ends:
+                raise
+            run.cluster.tell(f"Waiting: {busy.problem}")
+            run.cluster.pause(LOOK_SECONDS)
+
+
+def require_signed(run: Run, digest: str, groups: Sequence[str]) -> None:
+    """The claims on these groups are this run's, and the gate was confirmed on this very plan. Once a step has begun to
+    act the proof's age stops nobody. Raises Refused.
+    """
+    claim_groups(run, groups)
     run.signatures.require(GROUPS, MOVE_GROUPS, run.cluster.settled(), exhibit=digest, under_way=True)
 
 
@@ -108,9 +128,10 @@ def lift(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
     return _act(run, plans, Direction.BACK, Act.LIFT_FENCE, lift_group, fences, "lifted the fence")
 
 
-def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float]) -> Done[float]:
+def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float], *, others: bool) -> Done[float]:
     """Whether the offsets are where they were written; the answer is in how many seconds the members must have started.
-    ``written``: by group, when its offsets were committed, seconds since the epoch. Raises where no group is ready.
+    ``written``: by group, when its offsets were committed, seconds since the epoch. ``others``: whether further groups
+    of the wave have started. Raises where no group is ready, and none has started.
     """
     retention = _retention(run, plans)
 
@@ -118,18 +139,20 @@ def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, fl
         run.cluster.ask(require_in_place, plan)
         return _left(retention, plan, written, run.cluster.now())
 
-    return told(run, each_of(plans, one, Act.ASK_TO_START))
+    return told(run, each_of(plans, one, Act.ASK_TO_START, others=others))
 
 
 def time_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float]) -> Done[float]:
-    """In how many seconds the members of each group must have started. Raises where that is over for all of them."""
+    """In how many seconds the members of each group must have started. A group for which that is over stays."""
     retention = _retention(run, plans)
-    return each_of(plans, lambda plan: _left(retention, plan, written, run.cluster.now()), Act.START)
+    return each_of(plans, lambda plan: _left(retention, plan, written, run.cluster.now()), Act.START, others=True)
 
 
-def still_in_place(run: Run, plans: Sequence[MovePlan]) -> Done[None]:
-    """Whether the offsets are still there, while members start. Raises where those of no group are."""
-    return each_of(plans, lambda plan: run.cluster.ask(require_in_place, plan, begun=True), Act.START)
+def still_in_place(run: Run, plans: Sequence[MovePlan], *, others: bool) -> Done[None]:
+    """Whether the offsets are still there, while members start. ``others``: as of ``ready_to_start``. Raises where
+    those of no group are there, and none has started.
+    """
+    return each_of(plans, lambda plan: run.cluster.ask(require_in_place, plan, begun=True), Act.START, others=others)
 
 
 def _retention(run: Run, plans: Sequence[MovePlan]) -> Retention | None:
@@ -210,9 +233,10 @@ def _act(
             run.journal.record(Moves(what=what, partitions=sum(changed.values()), told=every))
 
 
-def each_of(plans: Iterable[MovePlan], act: Callable[[MovePlan], T], number: Act) -> Done[T]:
-    """What is refused for one group keeps no other back. Where all are refused, raises what a single group raised; of
-    several groups Refused where nothing was changed, else StepFailed.
+def each_of(plans: Iterable[MovePlan], act: Callable[[MovePlan], T], number: Act, *, others: bool = False) -> Done[T]:
+    """What is refused for one group keeps no other back. ``others``: whether further groups of the wave go on. Where
+    none does and all are refused, raises what a single group raised; of several groups Refused where nothing was
+    changed, else StepFailed.
     """
     found: dict[str, T] = {}
     errors: dict[str, RunbookError] = {}
@@ -221,7 +245,7 @@ def each_of(plans: Iterable[MovePlan], act: Callable[[MovePlan], T], number: Act
             found[plan.group] = act(plan)
         except RunbookError as error:
             errors[plan.group] = error
-    if errors and not found:
+    if errors and not found and not others:
         raise of_all(list(errors.values()))
     return Done(found, {group: Stayed.of(number, error) for group, error in errors.items()})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,8 +68,19 @@ class Claim(Protocol):
     def renew(self) -> None:
         """Renew it in the middle of a step, or raise Refused."""
 
+    def rest(self) -> None:
+        """At a task's end: where it took the claim, the claim says from now on that the run waits."""
+
     def give_back(self) -> None:
         """Release it at the run's end. What can't be released is said and left: its lease ends."""
+
+    def take_groups(self, groups: Sequence[str]) -> None:
+        """Take or renew the claims on these consumer groups, or none of them. Raises Acts while the run that holds the
+        cluster acts, Refused, naming who has a group.
+        """
+
+    def give_back_groups(self, groups: Sequence[str]) -> None:
+        """Release them at the run's end, as ``give_back``."""
 
 
 @dataclass(frozen=True, slots=True)

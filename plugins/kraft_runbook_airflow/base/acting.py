@@ -44,6 +44,8 @@ class ActsOrRehearses:
                 raise AirflowSkipException(str(why)) from None
             except Failed as why:
                 raise AirflowFailException(str(why)) from None
+            finally:
+                run.claim.rest()
             if dry and run.cluster.acts:
                 run.journal.record(Rehearsed(acts=tuple(map(str, run.cluster.acts))))
             return answer

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +21,8 @@ from airflow.sdk.execution_time.comms import DagRunResult, GetDagRun
 from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError, SecretMissing, StepFailed, Unreachable
-from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster, rest_cluster
+from kraft_runbook.io.group_claims import hold_groups, release_groups
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.environment import state_directory
@@ -30,13 +32,15 @@ log = logging.getLogger(__name__)
 ACTIVE = frozenset({"queued", "running"})
 
 
-def take_claim(context: Any, cluster: Cluster, *, claim: Callable[[Any, Cluster], None] | None = None) -> None:
+def take_claim(context: Any, cluster: Cluster, *, claim: Callable[[Any, Cluster], None] | None = None) -> bool:
     """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
-    whether or not this try plays anything. ``claim``: as ``claim_cluster``, which it is by default.
+    whether or not this try plays anything. ``claim``: as ``claim_cluster``, which it is by default. False where
+    ZooKeeper is gone for good, and the claim with it.
 
     Raises as ``claim_cluster``, and Refused where the cluster file names a ZooKeeper that is gone and that the cluster
     never used.
     """
+    taken = True
     try:
         (claim or claim_cluster)(context, cluster)
     except (Unreachable, SecretMissing) as error:
@@ -53,7 +57,9 @@ def take_claim(context: Any, cluster: Cluster, *, claim: Callable[[Any, Cluster]
         if detect_phase(seen).phase is not Phase.FINALIZED:
             raise
         log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
+        taken = False
     remove_what_killed_runs_left()
+    return taken
 
 
 def claim_cluster(context: Any, cluster: Cluster) -> None:
@@ -63,8 +69,8 @@ def claim_cluster(context: Any, cluster: Cluster) -> None:
     where ZooKeeper can't be asked.
     """
     now = datetime.now(UTC)
-    mine = _claim_of(context, lease_end(cluster.spec, now))
     ti = context["ti"]
+    mine = replace(_claim_of(context, lease_end(cluster.spec, now)), acting=str(ti.task_id))
     hold_cluster(
         cluster.spec,
         mine,
@@ -73,6 +79,40 @@ def claim_cluster(context: Any, cluster: Cluster) -> None:
         ask=lambda holder: run_state(ti, holder),
         now=now,
     )
+
+
+def rest(context: Any, cluster: Cluster) -> None:
+    """Let the claim say that this task acts no more: its run waits. What can't be said is left: consumer groups that
+    other runs move wait then for the run's next task.
+    """
+    try:
+        mine = _claim_of(context, lease_end(cluster.spec, datetime.now(UTC)))
+        rest_cluster(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
+    except RunbookError as error:
+        log.warning("The claim still says that this task acts: %s", error.problem)
+
+
+def claim_groups(context: Any, cluster: Cluster, groups: Sequence[str]) -> None:
+    """Take or renew the claims on these consumer groups. Raises as ``group_claims.hold_groups``."""
+    now = datetime.now(UTC)
+    ti = context["ti"]
+    hold_groups(
+        cluster.spec,
+        groups,
+        _claim_of(context, lease_end(cluster.spec, now)),
+        secrets=cluster.secrets,
+        directory=state_directory(),
+        ask=lambda holder: run_state(ti, holder),
+        now=now,
+    )
+
+
+def give_back_groups(context: Any, cluster: Cluster, groups: Sequence[str]) -> None:
+    """Release the claims on these groups, as ``give_back`` does."""
+    try:
+        release_groups(cluster.spec, groups, _claim_of(context, datetime.now(UTC)), secrets=cluster.secrets)
+    except RunbookError as error:
+        log.warning("The claims on consumer groups were not given back: %s", error.problem)
 
 
 def give_back(context: Any, cluster: Cluster) -> None:

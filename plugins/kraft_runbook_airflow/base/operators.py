@@ -24,6 +24,16 @@ class ClusterOperator(ActsOrRehearses, BaseOperator):
         self.cluster = cluster
 
 
+class BeginOperator(ClusterOperator):
+    """The first task of a run that claims no whole cluster."""
+
+    def act(self, context: Any, run: Run) -> None:
+        record(context, self.cluster, Began(dry_run=False, host=socket.gethostname()))
+
+    def rehearse(self, context: Any, run: Run) -> None:
+        record(context, self.cluster, Began(dry_run=True, host=socket.gethostname()))
+
+
 class ClaimOperator(ClusterOperator):
     """The first task of a run that changes a cluster: refuses while another such run is under way."""
 

@@ -27,13 +27,17 @@ GOING_ON = frozenset({"running", "queued", "scheduled", "deferred", "awaiting_in
 class ClosingReport(ClusterOperator):
     """Runs whatever happened before it. Succeeds only if the whole run did, so a stopped run shows as failed.
 
-    ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first.
+    ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first. ``also``:
+    gives back what the run has claimed besides the cluster.
     """
 
-    def __init__(self, *, operation: Operation, goal: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *, operation: Operation, goal: str, also: Callable[[Any, Run], None] | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.operation = operation
         self.goal = goal
+        self.also = also
 
     def follows_a_record(self, context: Any) -> bool:
         return first_tasks_succeeded(context)
@@ -74,7 +78,8 @@ class ClosingReport(ClusterOperator):
             ),
         )
         self.log.info("%s", text)
-        give_back_unless_going_on(context, run, states, self.log.warning)
+        if give_back_unless_going_on(context, run, states, self.log.warning) and self.also is not None:
+            self.also(context, run)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(
@@ -134,12 +139,13 @@ def states_of(context: Any) -> dict[str, str]:
     return dict(ti.get_task_states(ti.dag_id, run_ids=[ti.run_id]).get(ti.run_id, {}))
 
 
-def give_back_unless_going_on(context: Any, run: Run, states: Mapping[str, str], tell: Callable[[str], object]) -> None:
-    """Give the claim back, unless another task of the run goes on: somebody marked a later task by hand, and what
-    stands before it may still change the cluster.
+def give_back_unless_going_on(context: Any, run: Run, states: Mapping[str, str], tell: Callable[[str], object]) -> bool:
+    """Give the claim back, and return True, unless another task of the run goes on: somebody marked a later task by
+    hand, and what stands before it may still change the cluster.
     """
     going_on = sorted(task for task, state in states.items() if state in GOING_ON and task != context["ti"].task_id)
     if going_on:
         tell(f"The claim is kept as long as the run goes on: {', '.join(going_on)}")
     else:
         run.claim.give_back()
+    return not going_on

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,14 @@ from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster, RehearsedCluster, Tell
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.approvals import begins, require_confirmation
-from kraft_runbook_airflow.base.claims import claim_cluster, give_back, take_claim
+from kraft_runbook_airflow.base.claims import (
+    claim_cluster,
+    claim_groups,
+    give_back,
+    give_back_groups,
+    rest,
+    take_claim,
+)
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.base.gone import named_as_gone
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored, run_file_name
@@ -31,6 +39,8 @@ class OfTask:
 
     context: Any
     cluster: Cluster
+    took: list[bool] = field(default_factory=list)
+    """Whether the claim says that this task acts."""
 
     def record(self, what: Kind) -> None:
         record(self.context, self.cluster.spec.name, what)
@@ -62,13 +72,27 @@ class OfTask:
         return self.context["ti"].xcom_pull(task_ids=task_id)
 
     def take(self) -> None:
-        take_claim(self.context, self.cluster)
+        if take_claim(self.context, self.cluster):
+            self.took.append(True)
 
     def renew(self) -> None:
         claim_cluster(self.context, self.cluster)
+        self.took.append(True)
+
+    def rest(self) -> None:
+        if self.took:
+            rest(self.context, self.cluster)
+            self.took.clear()
 
     def give_back(self) -> None:
         give_back(self.context, self.cluster)
+        self.took.clear()
+
+    def take_groups(self, groups: Sequence[str]) -> None:
+        claim_groups(self.context, self.cluster, groups)
+
+    def give_back_groups(self, groups: Sequence[str]) -> None:
+        give_back_groups(self.context, self.cluster, groups)
 
 
 def hand(name: str, tell: Tell, *, gone: str = "", dry: bool = False) -> Cluster:

@@ -18,6 +18,7 @@ from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.examine import Examines, require_preflight
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
 from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, ProveGate, Shows, shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeSteps
@@ -123,13 +124,18 @@ def ask(
     return group
 
 
-def closing_report(cluster: ClusterSpec, operation: Operation, goal: str) -> BaseOperator:
-    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs."""
+def closing_report(
+    cluster: ClusterSpec, operation: Operation, goal: str, *, also: Callable[[Any, Run], None] | None = None
+) -> BaseOperator:
+    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs. ``also``: as of
+    ``ClosingReport``.
+    """
     return ClosingReport(
         task_id="closing_report",
         cluster=cluster.name,
         operation=operation,
         goal=goal,
+        also=also,
         trigger_rule="all_done",
     )
 

@@ -95,8 +95,10 @@ class AskOwner(ActsOrRehearses, HITLOperator):
         waiting = [each for each in plans if each.group in missing]
         if not waiting:
             return None
-        done = ready_to_start(run, waiting, wave.files.written(wave.digest))
+        done = ready_to_start(run, waiting, wave.files.written(wave.digest), others=len(waiting) < len(plans))
         wave.files.keep_stayed(wave.digest, [each.group for each in waiting], done.stayed)
+        if not done.answers:
+            return None  # the others have started
         seconds = min([SECONDS, *done.answers.values()])
         self.response_timeout = timedelta(seconds=seconds)
         ready = [each for each in waiting if each.group in done.answers]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.move_plan import Direction, MovePlan
-from kraft_runbook.groups.operation import Step
+from kraft_runbook.groups.operation import Step, require_brokers_for_old_members
 from kraft_runbook.groups.stayed import Act, render
 from kraft_runbook.steps.group_moves import Done, commit, fence, lift, require_signed
 from kraft_runbook.steps.run import Run
@@ -39,7 +39,9 @@ class MoveGroups(ClusterOperator):
         if LEFT_OUT[wave.plan.direction] == self.step:
             self.log.info("%s: this step is not on the way", wave.plan.direction)
             return {"groups": 0}
-        require_signed(run, wave.digest)
+        require_signed(run, wave.digest, wave.groups)
+        if wave.plan.direction is Direction.BACK:
+            require_brokers_for_old_members(run.cluster.settled())
         number, act = ACTS[Step(self.step)]
         plans = wave.stopped(number)
         began = run.cluster.now()
@@ -78,3 +80,13 @@ class NameWhoStayed(ClusterOperator):
 
     def rehearse(self, context: Any, run: Run) -> None:
         self.log.info("Dry run: every group of the plan would be moved, or named here")
+
+
+def give_groups_back(context: Any, run: Run) -> None:
+    """Give back the claims on the run's groups, at its end. A run that has planned nothing has claimed none."""
+    try:
+        groups = [each.group for each in files_of(context).plan().plans]
+    except Refused as error:
+        run.cluster.tell(f"No claim on a group is given back: {error.problem}")
+        return
+    run.claim.give_back_groups(groups)

@@ -15,6 +15,7 @@ from kraft_runbook.groups.operation import GROUPS, require_brokers_for_old_membe
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_meant
 from kraft_runbook.steps.examine import Examined, Shown
+from kraft_runbook.steps.group_moves import claim_groups
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
@@ -51,6 +52,8 @@ class PlanGroupMoves(ClusterOperator):
                 "no group can be moved: " + "; ".join(f"{group}: {each.why}" for group, each in reasons[:10]),
                 way_out="; ".join(dict.fromkeys(each.way_out for _, each in reasons[:10])),
             )
+        if not run.cluster.rehearses:
+            claim_groups(run, [each.group for each in plan.plans])
         files_of(context).store(plan, shown)
         told = ", ".join(each.group for each in plan.plans)
         run.journal.record(Told(what="planned", partitions=sum(len(p.offsets) for p in plan.plans), told=told))

@@ -140,7 +140,7 @@ class AwaitGroups(ClusterOperator):
 
     def act(self, context: Any, run: Run) -> Any:
         wave = wave_of(context, run, self.wave)
-        require_signed(run, wave.digest)
+        require_signed(run, wave.digest, wave.groups)
         until = run.cluster.now() + self.deadline
         if self.starts:
             plans = wave.stopped(Act.START)  # refuses where nothing was read
@@ -149,8 +149,9 @@ class AwaitGroups(ClusterOperator):
             waiting = [each for each in plans if each.group in missing]
             if not waiting:
                 return self._started(run, wave, plans, {})
-            left = time_to_start(run, waiting, wave.files.written(wave.digest)).answers.values()
-            until = min([until, *(run.cluster.now() + each for each in left)])
+            left = time_to_start(run, waiting, wave.files.written(wave.digest))
+            _require_some(plans, left.stayed)
+            until = min([until, *(run.cluster.now() + each for each in left.answers.values())])
         return self._wait(run, wave, until)
 
     def _wait(self, run: Run, wave: Wave, until: float) -> Any:
@@ -170,7 +171,7 @@ class AwaitGroups(ClusterOperator):
 
         def act(context: Any, run: Run) -> Any:
             wave = wave_of(context, run, self.wave)
-            require_signed(run, wave.digest)
+            require_signed(run, wave.digest, wave.groups)
             missing, error = event["missing"], event.get("error", "")
             late = run.cluster.now() >= until
             if error and not late:
@@ -223,7 +224,7 @@ class AwaitGroups(ClusterOperator):
         waiting = [each for each in plans if each.group in missing]
         if not waiting:
             return self._started(run, wave, plans, {})
-        done = still_in_place(run, waiting)  # raises where the offsets of none are there
+        done = still_in_place(run, waiting, others=len(waiting) < len(plans))
         stayed = dict(done.stayed)
         if late:
             kept = time_to_start(run, [each for each in waiting if each.group in done.answers], _written(wave))

@@ -12,9 +12,9 @@ from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.waves import MOST
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook_airflow.base import words
-from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.groups.asking import AskOwner
-from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed
+from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed, give_groups_back
 from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
@@ -63,11 +63,9 @@ PARAMS: Mapping[str, Param] = {
 
 
 def plan(cluster: ClusterSpec) -> TaskGroup:
-    """Claim the cluster, look at the groups, plan those that can be moved."""
+    """Look at the groups, plan those that can be moved, and claim these."""
     with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> PlanGroupMoves(
-            task_id="plan", cluster=cluster.name
-        )
+        BeginOperator(task_id="begin", cluster=cluster.name) >> PlanGroupMoves(task_id="plan", cluster=cluster.name)
     return group
 
 
@@ -101,4 +99,4 @@ def name_who_stayed(cluster: ClusterSpec) -> BaseOperator:
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
     """Say what became of each group, or where the run stopped, and the way on or back. Always runs."""
-    return words.closing_report(cluster, GROUPS, RUNNING)
+    return words.closing_report(cluster, GROUPS, RUNNING, also=give_groups_back)

@@ -1,5 +1,5 @@
-"""The claim on a cluster as one znode of its own ZooKeeper, written only at the version that was read. So it holds
-wherever a task runs.
+"""The claim on a cluster, or on a consumer group, as one znode of its own ZooKeeper, written only at the version that
+was read. So it holds wherever a task runs.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ PATH = "/kraft_runbook_claim"
 class ClaimZnode:
     """The znode, read and written over one open session."""
 
-    name = f"{PATH} in ZooKeeper"
-    way_to_delete = f"delete {PATH} with zookeeper-shell"
-
     def __init__(
-        self, zookeeper: ZookeeperReader, *, writer: Callable[[ZookeeperReader], ZookeeperWriter] = ZookeeperWriter
+        self,
+        zookeeper: ZookeeperReader,
+        path: str = PATH,
+        *,
+        writer: Callable[[ZookeeperReader], ZookeeperWriter] = ZookeeperWriter,
     ) -> None:
-        self._zookeeper, self._writer = zookeeper, writer
+        self._zookeeper, self._path, self._writer = zookeeper, path, writer
+        self.name = f"{path} in ZooKeeper"
+        self.way_to_delete = f"delete {path} with zookeeper-shell"
         self._read: Znode | None = None
 
     def read(self) -> bytes | None:
-        self._read = self._zookeeper.get(PATH)
+        self._read = self._zookeeper.get(self._path)
         return None if self._read is None else self._read.data
 
     def write(self, data: bytes) -> bool:
@@ -38,7 +41,7 @@ class ClaimZnode:
         not let this tool write.
         """
         writer = self._writer(self._zookeeper)
-        return writer.create(PATH, data) if self._read is None else writer.replace(self._read, data)
+        return writer.create(self._path, data) if self._read is None else writer.replace(self._read, data)
 
     def delete(self) -> bool:
         return self._read is not None and self._writer(self._zookeeper).delete(self._read)
@@ -49,3 +52,10 @@ def claim_znode(zookeeper: ZooKeeper, *, secrets: Secrets) -> Iterator[ClaimZnod
     """The znode, over a session of its own. Raises Unreachable."""
     with ZookeeperReader(zookeeper, secrets=secrets) as reader:
         yield ClaimZnode(reader)
+
+
+@contextmanager
+def claim_znodes(zookeeper: ZooKeeper, *, secrets: Secrets) -> Iterator[Callable[[str], ClaimZnode]]:
+    """The znode at any path, over one session. Raises Unreachable."""
+    with ZookeeperReader(zookeeper, secrets=secrets) as reader:
+        yield lambda path: ClaimZnode(reader, path)

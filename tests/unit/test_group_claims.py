@@ -1,0 +1,109 @@
+"""A group's claim beside the cluster's: which runs go on beside each other."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, rest_cluster
+from kraft_runbook.io.group_claims import Acts, group_path, hold_groups, release_groups
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
+from kraft_runbook.io.zookeeper.znode import Znode
+
+NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
+ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))
+TWO = Claim("move_consumer_group__lab", "two", "2026-03-04T09:30:00+00:00", "host-b", NOW + timedelta(hours=2))
+ACTING = replace(ONE, acting="roll_brokers_to_kraft.broker_1.restart")
+SECRETS = environment_secrets({})
+
+
+class Znodes:
+    """In place of ZooKeeper, its reader and its writer: znodes by path."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+
+    def get(self, path: str) -> Znode | None:
+        return Znode(path, self.data[path], 0, 0, 0, 0, 0) if path in self.data else None
+
+    def create(self, path: str, data: bytes) -> bool:
+        self.data[path] = data
+        return True
+
+    def replace(self, znode: Znode, data: bytes) -> bool:
+        self.data[znode.path] = data
+        return True
+
+    def delete(self, znode: Znode) -> bool:
+        return self.data.pop(znode.path, None) is not None
+
+    def at(self, path: str) -> Any:
+        return ClaimZnode(self, path, writer=lambda reader: reader)  # type: ignore[arg-type, return-value]
+
+    def hold(self, groups: list[str], mine: Claim, directory: Path, state: RunState = RunState.ACTIVE) -> None:
+        given: dict[str, Any] = {"secrets": SECRETS, "directory": directory, "now": NOW}
+        hold_groups(SPEC, groups, mine, ask=lambda _: state, znodes=lambda *_, **__: nullcontext(self.at), **given)
+
+
+@pytest.fixture
+def znodes() -> Znodes:
+    return Znodes()
+
+
+def test_groups_are_claimed_beside_a_run_that_holds_the_cluster_and_waits(znodes: Znodes, tmp_path: Path) -> None:
+    znodes.data[PATH] = ONE.to_json()
+    znodes.hold(["a", "b"], TWO, tmp_path)
+    znodes.hold(["a", "b"], TWO, tmp_path)
+    assert set(znodes.data) == {PATH, group_path("a"), group_path("b")} and znodes.data[PATH] == ONE.to_json()
+    given: dict[str, Any] = {"secrets": SECRETS, "znodes": lambda *_, **__: nullcontext(znodes.at)}
+    release_groups(SPEC, ["a", "b", "never claimed"], TWO, **given)
+    assert set(znodes.data) == {PATH}
+
+
+def test_no_group_is_claimed_while_the_run_that_holds_the_cluster_acts(znodes: Znodes, tmp_path: Path) -> None:
+    znodes.data[PATH] = ACTING.to_json()
+    for state in (RunState.ACTIVE, RunState.UNKNOWN):
+        with pytest.raises(Acts, match=r"run one .* its task roll_brokers_to_kraft\.broker_1\.restart goes on"):
+            znodes.hold(["a"], TWO, tmp_path, state)
+    assert set(znodes.data) == {PATH}
+    znodes.hold(["a"], TWO, tmp_path, RunState.ENDED)
+    assert group_path("a") in znodes.data
+
+
+def test_a_group_that_another_run_moves_is_refused_and_none_of_the_others_is_kept(
+    znodes: Znodes, tmp_path: Path
+) -> None:
+    znodes.hold(["b"], ONE, tmp_path)
+    with pytest.raises(Refused, match="lab's group b is being changed by run one"):
+        znodes.hold(["a", "b"], TWO, tmp_path)
+    assert set(znodes.data) == {group_path("b")}
+    znodes.hold(["a"], TWO, tmp_path)
+
+
+def test_a_claim_of_a_version_that_says_nothing_of_acting_is_a_run_that_waits() -> None:
+    data = json.loads(ONE.to_json())
+    del data["acting"]
+    assert Claim.from_json(json.dumps(data).encode()) == ONE
+
+
+def test_a_run_that_waits_says_so_where_it_still_holds_the_claim(znodes: Znodes, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"secrets": SECRETS, "directory": tmp_path}
+    given["znode"] = lambda *_, **__: nullcontext(znodes.at(PATH))
+    rest_cluster(SPEC, ONE, **given)
+    assert znodes.data == {}, "what was given back is not taken again"
+    hold_cluster(SPEC, ACTING, ask=lambda _: RunState.ACTIVE, now=NOW, **given)
+    rest_cluster(SPEC, ONE, **given)
+    assert znodes.data[PATH] == ONE.to_json()
+    znodes.hold(["a"], TWO, tmp_path)
+    znodes.data[PATH] = ACTING.to_json()
+    rest_cluster(SPEC, TWO, **given)
+    assert znodes.data[PATH] == ACTING.to_json(), "another run's claim is left alone"
