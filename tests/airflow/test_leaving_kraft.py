@@ -195,7 +195,7 @@ def test_it_leaves_nothing_while_another_run_has_the_cluster(acted: Acted, left:
     [
         (broker(2, mode=WHY), "cluster is in UNKNOWN|broker 2 is not proven"),
         (part(zookeeper=WHY), "ZooKeeper can't be read"),
-        (zookeeper(brokers={}), "broker 1, 2, 3 is not in /brokers/ids"),
+        (zookeeper(brokers={}), "brokers 1, 2, 3 are not in /brokers/ids"),
         (
             lambda seen: replace(seen, undeclared_controllers=frozenset({104})),
             "voters that the cluster file does not|controllers that the cluster file does not name: were none, now 104",

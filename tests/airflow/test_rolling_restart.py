@@ -285,4 +285,4 @@ def test_the_gate_tells_of_controllers_only_where_one_runs() -> None:
     (first, _) = ROLLING_RESTART.ahead(RESTART, NO_CONTROLLER, SPEC, ())
     assert first == "No controller is restarted, since none runs."
     (first, _) = ROLLING_RESTART.ahead(RESTART, observation(Phase.HYBRID), SPEC, ())
-    assert "restart controller 101, 102, 103, one by one, the active one last" in first
+    assert "restart controllers 101, 102, 103, one by one, the active one last" in first

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
@@ -335,6 +336,16 @@ def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> Non
         "cluster_watch__lab": "* * * * *",
         "way_back_watch__lab": "*/10 * * * *",
     }
+
+
+def test_airflow_shows_what_a_task_does_and_not_the_class_that_does_it(dags: dict[str, DAG]) -> None:
+    shown = {
+        task["__var"].get("_operator_name", task["__var"]["task_type"])
+        for dag in dags.values()
+        for task in DagSerialization.to_dict(dag)["dag"]["tasks"]
+    }
+    assert {"roll brokers to kraft", "leave", "plan moves", "finalize active controller"} <= shown
+    assert not shown & {"TakeStep", "TakeSteps"}
 
 
 def test_only_the_closing_report_runs_whatever_happened(dags: dict[str, DAG]) -> None:

@@ -21,7 +21,7 @@ from lab.layout import layout
 
 def named_id(told: str, topic: str) -> str | None:
     """The id that all three brokers' replicas of the topic have, as KRB-PRE-084 names it."""
-    found = re.search(rf"topic {re.escape(topic)}: id \S+ in ZooKeeper, (\S+) on broker 1, 2, 3\b", told)
+    found = re.search(rf"topic {re.escape(topic)}: id \S+ in ZooKeeper, (\S+) on brokers 1, 2, 3\b", told)
     return found[1] if found else None
 
 

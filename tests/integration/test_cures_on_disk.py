@@ -117,8 +117,8 @@ def test_ids_that_differ_by_partition_are_made_one_and_the_copy_keeps_every_reco
         by_hand.wait_until("they are on disk", lambda: all((each / "partition.metadata").exists() for each in files))
         acknowledged = [number for number in added if not by_hand.produced(lab.spec, "orders", number)]
         assert failures(lab)["KRB-PRE-084"].evidence == (
-            f"topic orders: id {wrong} in ZooKeeper; partition 0 to 5: {right} on broker 1, 2, 3;"
-            f" partition 6 to 8: {wrong} on broker 1, 2, 3"
+            f"topic orders: id {wrong} in ZooKeeper; partition 0 to 5: {right} on brokers 1, 2, 3;"
+            f" partition 6 to 8: {wrong} on brokers 1, 2, 3"
         )
 
         znode = json.loads(client.get("/brokers/topics/orders")[0])

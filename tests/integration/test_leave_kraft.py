@@ -359,7 +359,7 @@ def test_the_logs_of_the_stopped_controllers_hold_the_end_of_the_copy(dual_write
     assert all(log.end > 100 and log.open_since is None for log in logs)
     assert (
         why_not_proven(logs, dual_write.spec.controller_ids)
-        == "the log of controller 101, 102, 103 holds the end of the copy"
+        == "the log of controllers 101, 102, 103 holds the end of the copy"
     )
 
 

@@ -303,7 +303,7 @@ def test_a_dropped_topic_id_and_a_left_over_directory_block_the_start_until_they
     assert {i: each.otherwise for i, each in told.items()} == dict.fromkeys((1, 2, 3), ("orders",))
     assert all(each.alike > 5 and not each.unread for each in told.values()), told
     assert failures() == {
-        "KRB-PRE-084": f"topic orders: id {wrong} in ZooKeeper, {right} on broker 1, 2, 3",
+        "KRB-PRE-084": f"topic orders: id {wrong} in ZooKeeper, {right} on brokers 1, 2, 3",
         "KRB-PRE-085": f"no replica of this cluster, and without partition.metadata: 1: broker 2: {directory}",
     }
     shutil.rmtree(directory)

@@ -101,7 +101,7 @@ def test_from_dual_write_with_a_broker_left_and_the_worker_killed_inside_the_fen
     run_id = stage.start(ROLLBACK)
     stage.wait(ROLLBACK, run_id, "gate_rollback.approve", {"awaiting_input"})
     shown = stage.client.gate(ROLLBACK, run_id, "gate_rollback.approve")["body"]
-    assert "roll_brokers_back_to_hybrid: broker 1, 2" in shown
+    assert "roll_brokers_back_to_hybrid: brokers 1, 2" in shown
     assert "What is lost: nothing" in shown
     assert "about 3 s of it without metadata changes" in shown
     stage.client.answer(ROLLBACK, run_id, "gate_rollback.approve", "Approve")

@@ -66,11 +66,11 @@ def test_the_labs_client_listener_asks_nothing_of_controllers() -> None:
     [
         (
             secured(SSL, {}),
-            "ssl.truststore.location is missing; controller 101, 102, 103: ssl.keystore.location is missing, "
+            "ssl.truststore.location is missing; controllers 101, 102, 103: ssl.keystore.location is missing, "
             "and the listener has ssl.client.auth=",
         ),
         (secured(SSL, TRUST), "ssl.keystore.location is missing, and the listener has ssl.client.auth=required"),
-        (secured(SASL_SSL, {}), "controller 101, 102, 103: ssl.truststore.location is missing"),
+        (secured(SASL_SSL, {}), "controllers 101, 102, 103: ssl.truststore.location is missing"),
         (
             secured(SASL_SSL, TRUST, {**OF_BROKERS[SASL_SSL], "listener.name.internal.ssl.client.auth": "required"}),
             "ssl.keystore.location is missing, and the listener has ssl.client.auth=required",

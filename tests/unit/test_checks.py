@@ -161,7 +161,7 @@ def min_isr(own: int | None, replicas: int) -> Spoil:
 Case = tuple[Phase, str | None, Spoil, str]
 FAILS: dict[str, list[Case]] = {
     "KRB-PRE-002": [
-        (F, None, lambda s: s, "the migration is already final: ZkMigrationState is 3 on controller 101, 102, 103"),
+        (F, None, lambda s: s, "the migration is already final: ZkMigrationState is 3 on controllers 101, 102, 103"),
         (F, None, BORN_IN_KRAFT, "the cluster was created in KRaft mode: ZkMigrationState is 0 in the metadata log"),
     ],
     "KRB-PRE-003": [
@@ -280,7 +280,7 @@ FAILS: dict[str, list[Case]] = {
                 ),
                 WITHOUT_ID,
             ),
-            "Broker 1, 3 has replicas without partition.metadata: 2: /d/gone-0, /d/orders-0",
+            "On brokers 1, 3 replicas lack partition.metadata: 2: /d/gone-0, /d/orders-0",
         ),
         (D, "soak", broker(3, metrics=BrokerMetrics(4, 0)), "broker 3 leads 4 under-replicated partitions"),
         (D, None, broker(3, metrics=BrokerMetrics(0, 1)), "broker 3 has 1 offline log directories"),
@@ -338,24 +338,29 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             config(3, default__replication__factor="2"),
-            "default.replication.factor (broker 1, 2: 3; broker 3: 2)",
+            "default.replication.factor (brokers 1, 2: 3; broker 3: 2)",
         ),
-        (H, None, config(2, delete__topic__enable="false"), "delete.topic.enable (broker 1, 3: true; broker 2: false)"),
+        (
+            H,
+            None,
+            config(2, delete__topic__enable="false"),
+            "delete.topic.enable (brokers 1, 3: true; broker 2: false)",
+        ),
         (
             Z,
             None,
             config(1, password__encoder__secret=None),
-            "password.encoder.secret (broker 1: not set; broker 2, 3: value 2, not shown)",
+            "password.encoder.secret (broker 1: not set; brokers 2, 3: value 2, not shown)",
         ),
         (
             Z,
             None,
             config(1, delegation__token__master__key="hunter2"),
-            "delegation.token.master.key (broker 1: value 1, not shown; broker 2, 3: not set)",
+            "delegation.token.master.key (broker 1: value 1, not shown; brokers 2, 3: not set)",
         ),
     ],
     "KRB-PRE-071": [
-        (P, None, config(102, password__encoder__secret=None), "broker 1, 2, 3 has password.encoder.secret; "),
+        (P, None, config(102, password__encoder__secret=None), "brokers 1, 2, 3 have password.encoder.secret; "),
         (
             P,
             None,
@@ -488,7 +493,7 @@ FAILS: dict[str, list[Case]] = {
             Z,
             None,
             config(1, create__topic__policy__class__name="com.example.Policy"),
-            "broker 1 has create.topic.policy.class.name=com.example.Policy, controller 101, 102, 103 does not",
+            "broker 1 has create.topic.policy.class.name=com.example.Policy, controllers 101, 102, 103 do not",
         )
     ],
     "KRB-PRE-051": [
@@ -584,7 +589,7 @@ FAILS: dict[str, list[Case]] = {
             (
                 tree(tiered_topics=Found(7, ("cold",))),
                 (
-                    "broker 1, 2, 3 would not start: topics with remote.storage.enable=true, but no"
+                    "brokers 1, 2, 3 would not start: topics with remote.storage.enable=true, but no"
                     " remote.log.storage.system.enable=true in its file: 7: cold, …"
                 ),
             ),
@@ -779,13 +784,13 @@ FAILS: dict[str, list[Case]] = {
             Z,
             "start",
             replicas(apart=(IdsApart("orders", "new", {"old": (1, 2, 3)}),), apart_count=1),
-            "topic orders: id new in ZooKeeper, old on broker 1, 2, 3",
+            "topic orders: id new in ZooKeeper, old on brokers 1, 2, 3",
         ),
         (
             P,
             None,
             replicas(apart=(IdsApart("orders", None, {"a": (1,), "b": (2, 3)}),), apart_count=9),
-            "topic orders: no topic_id in ZooKeeper, a on broker 1, b on broker 2, 3; 8 further topics",
+            "topic orders: no topic_id in ZooKeeper, a on broker 1, b on brokers 2, 3; 8 further topics",
         ),
         (
             Z,
@@ -801,8 +806,8 @@ FAILS: dict[str, list[Case]] = {
                 ),
                 apart_count=1,
             ),
-            "topic orders: id new in ZooKeeper; partition 0 to 2, 5: old on broker 1, 2, 3; partition 6: new on broker"
-            " 1, 2",
+            "topic orders: id new in ZooKeeper; partition 0 to 2, 5: old on brokers 1, 2, 3; partition 6: new on"
+            " brokers 1, 2",
         ),
     ],
     "KRB-PRE-086": [
@@ -852,8 +857,8 @@ FAILS: dict[str, list[Case]] = {
 BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     "KRB-PRE-003": (OTHER_ID, f"the cluster file says another-cluster-id-00, ZooKeeper {CLUSTER_ID}"),
     "KRB-PRE-013": (OLD_IBP, "the cluster file says 3.6"),
-    "KRB-PRE-017": (JBOD, "broker 1, 2, 3 has several log directories; the protocol version is 3.6"),
-    "KRB-PRE-031": (WITHOUT_SECRETS, "controller 101, 102, 103 gets no password.encoder.secret"),
+    "KRB-PRE-017": (JBOD, "brokers 1, 2, 3 have several log directories; the protocol version is 3.6"),
+    "KRB-PRE-031": (WITHOUT_SECRETS, "controllers 101, 102, 103 get no password.encoder.secret"),
     "KRB-PRE-054": (
         HASTY,
         f"5,000 partitions of 9 topics: {estimate(5_000, Settings.TUNED)} with the rendered settings",
@@ -873,7 +878,7 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         FOREIGN_CLASS,
         "the controllers will load create.topic.policy.class.name=com.example.Policy (which topics may be created)",
     ),
-    "KRB-PRE-078": (secured(SecurityProtocol.SSL, {}), "controller 101, 102, 103: ssl.truststore.location is missing"),
+    "KRB-PRE-078": (secured(SecurityProtocol.SSL, {}), "controllers 101, 102, 103: ssl.truststore.location is missing"),
     "KRB-PRE-079": (secured(SecurityProtocol.SSL, {}, {}), "ssl.truststore.location is not set, as on the brokers"),
     "KRB-PRE-090": (
         BY_SCRAM,
@@ -903,11 +908,11 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     ),
     "KRB-PRE-092": (
         brokers_with(client__quota__callback__class="com.example.Shares"),
-        "broker 1, 2, 3 has client.quota.callback.class=com.example.Shares",
+        "brokers 1, 2, 3 have client.quota.callback.class=com.example.Shares",
     ),
     "KRB-PRE-093": (
         brokers_with(alter__config__policy__class__name="com.example.Policy"),
-        "broker 1, 2, 3 has alter.config.policy.class.name=com.example.Policy",
+        "brokers 1, 2, 3 have alter.config.policy.class.name=com.example.Policy",
     ),
     "KRB-PRE-056": (
         spec_with(controller_jute_maxbuffer=100),
@@ -915,7 +920,7 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     ),
     "KRB-PRE-089": (
         spec_with(controller_properties={**SPEC.controller_properties, MIN_BATCH_SIZE: "abc"}),
-        "controller 101, 102, 103: zookeeper.metadata.migration.min.batch.size is no whole number above 0",
+        "controllers 101, 102, 103: zookeeper.metadata.migration.min.batch.size is no whole number above 0",
     ),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
     "KRB-PRE-080": (WITHOUT_ZOOKEEPER, "the cluster file names no ZooKeeper"),
@@ -1366,7 +1371,7 @@ def test_what_the_file_says_of_controllers_settles_a_disagreement_of_brokers() -
 def test_a_password_on_which_brokers_disagree_never_shows() -> None:
     for_broker_3 = SPEC.broker(3).model_copy(update={"properties": {"password.encoder.secret": "${file:/hunter2:x}"}})
     result = answer("KRB-PRE-070", observation(Z), Z, None, spec_with(brokers=(*SPEC.brokers[:2], for_broker_3)))
-    assert "password.encoder.secret (broker 1, 2: value 1, not shown; broker 3: value 2, not shown)" in result.evidence
+    assert "password.encoder.secret (brokers 1, 2: value 1, not shown; broker 3: value 2, not shown)" in result.evidence
     assert "hunter2" not in result.evidence
 
 
@@ -1590,6 +1595,6 @@ def test_a_directory_without_an_id_is_the_cause_only_after_the_copy_and_of_its_o
     """Other replicas may be out of sync for other reasons, so the usual way out stays."""
     lost = topics(under_replicated=("a-0",), under_replicated_count=1, out_of_sync_by_broker={out: 1})
     found = answer("KRB-PRE-029", both(WITHOUT_ID, lost)(observation(phase)), phase, "dual_write")
-    assert ("Broker 3 has replicas without partition.metadata: 1: /d/gone-0." in found.evidence) is told
+    assert ("On broker 3 replicas lack partition.metadata: 1: /d/gone-0." in found.evidence) is told
     assert found.fix.startswith("bring the replicas back into sync first")
     assert ("KRB-PRE-085" in found.fix) is told

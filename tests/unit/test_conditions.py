@@ -92,7 +92,7 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         None,
         P,
         with_quorum(voters=(Voter(101, 1000),)),
-        "controller 102, 103 is not one of the quorum's voters (101)",
+        "controllers 102, 103 are not one of the quorum's voters (101)",
     ),
     (
         conditions.QUORUM_READY,
@@ -202,7 +202,7 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         "waiting for 1 offline partitions: a-0",
     ),
     (conditions.BROKER_IN_SYNC, 2, H, part(topics=WHY), "waiting for the partitions' state: a test did not read it"),
-    (conditions.METADATA_COPIED, None, P, part(), "waiting for broker 1, 2, 3 to run in migration mode: 0 of 3 do"),
+    (conditions.METADATA_COPIED, None, P, part(), "waiting for brokers 1, 2, 3 to run in migration mode: 0 of 3 do"),
     (
         conditions.METADATA_COPIED,
         None,

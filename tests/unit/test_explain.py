@@ -89,7 +89,7 @@ def test_finalizing_is_not_offered_while_a_broker_is_in_migration_mode() -> None
 def test_no_step_is_offered_that_would_be_refused_while_a_broker_is_down(phase: Phase) -> None:
     told = explain(broker(2, running=False)(observation(phase)), SPEC)
     assert told.forward == (
-        "start broker 2 first; its log says why it ended. No other broker is restarted while one is down",
+        "start broker 2 first; the log there says why it ended. No other broker is restarted while one is down",
     )
 
 
@@ -106,12 +106,12 @@ def test_a_premature_finalization_is_told_with_the_only_way_that_is_left() -> No
     told = explain(seen, SPEC)
     assert (
         "finalized the migration too early" in told.means
-        and "broker 1, 2 is not in KRaft mode" in told.means
+        and "brokers 1, 2 are not in KRaft mode" in told.means
         and "may be decommissioned" not in told.means
     )
     assert told.forward == (
         (
-            "restart broker 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
+            "restart brokers 1, 2 in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
             " restart a broker in migration mode"
         ),
     )
@@ -127,9 +127,9 @@ def test_without_a_majority_every_controller_that_is_down_is_named_and_no_step_i
     told = explain(seen, SPEC)
     assert "the controller quorum has no leader" in told.means
     assert told.waits_for[0].startswith(
-        "a majority of the controllers: controller 101, 103 does not run; /controller names KRaft controller"
+        "a majority of the controllers: controllers 101, 103 do not run; /controller names KRaft controller"
     )
-    assert told.forward[0].startswith("start controller 101, 103 with its present configuration")
+    assert told.forward[0].startswith("start controllers 101, 103 with the present configuration")
     assert told.back[0].startswith("restore_quorum")
 
 
@@ -186,9 +186,9 @@ def test_a_majority_that_hangs_is_named() -> None:
         SPEC,
     )
     assert told.waits_for[0].startswith(
-        "a majority of the controllers: controller 101, 103 runs and does not answer; /controller names"
+        "a majority of the controllers: controllers 101, 103 run and do not answer; /controller names"
     )
-    assert told.forward[0].startswith("look at controller 101, 103: its process hangs")
+    assert told.forward[0].startswith("look at controllers 101, 103: the process hangs")
 
 
 def test_after_a_power_cut_the_order_of_starting_is_told() -> None:
@@ -200,15 +200,15 @@ def test_after_a_power_cut_the_order_of_starting_is_told() -> None:
     told = explain(seen, SPEC)
     assert told.phase is Phase.UNKNOWN
     assert told.forward[0].startswith(
-        "nothing of the cluster runs: start ZooKeeper first, then controller 101, 102, 103 if provisioned, then broker"
-        " 1, 2, 3"
+        "nothing of the cluster runs: start ZooKeeper first, then controllers 101, 102, 103 if provisioned, then"
+        " brokers 1, 2, 3"
     )
 
 
 @pytest.mark.parametrize(
     ("spoil", "how"),
     [
-        (a_controller(103, running=False), "start controller 103 with its present configuration"),
+        (a_controller(103, running=False), "start controller 103 with the present configuration"),
         (broker(2, running=False), "start broker 2 in KRaft mode"),
         (broker(2, running=False, mode=BrokerMode.HYBRID), "restart broker 2 in KRaft mode, one by one"),
     ],
@@ -261,7 +261,7 @@ def test_a_quorum_that_is_not_there_yet_is_not_called_unread() -> None:
         (
             Phase.HYBRID,
             topics(out_of_sync_by_broker={1: 1, 3: 43}, under_replicated=("a-0",), under_replicated_count=43),
-            "broker 3 is out of sync in most of the partitions: if that lasts, it may have a replica without",
+            "broker 3 is out of sync in most of the partitions: if that lasts, a replica there may lack",
         ),
     ],
 )
@@ -342,8 +342,8 @@ def test_without_zookeeper_what_is_down_is_named_controllers_first() -> None:
     )
     told = explain(seen(without(Phase.KRAFT)), WITHOUT)
     assert told.forward == (
-        "start controller 102 with its present configuration; its log says why it ended",
-        "then start broker 3 in KRaft mode; its log says why it ended",
+        "start controller 102 with the present configuration; the log there says why it ended",
+        "then start broker 3 in KRaft mode; the log there says why it ended",
     )
     assert "2 of 3 controllers run" in told.because
     assert told.waits_for[0] == "controller 102: its port refuses connections"
@@ -356,7 +356,9 @@ def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None
     told = explain(both(down, part(quorum=WHY))(without(Phase.KRAFT)), WITHOUT)
     assert told.phase is Phase.UNKNOWN
     assert told.means.startswith("The controller quorum has no leader")
-    assert told.forward == ("start controller 101, 102, 103 with its present configuration; its log says why it ended",)
+    assert told.forward == (
+        "start controllers 101, 102, 103 with the present configuration; the log there says why it ended",
+    )
     assert "0 of 3 controllers run" in told.because and "3 of 3 brokers run" in told.because
     elected = explain(both(part(quorum=WHY), gauges(101, active=False))(without(Phase.KRAFT)), WITHOUT)
     assert elected.forward[0].startswith("no controller is down: an election takes seconds")
@@ -397,7 +399,7 @@ def test_where_brokers_were_left_behind_and_no_controller_leads_the_controllers_
     nobody_leads = both(*(gauges(each, active=False) for each in SPEC.controller_ids), part(quorum=WHY))
     behind = broker(2, mode=BrokerMode.HYBRID)(nobody_leads(seen))
     for given, first in (
-        (a_controller(103, running=False)(behind), "start controller 103 first, with its present configuration"),
+        (a_controller(103, running=False)(behind), "start controller 103 first, with the present configuration"),
         (behind, "wait for a leader of the quorum"),
     ):
         leader, kraft = explain(given, spec).forward

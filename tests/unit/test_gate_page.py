@@ -100,8 +100,8 @@ def test_the_start_gate_says_which_nodes_and_how_long_the_copy_takes():
     seen = observation(Phase.ZOOKEEPER)
     checks = CHECKS.run(seen, SPEC, Phase.ZOOKEEPER, gate="start").results
     page = render_page(proof(Gate.START, seen, checks))
-    assert "1. Provision controller 101, 102, 103" in page
-    assert "2. Restart broker 1, 2, 3 in migration mode, one by one." in page
+    assert "1. Provision controllers 101, 102, 103" in page
+    assert "2. Restart brokers 1, 2, 3 in migration mode, one by one." in page
     assert (
         "3. Metadata copy: 44 partitions, less than 1 s expected. While it runs, Kafka handles no topic, leader or ISR"
         " change." in page
@@ -110,7 +110,7 @@ def test_the_start_gate_says_which_nodes_and_how_long_the_copy_takes():
 
 def test_what_is_done_already_is_not_announced():
     half = broker(1, mode=BrokerMode.KRAFT)(observation(Phase.HYBRID))
-    assert "Restart broker 2, 3 in KRaft mode" in render_page(proof(Gate.DUAL_WRITE, half))
+    assert "Restart brokers 2, 3 in KRaft mode" in render_page(proof(Gate.DUAL_WRITE, half))
 
 
 def test_the_finalize_gate_says_that_the_way_back_ends():

@@ -48,13 +48,13 @@ def test_the_rollback_goes_on_after_the_leave_where_a_silent_host_is_named_as_go
         TABLE.require(step, detect_phase(named))
     again = way_back(named, SPEC, gone=[103])
     assert again.possible
-    assert again.steps[0].startswith("roll_brokers_to_zookeeper: broker 1, 2, 3")
+    assert again.steps[0].startswith("roll_brokers_to_zookeeper: brokers 1, 2, 3")
 
 
 def test_one_that_is_named_and_answers_is_seen_to() -> None:
     seen = observation(Phase.HYBRID)
     assert without(seen, 103) == seen
-    assert "named as gone, answers" in str(why_no_fence(without(seen, 103), SPEC, gone=[103]))
+    assert "answers, though named as gone" in str(why_no_fence(without(seen, 103), SPEC, gone=[103]))
 
 
 def test_whoever_is_not_named_stays_unread() -> None:

@@ -103,7 +103,7 @@ def test_nor_what_a_lower_level_would_delete_nor_an_assignment_to_compare(knows:
     lower = plan_change(kafka3(), METADATA_VERSION, 21, "16")
     assert lower.starred
     with pytest.raises(Unreachable, match="does not know yet"):
-        preview_levels._losses(SPEC, lower, secrets=nobody)
+        preview_levels.losses_in_the_log(SPEC, lower, secrets=nobody)
     with pytest.raises(Unreachable, match="does not know yet"):
         topics_in_log(SPEC, secrets=nobody, salt=b"1")
 

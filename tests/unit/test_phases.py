@@ -91,7 +91,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "the cluster file names no ZooKeeper, but ZkMigrationState is 1 (MIGRATION) on controller 101, 102,"
+                "the cluster file names no ZooKeeper, but ZkMigrationState is 1 (MIGRATION) on controllers 101, 102,"
                 " 103; broker 1 is in hybrid mode; broker 2 is in hybrid mode; broker 3 is in hybrid mode: name the"
                 " ensemble under 'zookeeper' in the cluster file"
             ),
@@ -123,7 +123,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103 and in the metadata log: "
+                "ZkMigrationState is 0 (NONE) on controllers 101, 102, 103 and in the metadata log: "
                 "this cluster was created in KRaft mode, there is nothing to migrate"
             ),
         ),
@@ -134,7 +134,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103 and in the metadata log: "
+                "ZkMigrationState is 0 (NONE) on controllers 101, 102, 103 and in the metadata log: "
                 "this cluster was created in KRaft mode, there is nothing to migrate"
             ),
         ),
@@ -148,7 +148,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.UNKNOWN,
         (
             (
-                "ZkMigrationState is 0 (NONE) on controller 101, 102, 103 and in the metadata log: these"
+                "ZkMigrationState is 0 (NONE) on controllers 101, 102, 103 and in the metadata log: these"
                 " controllers formed their quorum without the migration flag, but broker 1 is in zookeeper mode, broker"
                 " 2 is in zookeeper mode, broker 3 is in zookeeper mode. Stop them, move their data away and provision"
                 " them again, before a broker registers with them"
@@ -159,7 +159,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.PRE_MIGRATION,
         both(all_gauges(zk_migration_state=ZkMigrationState.NONE), UNSEEN),
         Phase.PRE_MIGRATION,
-        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and the metadata was not copied",),
+        ("controllers 101, 102, 103 run, the quorum has published nothing yet, and the metadata was not copied",),
     ),
     "a quorum that has just formed shows 0, its log is empty": (
         Phase.PRE_MIGRATION,
@@ -168,7 +168,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
             with_quorum(migration_state_record=None, metadata_version=None),
         ),
         Phase.PRE_MIGRATION,
-        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and the metadata was not copied",),
+        ("controllers 101, 102, 103 run, the quorum has published nothing yet, and the metadata was not copied",),
     ),
     "a controller that has just joined shows 0, the log 2": (
         Phase.PRE_MIGRATION,
@@ -192,14 +192,14 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.HYBRID,
         broker(2, mode=BrokerMode.KRAFT),
         Phase.DUAL_WRITE,
-        ("ZkMigrationState is 1 (MIGRATION) on controller 101, 102, 103", "broker 2 is in KRaft mode"),
+        ("ZkMigrationState is 1 (MIGRATION) on controllers 101, 102, 103", "broker 2 is in KRaft mode"),
     ),
     "a broker's mode is unread after the copy": (
         Phase.HYBRID,
         broker(2, mode=WHY),
         Phase.UNKNOWN,
         (
-            "ZkMigrationState is 1 (MIGRATION) on controller 101, 102, 103, so it is HYBRID or DUAL_WRITE",
+            "ZkMigrationState is 1 (MIGRATION) on controllers 101, 102, 103, so it is HYBRID or DUAL_WRITE",
             "broker 2's mode could not be read: a test did not read it",
         ),
     ),
@@ -214,7 +214,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         both(a_controller(103, metrics=WHY), UNSEEN),
         Phase.UNKNOWN,
         (
-            "ZkMigrationState is 1 (MIGRATION) on controller 101, 102, so it is HYBRID, DUAL_WRITE or FINALIZED",
+            "ZkMigrationState is 1 (MIGRATION) on controllers 101, 102, so it is HYBRID, DUAL_WRITE or FINALIZED",
             "controller 103's metrics: a test did not read it",
         ),
     ),
@@ -223,7 +223,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         both(a_controller(101, metrics=WHY), UNSEEN),
         Phase.UNKNOWN,
         (
-            "ZkMigrationState is 2 (PRE_MIGRATION) on controller 102, 103, so it is PRE_MIGRATION or a later phase",
+            "ZkMigrationState is 2 (PRE_MIGRATION) on controllers 102, 103, so it is PRE_MIGRATION or a later phase",
             "controller 101's metrics: a test did not read it",
         ),
     ),
@@ -243,7 +243,7 @@ CASES: dict[str, tuple[Phase, Spoil, Phase, tuple[str, ...]]] = {
         Phase.PRE_MIGRATION,
         both(all_gauges(zk_migration_state=ZkMigrationState.NOT_PUBLISHED), UNSEEN),
         Phase.PRE_MIGRATION,
-        ("controller 101, 102, 103 runs, the quorum has published nothing yet, and the metadata was not copied",),
+        ("controllers 101, 102, 103 run, the quorum has published nothing yet, and the metadata was not copied",),
     ),
     "one controller of three was provisioned": (
         Phase.ZOOKEEPER,

@@ -150,7 +150,7 @@ def test_a_controller_that_still_answers_though_it_was_stopped_lifts_it(hosts: H
     """With it there may be a majority."""
     hosts.stubborn = {node}
     with (
-        pytest.raises(StepFailed, match=f"controller {node} still answers 0.2 s after its kill"),
+        pytest.raises(StepFailed, match=f"controller {node} answers still, 0.2 s after the kill"),
         hosts.fence() as raised,
     ):
         raised.raise_it()

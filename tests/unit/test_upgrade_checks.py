@@ -426,7 +426,7 @@ def test_the_trap_shuts_the_way_back_until_the_snapshot_and_a_star_shuts_it_for_
 
 def test_the_way_back_is_open_after_the_roll_and_names_its_restarts_brokers_first() -> None:
     plan = UPGRADE.way_back(cluster(ALL), PLAIN)
-    assert plan.possible and "Restart broker 1, 2, 3 on Kafka 3.9.2" in plan.steps[0]
+    assert plan.possible and "Restart brokers 1, 2, 3 on Kafka 3.9.2" in plan.steps[0]
     assert "Restart controller" in plan.steps[1]
     quick = UPGRADE.way_back(replace(cluster(ALL), features=WHY), PLAIN)
     assert quick.answer == "not known" and "was not read" in quick.why and len(quick.steps) == 2
@@ -460,7 +460,7 @@ def test_what_is_done_is_behind_and_what_is_left_lies_ahead() -> None:
     assert UPGRADE.is_behind(Gate.UP, cluster(ALL), PLAIN) and not UPGRADE.is_behind(Gate.UP, cluster((101,)), PLAIN)
     assert UPGRADE.is_behind(Gate.BACK, cluster(), PLAIN) and not UPGRADE.is_behind(Gate.BACK, cluster(ALL), PLAIN)
     ahead = what_happens_next(Gate.UP, cluster((102, 1)), PLAIN)
-    assert "Restart controller 103, 101 on Kafka 4.1.1" in ahead[0] and "Restart broker 2, 3" in ahead[1]
+    assert "Restart controllers 103, 101 on Kafka 4.1.1" in ahead[0] and "Restart brokers 2, 3" in ahead[1]
 
 
 def test_before_the_migration_is_final_no_step_may_run() -> None:
@@ -496,10 +496,10 @@ def test_explain_names_the_broker_that_lives_and_never_serves_and_what_is_left_f
     found = UPGRADE.explain(with_quorum(registrations=fenced)(seen), PLAIN)
     (waits,) = found.waits_for
     assert "broker 1 to register in KRaft mode" in waits and "its registration is fenced" in waits
-    assert [each.partition(" on Kafka")[0] for each in found.forward] == ["upgrade_software: Restart broker 2, 3"]
+    assert [each.partition(" on Kafka")[0] for each in found.forward] == ["upgrade_software: Restart brokers 2, 3"]
     assert [each.partition(" on Kafka")[0] for each in found.back] == [
         "downgrade_software: Restart broker 1",
-        "downgrade_software: Restart controller 102, 103, 101",
+        "downgrade_software: Restart controllers 102, 103, 101",
     ]
     assert UPGRADE.explain(cluster(), PLAIN).waits_for == () == UPGRADE.explain(cluster(ALL), PLAIN).forward
 

@@ -238,8 +238,8 @@ def test_a_controller_whose_host_is_gone_counts_as_fenced_on_the_operators_word_
     assert plan.possible
     assert "controller 103 counts as stopped on the operator's word only" in plan.risks[-1]
     assert fence_plan(seen, gone=[103]) == FencePlan(101, (102,), (103,))
-    assert "controller 102, named as gone, answers" in way_back(seen, SPEC, gone=[102]).why
-    assert "controller 7, named as gone, is not in the cluster file" in way_back(seen, SPEC, gone=[7]).why
+    assert "controller 102 answers, though named as gone" in way_back(seen, SPEC, gone=[102]).why
+    assert "named as gone, but not in the cluster file: controller 7" in way_back(seen, SPEC, gone=[7]).why
 
 
 def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:

@@ -15,6 +15,7 @@ from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
 from kraft_runbook.cli.reassign_goal import GoalName, goal_of, ids_of, plan_in, to_the_user
 from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
@@ -227,9 +228,7 @@ def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
     else:
         lines = [f"{output.cluster}: {output.progress}"]
     lines += [f"the plan stands {output.stage}: {'; '.join(reading.because)}"] if output.stage else []
-    lines += [
-        f"stuck: {s.partition}: {s.cause} (broker {', '.join(map(str, s.brokers))}): {s.way_out}" for s in output.stuck
-    ]
+    lines += [f"stuck: {s.partition}: {s.cause} ({nodes('broker', s.brokers)}): {s.way_out}" for s in output.stuck]
     lines += [f"throttle set: {each}" for each in output.throttles]
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -298,5 +299,5 @@ def shown_values(key: str, found: Mapping[str | None, list[int]]) -> str:
     told = []
     for number, (value, brokers) in enumerate(found.items(), start=1):
         shown = "not set" if value is None else f"value {number}, not shown" if is_sensitive(key) else value or "empty"
-        told.append(f"broker {', '.join(map(str, brokers))}: {shown}")
+        told.append(f"{nodes('broker', brokers)}: {shown}")
     return f"{key} ({'; '.join(told)})"

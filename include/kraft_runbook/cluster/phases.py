@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.birth import born_in_kraft, held_by_zookeeper, log_says_none
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -166,17 +167,16 @@ def _formed_without_the_flag(seen: ClusterObservation, states: dict[int, ZkMigra
 
 
 def _say(states: dict[int, ZkMigrationState | None], value: ZkMigrationState) -> str:
-    ids = ", ".join(str(i) for i, state in sorted(states.items()) if state == value)
-    return f"ZkMigrationState is {value.value} ({value.name}) " + (
-        f"on controller {ids}" if ids else "in the metadata log"
-    )
+    ids = [i for i, state in sorted(states.items()) if state == value]
+    where = f"on {nodes('controller', ids)}" if ids else "in the metadata log"
+    return f"ZkMigrationState is {value.value} ({value.name}) {where}"
 
 
 def _after_the_copy(seen: ClusterObservation, states: dict[int, ZkMigrationState | None]) -> PhaseReading:
     said = _say(states, ZkMigrationState.MIGRATION)
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
     if in_kraft:
-        return PhaseReading(Phase.DUAL_WRITE, (said, f"broker {', '.join(map(str, in_kraft))} is in KRaft mode"))
+        return PhaseReading(Phase.DUAL_WRITE, (said, f"{nodes('broker', in_kraft, 'is')} in KRaft mode"))
     unknown = seen.brokers_of_unknown_mode()
     if unknown:
         reasons = [f"broker {i}'s mode could not be read: {_why(seen.brokers[i].mode)}" for i in unknown]
@@ -213,20 +213,20 @@ def _without_a_migration_state(seen: ClusterObservation) -> PhaseReading:
         if mute:
             return PhaseReading(Phase.UNKNOWN, tuple(mute), transient=True)
         if any(c.mode == ControllerMode.KRAFT for c in running):
-            ids = ", ".join(str(c.id) for c in running if c.mode == ControllerMode.KRAFT)
-            return PhaseReading(
-                Phase.UNKNOWN, (f"controller {ids} runs without the migration flag: stop it before it leads a quorum",)
-            )
-        ids = ", ".join(str(c.id) for c in running)
+            unflagged = [c.id for c in running if c.mode == ControllerMode.KRAFT]
+            told = nodes("controller", unflagged, "runs")
+            stop = by_number(unflagged, "stop it before it leads", "stop them before one leads")
+            return PhaseReading(Phase.UNKNOWN, (f"{told} without the migration flag: {stop} a quorum",))
+        told = nodes("controller", [c.id for c in running], "runs")
         return PhaseReading(
             Phase.PRE_MIGRATION,
-            (f"controller {ids} runs, the quorum has published nothing yet, and the metadata was not copied",),
+            (f"{told}, the quorum has published nothing yet, and the metadata was not copied",),
         )
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
     if in_kraft:
-        ids = ", ".join(map(str, in_kraft))
+        told = nodes("broker", in_kraft, "is")
         return PhaseReading(
-            Phase.UNKNOWN, (f"broker {ids} is in KRaft mode, but none of the declared controllers runs: start them",)
+            Phase.UNKNOWN, (f"{told} in KRaft mode, but none of the declared controllers runs: start them",)
         )
     return PhaseReading(Phase.ZOOKEEPER, ("no declared controller runs, and /controller names no KRaft controller",))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -55,7 +56,8 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     fresh = [c.id for c in seen.controllers.values() if not (c.running is True and c.mode == ControllerMode.MIGRATION)]
     if fresh:
         yield (
-            f"Provision controller {_ids(fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is touched."
+            f"Provision {nodes('controller', fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is"
+            " touched."
         )
     yield from _restarts(seen, BrokerMode.HYBRID, "migration mode")
     tuning = copy_tuning(seen, spec) if detect_phase(seen).phase in COPY_AHEAD else None
@@ -76,8 +78,8 @@ def _restarts(seen: ClusterObservation, mode: BrokerMode, named: str) -> Iterato
     ahead = [b.id for b in seen.brokers.values() if not (b.running is True and b.mode in (mode, BrokerMode.KRAFT))]
     if ahead:
         yield (
-            f"Restart broker {_ids(ahead)} in {named}, one by one. Each waits until the one before is in every ISR. "
-            f"About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
+            f"Restart {nodes('broker', ahead)} in {named}, one by one. Each waits until the one before is in every ISR."
+            f" About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
         )
 
 
@@ -88,7 +90,7 @@ def _finalization(seen: ClusterObservation) -> Iterator[str]:
     yield "Parity is proven once more. If it is no MATCH, nothing is changed."
     if ahead:
         yield (
-            f"Restart controller {_ids(ahead)} without the migration flag, one by one{last}: about"
+            f"Restart {nodes('controller', ahead)} without the migration flag, one by one{last}: about"
             f" {_time(len(ahead) * CONTROLLER_SECONDS)}."
         )
     yield "ZooKeeper is no longer written. No broker is restarted."
@@ -96,7 +98,3 @@ def _finalization(seen: ClusterObservation) -> Iterator[str]:
 
 def _time(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))

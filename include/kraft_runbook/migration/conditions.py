@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kraft_runbook.cluster.birth import log_says_none
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -29,7 +30,6 @@ from kraft_runbook.runbook.health import (
     broker_registered,
     exited_broker,
     exited_controllers,
-    name_ids,
     out_of_sync,
     quorum_led,
     quorum_whole,
@@ -58,7 +58,7 @@ def quorum_ready(seen: ClusterObservation, spec: ClusterSpec, *, earlier: Cluste
     final = any(m.zk_migration_state is ZkMigrationState.POST_MIGRATION for m in metrics.values())
     unflagged = seen.controllers_in(ControllerMode.KRAFT)
     if unflagged and not final:
-        return Progress(False, f"controller {name_ids(unflagged)} runs without the migration flag", hopeless=True)
+        return Progress(False, f"{nodes('controller', unflagged, 'runs')} without the migration flag", hopeless=True)
     return first_missing(
         unfinished_quorum(seen, spec, earlier),
         _states(
@@ -210,7 +210,7 @@ def _brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> It
     missing = [i for i in spec.broker_ids if seen.brokers[i].mode not in (BrokerMode.HYBRID, BrokerMode.KRAFT)]
     if missing:
         there = len(spec.brokers) - len(missing)
-        yield f"waiting for broker {name_ids(missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
+        yield f"waiting for {nodes('broker', missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
 
 
 def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, PhaseReading, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -102,8 +103,8 @@ def _may_lack_ids(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
     out = [i for i, n in seen.topics.out_of_sync_by_broker.items() if 2 * n > seen.topics.partition_count]
     if out:
         yield (
-            f"broker {', '.join(map(str, sorted(out)))} is out of sync in most of the partitions: if that lasts, it may"
-            " have a replica without partition.metadata, for which it refuses what the controller sends. What to do:"
+            f"{nodes('broker', out, 'is')} out of sync in most of the partitions: if that lasts, a replica"
+            " there may lack partition.metadata, and the broker refuses what the controller sends for it. What to do:"
             " kraft-runbook preflight examines the hosts and names it (KRB-PRE-085)"
         )
 
@@ -115,7 +116,7 @@ def _may_be_cut_off(seen: ClusterObservation, phase: Phase) -> Iterable[str]:
     left = seen.brokers_in(BrokerMode.HYBRID) if phase is Phase.ZOOKEEPER else ()
     if left and was_read(seen.topics) and any(seen.topics.out_of_sync_by_broker.values()):
         yield (
-            f"replicas are out of sync, and broker {', '.join(map(str, left))} is in migration mode: if that lasts, the"
+            f"replicas are out of sync, and {nodes('broker', left, 'is')} in migration mode: if that lasts, a"
             " broker may have lost a thread to its controller. What to do: kraft-runbook preflight examines the hosts"
             " and names it (KRB-PRE-057); clear restart_cut_off_brokers (docs/rollback.md)"
         )

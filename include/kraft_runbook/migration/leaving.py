@@ -10,11 +10,12 @@ high watermark - 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from kraft_runbook.cluster.naming import by_number, name_ids, nodes
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerState, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 
@@ -42,9 +43,9 @@ class FencePlan:
         steps = []
         if self.fenced:
             steps.append(
-                f"stop controller {_ids(self.fenced)}: without a majority the quorum can acknowledge nothing more"
+                f"stop {nodes('controller', self.fenced)}: without a majority the quorum can acknowledge nothing more"
                 if self.active is not None
-                else f"stop controller {_ids(self.fenced)}: no quorum leads"
+                else f"stop {nodes('controller', self.fenced)}: no quorum leads"
             )
         if self.active is not None:
             steps += [
@@ -61,7 +62,7 @@ class FencePlan:
             "see every broker follow ZooKeeper's controller, and that controller elect a leader",
         ]
         if self.gone:
-            steps.insert(0, f"count controller {_ids(self.gone)} as stopped, on the word of the trigger form")
+            steps.insert(0, f"count {nodes('controller', self.gone)} as stopped, on the word of the trigger form")
         return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
 
@@ -83,10 +84,13 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
         return f"a quorum of one controller can't be fenced: controller {spec.controllers[0].id} alone is a majority"
     unknown = sorted(set(gone) - set(spec.controller_ids))
     if unknown:
-        return f"controller {_ids(unknown)}, named as gone, is not in the cluster file"
+        return f"named as gone, but not in the cluster file: {nodes('controller', unknown)}"
     alive = [c.id for c in seen.controllers.values() if c.id in gone and c.running is True]
     if alive:
-        return f"controller {_ids(alive)}, named as gone, answers: remove it from 'Controllers whose hosts are gone'"
+        return (
+            f"{nodes('controller', alive, 'answers')}, though named as gone: remove"
+            f" {by_number(alive, 'it', 'them')} from 'Controllers whose hosts are gone'"
+        )
     unread = [
         f"controller {c.id} ({c.running.reason})"
         for c in seen.controllers.values()
@@ -107,7 +111,7 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
     if was_read(seen.quorum) and seen.quorum.leader_id not in seen.controllers:
         return f"the quorum's leader {seen.quorum.leader_id} is not in the cluster file"
     if seen.undeclared_controllers:
-        return f"the quorum has voters that the cluster file does not name: {_ids(seen.undeclared_controllers)}"
+        return f"the quorum has voters that the cluster file does not name: {name_ids(seen.undeclared_controllers)}"
     return None
 
 
@@ -146,15 +150,11 @@ def counted_as_down(controllers: Mapping[int, ControllerState], gone: Collection
 def gone_risk(gone: Collection[int]) -> str:
     """The risk that a person signs by naming these hosts as gone."""
     return (
-        f"controller {_ids(gone)} counts as stopped on the operator's word only. Its host must never come back with its"
-        " data. While the quorum is fenced, it could form a majority with the active controller; the proof then fails,"
-        " and the fence is lifted. Later it would bring the old quorum's votes and log into a new migration. The"
-        " rollback can't rename its data: wipe the data before that host is started again"
+        f"{nodes('controller', gone, 'counts')} as stopped on the operator's word only. No such host may ever"
+        " come back with its data. While the quorum is fenced, it could form a majority with the active controller; the"
+        " proof then fails, and the fence is lifted. Later it would bring the old quorum's votes and log into a new"
+        " migration. The rollback can't rename its data: wipe the data before that host is started again"
     )
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))
 
 
 NAMED = 1000

@@ -10,9 +10,10 @@ logs prove it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
 
 COPIED = frozenset({ZkMigrationState.MIGRATION.value, ZkMigrationState.POST_MIGRATION.value})
@@ -55,7 +56,7 @@ def why_not_proven(logs: Sequence[LogAccount], controller_ids: Sequence[int]) ->
     """
     ended = [log.controller_id for log in logs if log.states is not None and log.states & COPIED]
     if ended:
-        return f"the log of controller {_ids(ended)} holds the end of the copy"
+        return f"the log of {nodes('controller', ended)} holds the end of the copy"
     told = [log for log in logs if log.tells]
     needed = len(controller_ids) // 2 + 1
     if len(told) < needed:
@@ -102,7 +103,3 @@ def never_elected(seen: ClusterObservation) -> bool:
     states = {c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     elected = {ZkMigrationState.PRE_MIGRATION, ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}
     return not states & elected and any(c.running is True for c in seen.controllers.values())
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))

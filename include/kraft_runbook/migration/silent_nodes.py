@@ -6,6 +6,7 @@ answers with an error, does not hang.
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 
 
@@ -22,6 +23,6 @@ def silent_brokers(seen: ClusterObservation, earlier: ClusterObservation | None 
 
 
 def name_silent(seen: ClusterObservation, earlier: ClusterObservation | None = None) -> str:
-    """Both, in words: ``controller 101, 102 and broker 3``; empty: none hangs."""
+    """Both, in words: ``controllers 101, 102 and broker 3``; empty: none hangs."""
     found = (("controller", silent_controllers(seen, earlier)), ("broker", silent_brokers(seen, earlier)))
-    return " and ".join(f"{what} {', '.join(map(str, ids))}" for what, ids in found if ids)
+    return " and ".join(nodes(what, ids) for what, ids in found if ids)

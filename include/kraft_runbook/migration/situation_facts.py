@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -31,12 +33,12 @@ class Facts:
     @cached_property
     def down(self) -> str:
         """Controllers that do not run."""
-        return ", ".join(str(c.id) for c in self.seen.controllers.values() if c.running is False)
+        return _named("controller", (c.id for c in self.seen.controllers.values() if c.running is False))
 
     @cached_property
     def ended(self) -> str:
         """Brokers that do not run."""
-        return ", ".join(str(b.id) for b in self.seen.brokers.values() if b.running is False)
+        return _named("broker", (b.id for b in self.seen.brokers.values() if b.running is False))
 
     @cached_property
     def silent(self) -> str:
@@ -46,23 +48,31 @@ class Facts:
     @cached_property
     def silent_now(self) -> str:
         """Controllers that hang at this look."""
-        return ", ".join(map(str, silent_controllers(self.seen)))
+        return _named("controller", silent_controllers(self.seen))
 
     @cached_property
     def unflagged(self) -> str:
         """Controllers that run without the migration flag."""
-        return ", ".join(map(str, self.seen.controllers_in(ControllerMode.KRAFT)))
+        return _named("controller", self.seen.controllers_in(ControllerMode.KRAFT))
 
     @cached_property
     def not_in_kraft(self) -> str:
         """Brokers that are not known to be in KRaft mode."""
-        return ", ".join(str(b.id) for b in self.seen.brokers.values() if b.mode != BrokerMode.KRAFT)
+        return _named("broker", (b.id for b in self.seen.brokers.values() if b.mode != BrokerMode.KRAFT))
+
+    @cached_property
+    def behind(self) -> str:
+        """The same as ``left_behind``, with what is wrong with them."""
+        return f"{nodes('broker', self._left_behind(), 'is')} not in KRaft mode"
 
     @cached_property
     def left_behind(self) -> str:
         """Brokers that are not in KRaft mode though the migration is final."""
-        return ", ".join(
-            str(b.id)
+        return _named("broker", self._left_behind())
+
+    def _left_behind(self) -> tuple[int, ...]:
+        return tuple(
+            b.id
             for b in self.seen.brokers.values()
             if self.phase is Phase.FINALIZED and was_read(b.mode) and b.mode is not BrokerMode.KRAFT
         )
@@ -95,11 +105,11 @@ class Facts:
 
     @property
     def controllers(self) -> str:
-        return ", ".join(map(str, self.spec.controller_ids))
+        return _named("controller", self.spec.controller_ids)
 
     @property
     def brokers(self) -> str:
-        return ", ".join(map(str, self.spec.broker_ids))
+        return _named("broker", self.spec.broker_ids)
 
     @property
     def addresses(self) -> str:
@@ -109,5 +119,15 @@ class Facts:
     @property
     def missing(self) -> str:
         """The controllers without which there is no majority, and why."""
-        found = ((self.down, "does not run"), (self.silent_now, "runs and does not answer"))
-        return ", ".join(f"controller {who} {what}" for who, what in found if who)
+        down = [c.id for c in self.seen.controllers.values() if c.running is False]
+        hang = silent_controllers(self.seen)
+        told = [f"{nodes('controller', down, 'does')} not run"] if down else []
+        if hang:
+            told.append(f"{nodes('controller', hang, 'runs')} and {by_number(hang, 'does', 'do')} not answer")
+        return ", ".join(told)
+
+
+def _named(kind: str, ids: Iterable[int]) -> str:
+    """Empty: none."""
+    found = list(ids)
+    return nodes(kind, found) if found else ""

@@ -126,8 +126,8 @@ OPERATOR = Answer("an operator: what is named under Seen")
 BY_THE_PHASE = Answer("what the phase means", _means_of_the_phase)
 WAITED_FOR_BY_THE_PHASE = Answer("what the next step needs: a condition, or a gate", _waits_of_the_phase)
 NO_MAJORITY = Answer("a majority of the controllers: {missing}; {lost}")
-ITS_LOG = "its log says why it ended"
-HANGS = "its process hangs or gets no CPU time. If it does not recover, end it and start it again"
+ITS_LOG = "the log there says why it ended"
+HANGS = "the process hangs or gets no CPU time. If it does not recover, end it and start it again"
 NO_STEP = "No step goes on before the quorum has a leader"
 DIED = Answer(
     "No controller quorum has a leader, and nothing shows that the metadata copy was completed: no topic, config, ACL"
@@ -139,11 +139,11 @@ COPIED = Answer(
 )
 NO_LEADER = Answer(COPIED.text, lambda it: (DIED if it.died_in_the_copy else COPIED).of(it))
 TOO_EARLY = Answer(
-    "A controller without the migration flag finalized the migration too early: broker {left_behind} is not in KRaft"
-    " mode. It goes on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
+    "A controller without the migration flag finalized the migration too early: {behind}. What runs"
+    " goes on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
 )
 IN_KRAFT_MODE = Answer(
-    "restart broker {left_behind} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
+    "restart {left_behind} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"
     " restart a broker in migration mode"
 )
 
@@ -153,9 +153,9 @@ def _the_only_way(facts: Facts) -> tuple[str, ...]:
     first: tuple[str, ...] = ()
     if not without_zookeeper.is_led(facts.seen):
         if facts.down:
-            first = (f"start controller {facts.down} first, with its present configuration; {ITS_LOG}",)
+            first = (f"start {facts.down} first, with the present configuration; {ITS_LOG}",)
         elif facts.silent_now:
-            first = (f"look at controller {facts.silent_now} first: {HANGS}",)
+            first = (f"look at {facts.silent_now} first: {HANGS}",)
         else:
             first = (
                 "wait for a leader of the quorum: every controller runs, and an election takes seconds. If there is"
@@ -180,8 +180,8 @@ WITH_ZOOKEEPER = (
         "ZooKeeper, every controller and every broker are down, as after a power cut",
         lambda it: it.nothing_runs,
         forward=Answer(
-            "nothing of the cluster runs: start ZooKeeper first, then controller {controllers} if provisioned, then"
-            " broker {brokers}, each with its present configuration; after finalization leave ZooKeeper out. A broker"
+            "nothing of the cluster runs: start ZooKeeper first, then {controllers} if provisioned, then"
+            " {brokers}, each with the present configuration; after finalization leave ZooKeeper out. A broker"
             " that ends again with 'node already exists' was started before its old session had ended"
             " (zookeeper.session.timeout.ms, 18 s by default): start it once more. The phase can be observed once they"
             " run"
@@ -192,11 +192,10 @@ WITH_ZOOKEEPER = (
         "PRE_MIGRATION or HYBRID; a controller runs without the migration flag",
         lambda it: it.phase in (Phase.PRE_MIGRATION, Phase.HYBRID) and bool(it.unflagged),
         waits_for=Answer(
-            "an operator: restart controller {unflagged} with the migration flag before it is elected, or the migration"
-            " is final"
+            "an operator: restart {unflagged} with the migration flag before it is elected, or the migration is final"
         ),
         forward=Answer(
-            "restart controller {unflagged} with the migration flag before it is elected, and no other controller"
+            "restart {unflagged} with the migration flag before it is elected, and no other controller"
             " before that: each restart may cause an election (docs/finalization.md)"
         ),
     ),
@@ -208,7 +207,7 @@ WITH_ZOOKEEPER = (
         waits_for=NO_MAJORITY,
         forward=Answer(
             "nothing shows that the metadata copy was completed: the controllers may have died in it. Look for"
-            " 'Aborting the metadata migration' in their logs, correct what it names, then start controller {down}: it"
+            " 'Aborting the metadata migration' in their logs, correct what it names, then start {down}: it"
             " copies again, and ends again if anything is left to correct"
         ),
     ),
@@ -218,7 +217,7 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and bool(it.down),
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
-        forward=Answer(f"start controller {{down}} with its present configuration; {ITS_LOG}. {NO_STEP}"),
+        forward=Answer(f"start {{down}} with the present configuration; {ITS_LOG}. {NO_STEP}"),
     ),
     Situation(
         "no leader, controllers hang",
@@ -226,7 +225,7 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and not it.down and bool(it.silent_now),
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
-        forward=Answer(f"look at controller {{silent_now}}: {HANGS}. {NO_STEP}"),
+        forward=Answer(f"look at {{silent_now}}: {HANGS}. {NO_STEP}"),
     ),
     Situation(
         "no leader, every controller runs",
@@ -265,20 +264,20 @@ WITH_ZOOKEEPER = (
         "a broker is down after the end",
         "FINALIZED; a broker does not run",
         lambda it: it.phase is Phase.FINALIZED and bool(it.ended) and not it.left_behind,
-        forward=Answer(f"start broker {{ended}} in KRaft mode; {ITS_LOG}"),
+        forward=Answer(f"start {{ended}} in KRaft mode; {ITS_LOG}"),
     ),
     Situation(
         "a broker is down",
         "ZOOKEEPER to DUAL_WRITE; a broker does not run",
         lambda it: bool(it.ended) and bool(TABLE.forward_from(it.phase)),
-        forward=Answer(f"start broker {{ended}} first; {ITS_LOG}. No other broker is restarted while one is down"),
+        forward=Answer(f"start {{ended}} first; {ITS_LOG}. No other broker is restarted while one is down"),
     ),
     Situation(
         "a controller is down before the copy",
         "PRE_MIGRATION; a controller does not run",
         lambda it: it.phase is Phase.PRE_MIGRATION and bool(it.down) and not it.lost,
         forward=Answer(
-            "provision_controllers: go on with controller {down}; one whose disk is empty is formatted again and"
+            "provision_controllers: go on with {down}; one whose disk is empty is formatted again and"
             " catches up from the others"
         ),
     ),
@@ -287,7 +286,7 @@ WITH_ZOOKEEPER = (
         "HYBRID or DUAL_WRITE; a controller does not run, a majority does",
         lambda it: it.phase in DUAL_WRITING and bool(it.down) and not it.lost,
         forward=Answer(
-            "start controller {down} first. If it lost its disk, clear its provision task (provision_controllers) in"
+            "start {down} first. If it lost its disk, clear its provision task (provision_controllers) in"
             " the migration's run: it is formatted again and catches up from the others, once a majority of the voters"
             " without it holds everything committed"
         ),
@@ -296,7 +295,7 @@ WITH_ZOOKEEPER = (
         "a controller is down after the end",
         "FINALIZED; a controller does not run",
         lambda it: it.phase is Phase.FINALIZED and bool(it.down) and not it.left_behind,
-        forward=Answer(f"start controller {{down}} with its present configuration; {ITS_LOG}"),
+        forward=Answer(f"start {{down}} with the present configuration; {ITS_LOG}"),
     ),
     Situation(
         "a node hangs",
@@ -313,9 +312,7 @@ WITH_ZOOKEEPER = (
         lambda it: (
             it.phase is Phase.DUAL_WRITE and bool(it.not_in_kraft) and not (it.lost or it.ended or it.down or it.silent)
         ),
-        forward=Answer(
-            "roll_brokers_to_kraft: go on with broker {not_in_kraft}; finalize_controllers comes after that"
-        ),
+        forward=Answer("roll_brokers_to_kraft: go on with {not_in_kraft}; finalize_controllers comes after that"),
     ),
     Situation(
         "as the table has it",
@@ -347,9 +344,9 @@ def _repairs(facts: Facts) -> tuple[str, ...]:
     """Controllers first: without a majority of them no broker is registered, and no partition gets a leader."""
     told = []
     if facts.down:
-        told.append(f"start controller {facts.down} with its present configuration; {ITS_LOG}")
+        told.append(f"start {facts.down} with the present configuration; {ITS_LOG}")
     if facts.ended:
-        told.append(f"{'then start' if facts.down else 'start'} broker {facts.ended} in KRaft mode; {ITS_LOG}")
+        told.append(f"{'then start' if facts.down else 'start'} {facts.ended} in KRaft mode; {ITS_LOG}")
     if facts.silent:
         told.append(f"look at {facts.silent}: {HANGS}")
     if not without_zookeeper.is_led(facts.seen) and not facts.down and not facts.silent:
@@ -424,6 +421,9 @@ IN_THE_DOCS = {
     "lost": "what shows it",
     "silent": "node N",
     "addresses": "their addresses",
+    "behind": "broker N is not in KRaft mode",
+    **dict.fromkeys(("down", "silent_now", "unflagged", "controllers"), "controller N"),
+    **dict.fromkeys(("ended", "not_in_kraft", "left_behind", "brokers"), "broker N"),
 }
 
 

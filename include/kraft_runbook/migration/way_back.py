@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -241,7 +242,7 @@ def quorum_is_lost(seen: ClusterObservation) -> str | None:
     ):
         return f"/controller names KRaft controller {seen.zookeeper.controller.broker_id}, and no quorum has a leader"
     in_kraft = seen.brokers_in(BrokerMode.KRAFT)
-    return f"broker {_ids(in_kraft)} is in KRaft mode, and no quorum has a leader" if in_kraft else None
+    return f"{nodes('broker', in_kraft, 'is')} in KRaft mode, and no quorum has a leader" if in_kraft else None
 
 
 def _obstacles(
@@ -260,8 +261,9 @@ def _obstacles(
     unflagged = seen.controllers_in(ControllerMode.KRAFT)
     if unflagged:
         yield (
-            f"controller {_ids(unflagged)} runs without the migration flag: the first time it leads, the migration is"
-            " final; restart it with zookeeper.metadata.migration.enable=true"
+            f"{nodes('controller', unflagged, 'runs')} without the migration flag: the first time"
+            f" {by_number(unflagged, 'it leads', 'one of them leads')}, the migration is final; restart"
+            f" {by_number(unflagged, 'it', 'them')} with zookeeper.metadata.migration.enable=true"
         )
     if phase is not Phase.PRE_MIGRATION and dual_write_stopped:
         yield f"ZooKeeper is no longer written, so what was acknowledged since then would be lost: {dual_write_stopped}"
@@ -290,7 +292,7 @@ def _settling(seen: ClusterObservation, spec: ClusterSpec) -> Iterable[str]:
     left = [b.id for b in seen.brokers.values() if b.mode == BrokerMode.HYBRID]
     if left:
         yield (
-            f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: broker {_ids(left)}:"
+            f"{Step.ROLL_BROKERS_TO_ZOOKEEPER.value}: {nodes('broker', left)}:"
             f" {TABLE.edge(Step.ROLL_BROKERS_TO_ZOOKEEPER).does}"
         )
         yield f"{Step.SET_CONTROLLERS_ASIDE.value}: {TABLE.edge(Step.SET_CONTROLLERS_ASIDE).does}"
@@ -311,7 +313,7 @@ def _named(step: str, seen: ClusterObservation, lies_behind: str | None) -> str:
             )
         case _:
             return step
-    return f"{name}: broker {_ids(brokers)}: {does}" if brokers else f"{name}: nothing to do"
+    return f"{name}: {nodes('broker', brokers)}: {does}" if brokers else f"{name}: nothing to do"
 
 
 def _seconds(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> float:
@@ -325,7 +327,3 @@ def _seconds(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> float
         + (LEAVING_SECONDS if phase is not Phase.ZOOKEEPER else 0)
         + len(spec.controllers) * CONTROLLER_SECONDS
     )
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))

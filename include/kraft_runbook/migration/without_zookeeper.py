@@ -7,11 +7,12 @@ here.
 from __future__ import annotations
 
 from kraft_runbook.cluster.birth import held_by_zookeeper
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import MIGRATING, Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import Progress, first_missing
-from kraft_runbook.runbook.health import broker_registered, name_ids, out_of_sync, quorum_whole
+from kraft_runbook.runbook.health import broker_registered, out_of_sync, quorum_whole
 from kraft_runbook.runbook.lag import voters_behind
 
 WITHOUT_A_LEADER = "The controller quorum has no leader: no topic, config, ACL or leader can change until it has one."
@@ -30,7 +31,7 @@ def health(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
     lines = [f"{running} of {len(spec.controllers)} controllers run"]
     if was_read(seen.quorum):
         behind = voters_behind(seen, None, spec.controller_ids)
-        caught_up = f"voter {name_ids(behind)} is behind" if behind else "every voter has caught up"
+        caught_up = f"{nodes('voter', behind, 'is')} behind" if behind else "every voter has caught up"
         lines.insert(
             0, f"controller {seen.quorum.leader_id} leads the quorum in epoch {seen.quorum.leader_epoch}, {caught_up}"
         )

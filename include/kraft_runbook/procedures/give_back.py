@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import Secrets
@@ -165,8 +166,8 @@ def see_brokers_follow(
     tell(f"every broker that runs knows controller {elected}" if ended else f"every broker knows controller {elected}")
     if ended:
         tell(
-            f"broker {', '.join(map(str, ended))} does not run, so it can't hang; it is started in ZooKeeper mode"
-            " before another broker is stopped"
+            f"{nodes('broker', ended, 'does')} not run, so nothing of {by_number(ended, 'it', 'them')} can hang;"
+            f" {by_number(ended, 'it is', 'they are')} started in ZooKeeper mode before another broker is stopped"
         )
     moments = replace(moments, known_at=moments.known_at if resumed and moments.known_at else now())
     departed(moments)

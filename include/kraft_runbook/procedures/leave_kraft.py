@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ZkMigrationState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
@@ -291,7 +292,7 @@ def _await_brokers(spec: ClusterSpec, proof: FinalProof, secrets: Secrets, tell:
     behind = await_taken_in(spec, proof.newest_topics, secrets=secrets, within=TAKEN_IN_SECONDS, prompt=PROMPT_SECONDS)
     if behind:
         tell(
-            f"broker {', '.join(map(str, behind))} does not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the"
+            f"{nodes('broker', behind, 'does')} not know the newest topics after {TAKEN_IN_SECONDS:.0f} s; the"
             " window will be longer"
         )
 

@@ -12,7 +12,7 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.features.change import Direction, LevelChange, plan_change
-from kraft_runbook.features.losses import Held, Loss
+from kraft_runbook.features.losses import Loss, read_held
 from kraft_runbook.features.obstacles import LEADER_FIRST, Obstacle, obstacles, running_software
 from kraft_runbook.features.preview import Preview, shuts_out
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
@@ -28,11 +28,8 @@ def losses_in_the_log(spec: ClusterSpec, change: LevelChange, *, secrets: Secret
     if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
         return ()
     quorum = describe_committed(spec, secrets=secrets)
-    held = Held()
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets) as reader:
-        for chunk in reader.chunks(end=quorum.high_watermark - 1):
-            held.apply(chunk)
-    return held.below(change.now, change.target)
+        return read_held(reader.chunks(end=quorum.high_watermark - 1)).below(change.now, change.target)
 
 
 def preview_change(

@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_runs import AGAIN, RunReport, Tell, private_directory, run_ansible
@@ -149,7 +150,8 @@ class QuorumFence:
                 self._raise_failure()
             if time.monotonic() > deadline:
                 raise StepFailed(
-                    f"controller {_ids(c.id for c in left)} still answers {self._hosts.gone_within:g} s after its kill",
+                    f"{nodes('controller', [c.id for c in left], 'answers')} still, {self._hosts.gone_within:g} s after"
+                    " the kill",
                     way_out=AGAIN,
                 )
             time.sleep(0.005)
@@ -224,7 +226,3 @@ class QuorumFence:
             )
         except BaseException as error:
             self._broken = error
-
-
-def _ids(ids: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))

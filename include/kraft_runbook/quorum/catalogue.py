@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -27,5 +29,10 @@ def event_queues(found: dict[str, QuorumGauges | Unread], spec: ClusterSpec) -> 
     unread = [f"{who}: {each.reason}" for who, each in found.items() if not was_read(each)]
     wrong = [f"{who}: {each:.0f} ms" for who, each in times.items() if each is not None and each > limit]
     most = max((each for each in times.values() if each is not None), default=0.0)
-    answer = settle(wrong, [*missing, *unread], f"{most:.0f} ms at most")
-    return unknown(answer.evidence, QUEUE_RULE) if missing and not wrong else answer
+    return settle_by_gauge(wrong, [*missing, *unread], f"{most:.0f} ms at most", QUEUE_RULE if missing else None)
+
+
+def settle_by_gauge(wrong: Sequence[str], unread: Sequence[str], fine: str, rule: str | None) -> Finding:
+    """As ``settle``. Where nothing is wrong and a gauge is missing, the way out is the exporter's ``rule`` for it."""
+    found = settle(wrong, unread, fine)
+    return unknown(found.evidence, rule) if rule and not wrong else found

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.quorum.catalogue import BLOCKING, WARNING, check, event_queues
+from kraft_runbook.quorum.catalogue import BLOCKING, WARNING, check, event_queues, settle_by_gauge
 from kraft_runbook.quorum.look import Mode, Quorum, Replica, Series
 from kraft_runbook.runbook.check_results import Finding, failed, passed, settle, unknown
-from kraft_runbook.runbook.health import name_ids
-from kraft_runbook.runbook.warm import RULE, WARM_FIX, Warmth, how_far_applied
+from kraft_runbook.runbook.warm import WARM_FIX, Warmth, how_far_applied
 
 OF_QUORUM = (Mode.KRAFT, Mode.MIGRATING)
 RAFT_RULE = "let the exporter's rules pass kafka.server:type=raft-metrics (docs/hosts.md)"
@@ -100,8 +100,7 @@ def every_controller_is_warm(seen: Series, spec: ClusterSpec) -> Finding:
             now = seen.now.quorum
             end = now.high_watermark - 1 if was_read(now) else None
             wrong.append(f"controller {each.id} is cold: {how_far_applied(each.metrics, end)}")
-    found = settle(wrong, unread, f"{len(spec.controllers)} of {len(spec.controllers)} are")
-    return unknown(found.evidence, fix or RULE) if fix and not wrong else found
+    return settle_by_gauge(wrong, unread, f"{len(spec.controllers)} of {len(spec.controllers)} are", fix)
 
 
 @check(
@@ -196,8 +195,7 @@ def snapshots_are_made(seen: Series, spec: ClusterSpec) -> Finding:
         elif age > 2 * interval:
             none = was_read(each.gauges) and each.gauges.snapshot_bytes == 0
             wrong.append(f"controller {i}: {'none for' if none else 'the last one was made'} {age / 60_000:.0f} min")
-    found = settle(wrong, unread, "all are")
-    return unknown(found.evidence, fix) if fix and not wrong else found
+    return settle_by_gauge(wrong, unread, "all are", fix)
 
 
 def _snapshot_interval(spec: ClusterSpec, controller: int) -> int:
@@ -242,9 +240,9 @@ def the_voters_are_those_of_the_cluster_file(seen: Series, spec: ClusterSpec) ->
         return unknown(now)
     voters = {each.id for each in now.voters}
     declared = set(spec.controller_ids)
-    wrong = [f"voter {name_ids(voters - declared)} is not in the cluster file"] if voters - declared else []
-    wrong += [f"controller {name_ids(declared - voters)} does not vote"] if declared - voters else []
-    return settle(wrong, (), f"controller {name_ids(voters)}")
+    wrong = [f"{nodes('voter', voters - declared, 'is')} not in the cluster file"] if voters - declared else []
+    wrong += [f"{nodes('controller', declared - voters, 'does')} not vote"] if declared - voters else []
+    return settle(wrong, (), f"{nodes('controller', voters)}")
 
 
 @check(

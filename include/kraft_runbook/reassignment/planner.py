@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
 from kraft_runbook.reassignment.goals import (
@@ -87,11 +88,13 @@ def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[in
     known = placement.live | set(replicas_by_broker(placement.present))
     if unknown := sorted(set(named) - known):
         raise Refused(
-            f"broker {', '.join(map(str, unknown))} is not in the cluster", way_out="start it, or correct its id"
+            f"{nodes('broker', unknown, 'is')} not in the cluster", way_out="start what is missing, or correct the id"
         )
     if isinstance(goal, AddBrokers):
         if dead := sorted(set(named) - placement.live):
-            raise Refused(f"broker {', '.join(map(str, dead))} does not run", way_out="start it first")
+            raise Refused(
+                f"{nodes('broker', dead, 'does')} not run", way_out=f"start {by_number(dead, 'it', 'them')} first"
+            )
         return sorted((placement.live & set(replicas_by_broker(scope))) | set(named))
     return sorted(placement.live - set(named))
 
@@ -140,14 +143,14 @@ def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, broker
 def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment) -> ReassignmentPlan:
     if running := sorted(set(goal.brokers) & placement.live):
         raise Refused(
-            f"broker {', '.join(map(str, running))} runs, so what it holds is not lost",
-            way_out="drain it instead (drain brokers), or name those that do not run",
+            f"{nodes('broker', running, 'runs')}, so what is there is not lost",
+            way_out="drain instead (drain brokers), or name those that do not run",
         )
     holding = set(replicas_by_broker(scope)) - placement.live
     if unknown := sorted(set(goal.brokers) - holding):
         raise Refused(
-            f"broker {', '.join(map(str, unknown))} holds no replica of the chosen topics",
-            way_out="correct its id, or name none: then all brokers count that hold replicas and do not run",
+            f"{nodes('broker', unknown, 'holds')} no replica of the chosen topics",
+            way_out="correct the id, or name none: then all brokers count that hold replicas and do not run",
         )
     lost = set(goal.brokers) or holding
     touched = {p: replicas for p, replicas in scope.items() if lost & set(replicas)}

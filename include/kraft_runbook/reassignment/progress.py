@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.reassignment.stages import PlanReading
 from kraft_runbook.reassignment.stuck import Sizes
 
@@ -66,7 +67,7 @@ class Progress:
             seconds = self.seconds_left
             said += f", about {seconds:,.0f} s" if seconds is not None and self.rates else ""
             said += f"; slowest: broker {self.slowest}" if self.slowest is not None else ""
-        return said + (f"; broker {', '.join(map(str, sorted(self.unread)))} did not say" if self.unread else "")
+        return said + (f"; {nodes('broker', self.unread)} did not say" if self.unread else "")
 
 
 def progress(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
@@ -63,7 +64,7 @@ class PlanReading:
                 first = ", ".join(map(str, sorted(names)[:SAMPLE]))
                 said.append(f"{len(names)} {what}: {first}{' …' if len(names) > SAMPLE else ''}")
         if self.lost:
-            said.append(f"broker {', '.join(map(str, sorted(self.lost)))} is to take copies and does not run")
+            said.append(f"{nodes('broker', self.lost, 'is')} to take copies but not running")
         return tuple(said)
 
 

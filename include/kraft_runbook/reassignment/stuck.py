@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.naming import nodes
 
 
 class Cause(StrEnum):
@@ -37,7 +38,7 @@ class Stuck:
         return self.cause is Cause.GROWS
 
     def __str__(self) -> str:
-        return f"{self.partition}: {self.cause} (broker {', '.join(map(str, self.brokers))}): {self.way_out}"
+        return f"{self.partition}: {self.cause} ({nodes('broker', self.brokers)}): {self.way_out}"
 
 
 Sizes = Mapping[int, Mapping[TopicPartition, int]]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -90,23 +91,23 @@ def _others(_: object, after: Sequence[object]) -> By:
 
 
 def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
-    nodes = form.get("nodes", "both")
+    asked = form.get("nodes", "both")
     wanted = {Step.RESTART_CONTROLLERS: "controllers", Step.RESTART_BROKERS: "brokers"}[Step(step)]
-    return None if nodes in ("both", wanted) else f"not asked for: this run restarts {nodes} only"
+    return None if asked in ("both", wanted) else f"not asked for: this run restarts {asked} only"
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
-    brokers, controllers = (", ".join(map(str, ids)) for ids in (spec.broker_ids, spec.controller_ids))
     first = (
         "No controller is restarted, since none runs."
         if detect_phase(seen).phase is Phase.ZOOKEEPER
-        else f"Where the run asks for controllers: restart controller {controllers}, one by one, the active one last."
+        else f"Where the run asks for controllers: restart {nodes('controller', spec.controller_ids)}, one by one,"
+        " the active one last."
         " Each waits until every other has caught up."
     )
     return (
         first,
-        f"Where the run asks for brokers: restart broker {brokers}, one by one. Each waits until the one before is in"
-        " every ISR.",
+        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, one by one. Each waits"
+        " until the one before is in every ISR.",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, TopicsState, Unread, host_part, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -15,7 +16,7 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.health import name_ids, quorum_whole
+from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.read_parts import broker_modes, broker_versions, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -145,7 +146,7 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         return found
     # KAFKA-21022: waiting, or moving leaders, brings nothing back here.
     cause = (
-        f"{found.evidence}. Broker {name_ids({each.broker_id for each in without_id})} has replicas without"
+        f"{found.evidence}. On {nodes('broker', {each.broker_id for each in without_id})} replicas lack"
         f" partition.metadata: {sample(each.path for each in without_id)}. Since the metadata copy such a broker"
         " refuses the controller's LeaderAndIsr and follows no leader"
     )

@@ -4,8 +4,9 @@ operation waits for that around a restart. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
+from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.conditions import DONE, Missing, Progress, first_missing
@@ -19,7 +20,7 @@ def quorum_led(seen: ClusterObservation) -> Progress:
         return DONE
     down = [c.id for c in seen.controllers.values() if c.running is not True]
     told = f"waiting for a quorum leader: {seen.quorum.reason}"
-    return Progress(False, f"{told}; controller {name_ids(down)} does not run" if down else told)
+    return Progress(False, f"{told}; {nodes('controller', down, 'does')} not run" if down else told)
 
 
 def quorum_whole(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:
@@ -47,13 +48,13 @@ def unfinished_quorum(
     voters = {v.id: v.log_end_offset for v in seen.quorum.voters}
     missing = [i for i in ids if i not in voters]
     if missing:
-        yield f"controller {name_ids(missing)} is not one of the quorum's voters ({name_ids(voters)})"
+        yield f"{nodes('controller', missing, 'is')} not one of the quorum's voters ({name_ids(voters)})"
     behind = voters_behind(seen, earlier, ids)
     if behind:
         done = len(ids) - len(behind)
         lag = ", ".join(f"{i} at {at}" for i, at in behind.items())
         yield (
-            f"waiting for voter {name_ids(behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done}"
+            f"waiting for {nodes('voter', behind)} to catch up with offset {seen.quorum.high_watermark} ({lag}): {done}"
             f" of {len(ids)} have"
         )
     yield from not_warm(seen, ids, earlier)
@@ -125,7 +126,7 @@ def out_of_sync(
         )
     silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker]
     if silent:
-        yield f"waiting for broker {name_ids(silent)} to answer Metadata"
+        yield f"waiting for {nodes('broker', silent)} to answer Metadata"
     unaware = list(unaware_brokers(topics, earlier))
     if unaware:
         yield f"waiting for every broker to know all topics ({'; '.join(unaware)})"
@@ -175,7 +176,3 @@ def _exited(
         else f"waiting for {who}: its port refuses connections"
     )
     return Progress(False, told, hopeless=hopeless)
-
-
-def name_ids(ids: Iterable[int]) -> str:
-    return ", ".join(str(i) for i in sorted(ids))

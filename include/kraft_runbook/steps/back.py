@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration import plays
@@ -110,7 +111,7 @@ def _require_brokers_back(look: Look) -> None:
     not_back = [b.id for b in look.seen.brokers.values() if b.mode != BrokerMode.ZOOKEEPER]
     if not_back:
         raise Refused(
-            f"broker {', '.join(map(str, not_back))} is not proven to be back in ZooKeeper mode",
+            f"{nodes('broker', not_back, 'is')} not proven to be back in ZooKeeper mode",
             way_out="finish its restart first; the controllers' data may still be needed",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
@@ -47,9 +48,7 @@ def require_finalized(seen: ClusterObservation) -> None:
     reading = detect_phase(seen)
     left = remaining(seen)
     if reading.phase is not Phase.FINALIZED or left:
-        named = (
-            f"; controller {', '.join(map(str, left))} is not proven to run without the migration flag" if left else ""
-        )
+        named = f"; {nodes('controller', left, 'is')} not proven to run without the migration flag" if left else ""
         raise Refused(
             f"the cluster is in {reading.phase}{named}, and a process that connects to ZooKeeper could not start"
             " again without ZooKeeper's secrets",
@@ -58,7 +57,8 @@ def require_finalized(seen: ClusterObservation) -> None:
     behind = [b.id for b in seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if behind:
         raise Refused(
-            f"broker {', '.join(map(str, behind))} is not proven to run in KRaft mode, and could not start"
+            f"{nodes('broker', behind, 'is')} not proven to run in KRaft mode, and could not start"
             " again without ZooKeeper's secrets",
-            way_out="restart it in KRaft mode (docs/finalization.md), then clear this task",
+            way_out=f"restart {by_number(behind, 'it', 'them')} in KRaft mode (docs/finalization.md), then clear this"
+            " task",
         )

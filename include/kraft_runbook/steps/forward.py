@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
@@ -72,9 +73,10 @@ def _require_no_former_try(look: Look) -> None:
     running = [c.id for c in seen.controllers.values() if c.running is True]
     if migrating and not running:
         raise Refused(
-            f"broker {', '.join(map(str, migrating))} is still in migration mode of an earlier quorum: it would shut"
-            " itself down when new controllers start",
-            way_out=f"{back}, which restarts it in ZooKeeper mode, then clear this task",
+            f"{nodes('broker', migrating, 'is')} still in migration mode of an earlier quorum and would shut"
+            " down when new controllers start",
+            way_out=f"{back}, which restarts {by_number(migrating, 'it', 'them')} in ZooKeeper mode, then clear this"
+            " task",
         )
 
 
@@ -119,11 +121,11 @@ def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
     without_flag = look.seen.controllers_in(ControllerMode.KRAFT)
     if without_flag and look.phase is not Phase.FINALIZED:
         raise Refused(
-            f"controller {', '.join(map(str, without_flag))} runs without the migration flag: the first time it"
-            " leads, the migration is final, in whatever mode the brokers are",
-            way_out=(
-                "restart it with zookeeper.metadata.migration.enable=true before it is elected, then clear this task"
-            ),
+            f"{nodes('controller', without_flag, 'runs')} without the migration flag: the first time"
+            f" {by_number(without_flag, 'it leads', 'one of them leads')}, the migration is final, in whatever mode the"
+            " brokers are",
+            way_out=f"restart {by_number(without_flag, 'it', 'them')} with zookeeper.metadata.migration.enable=true"
+            " before one without it is elected, then clear this task",
         )
 
 
@@ -233,7 +235,7 @@ def _require_brokers_in_kraft(look: Look) -> None:
     not_in_kraft = [b.id for b in look.seen.brokers.values() if b.mode != BrokerMode.KRAFT]
     if not_in_kraft:
         raise Refused(
-            f"broker {', '.join(map(str, not_in_kraft))} is not proven to be in KRaft mode",
+            f"{nodes('broker', not_in_kraft, 'is')} not proven to be in KRaft mode",
             way_out="restart it in KRaft mode first; finalization would cut it off",
         )
     require_other_controllers_up(look)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.steps.node_step import Look
@@ -12,9 +13,9 @@ def require_other_brokers_up(look: Look) -> None:
     down = [b.id for b in look.seen.brokers.values() if b.id != look.node and b.running is not True]
     if down:
         raise Refused(
-            f"broker {', '.join(map(str, down))} does not answer; stopping broker {look.node} too could make"
+            f"{nodes('broker', down, 'does')} not answer; stopping broker {look.node} too could make"
             " partitions unavailable",
-            way_out="bring it back into every ISR, then clear this task",
+            way_out=f"bring {by_number(down, 'it', 'them')} back into every ISR, then clear this task",
         )
 
 
@@ -40,6 +41,6 @@ def require_other_controllers_up(look: Look) -> None:
     if down or not was_read(look.seen.quorum):
         raise Refused(
             "the quorum is not whole: "
-            + (f"controller {', '.join(map(str, down))} does not answer" if down else "it has no leader"),
+            + (f"{nodes('controller', down, 'does')} not answer" if down else "it has no leader"),
             way_out=f"start what is down, then clear this task; controller {look.node} was not touched",
         )

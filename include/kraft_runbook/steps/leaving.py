@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
@@ -157,9 +158,9 @@ def _guard(run: Run, seen: ClusterObservation, gone: Collection[int]) -> None:
     absent = [i for i in seen.brokers if i not in seen.zookeeper.brokers]
     if absent:
         raise Refused(
-            f"broker {', '.join(map(str, absent))} is not in /brokers/ids: a ZooKeeper controller would treat it as"
-            " dead",
-            way_out="wait until it is there, then clear this task",
+            f"{nodes('broker', absent, 'is')} not in /brokers/ids: a ZooKeeper controller would treat"
+            f" {by_number(absent, 'it', 'them')} as dead",
+            way_out=f"wait until {by_number(absent, 'it is', 'they are')} there, then clear this task",
         )
 
 

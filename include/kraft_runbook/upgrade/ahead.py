@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -44,14 +45,14 @@ def what_happens_next(
 def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Iterator[str]:
     on_new = read_roll_of(seen, spec.kafka.version, target_version(spec)).on_new
     active = seen.active_controller
-    nodes = order(seen.brokers, seen.controllers, active.id if active else -1, back=back)
-    ahead = [i for i in nodes if (i in on_new) == back]
+    ordered = order(seen.brokers, seen.controllers, active.id if active else -1, back=back)
+    ahead = [i for i in ordered if (i in on_new) == back]
     version = spec.kafka.version if back else target_version(spec)
     for kind, ids in (("controller", seen.controllers), ("broker", seen.brokers)):
         these = [i for i in ahead if i in ids]
         if these:
             yield (
-                f"Restart {kind} {', '.join(map(str, these))} on Kafka {version}, one by one"
+                f"Restart {nodes(kind, these)} on Kafka {version}, one by one"
                 f"{', the active one last' if kind == 'controller' else ', each once the one before is in every ISR'}:"
                 f" about {_time(len(these) * NODE_SECONDS)}."
             )

@@ -12,12 +12,13 @@ from kraft_runbook_airflow.base.report import first_tasks_succeeded
 
 
 class TakeStep(ClusterOperator):
-    """Take one step of an operation on one node."""
+    """Take one step of an operation on one node. Airflow shows the step's name as the operator's."""
 
     def __init__(self, *, step: NodeStep, node: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.step = step
         self.node = node
+        self.custom_operator_name = _in_words(step.step)
         irreversible = step.operation.table.gate(step.gate).irreversible
         self.ui_color = "#f6d5d5" if irreversible else "#fde8c8"
 
@@ -27,7 +28,8 @@ class TakeStep(ClusterOperator):
 
 class TakeSteps(ClusterOperator):
     """Take steps in the core's order. ``does``: given the task's run, which in a dry run rehearses. ``changes``: the
-    cluster. ``comes_always``: also where the run's first task failed, perhaps before its first line.
+    cluster. ``comes_always``: also where the run's first task failed, perhaps before its first line. Airflow shows what
+    it does as the operator's name.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class TakeSteps(ClusterOperator):
         super().__init__(**kwargs)
         self.does = does
         self.comes_always = comes_always
+        self.custom_operator_name = _in_words(getattr(does, "func", does).__name__)
         if changes:
             self.ui_color = "#f6d5d5" if irreversible else "#fde8c8"
 
@@ -50,3 +53,7 @@ class TakeSteps(ClusterOperator):
 
     def act(self, context: Any, run: Run) -> Any:
         return self.does(run)
+
+
+def _in_words(name: str) -> str:
+    return name.replace("_", " ")

@@ -89,7 +89,7 @@ def test_once_controllers_without_the_flag_led_the_alarm_sounds_and_kraft_mode_i
     assert alarm.blocks and "THE MIGRATION WAS FINALIZED TOO EARLY" in alarm.evidence
     assert all(f"broker {i} is in hybrid mode" in alarm.evidence for i in spec.broker_ids)
     told = explain(seen, spec)
-    assert told.forward[0].startswith("restart broker 1, 2, 3 in KRaft mode") and not told.rollback.possible
+    assert told.forward[0].startswith("restart brokers 1, 2, 3 in KRaft mode") and not told.rollback.possible
 
     admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
     admin.create_topics([NewTopic("after-the-end", num_partitions=1, replication_factor=3)])["after-the-end"].result()

@@ -103,14 +103,6 @@ class Reassignments:
         _refuse_repeated(wanted)
         return self._send(dict.fromkeys(wanted), allow_replication_factor_change=True)
 
-    def cancel_topic(self, topic: str) -> dict[TopicPartition, PartitionResult]:
-        """Cancel what is being reassigned of one topic; nothing is sent where nothing is."""
-        return self.cancel(each for each in self.ongoing() if each.topic == topic)
-
-    def cancel_all(self) -> dict[TopicPartition, PartitionResult]:
-        """Cancel what is being reassigned now. What somebody else begins meanwhile goes on."""
-        return self.cancel(self.ongoing())
-
     def ongoing(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
         """What is being reassigned: of these partitions, or all of it. What is not, or does not exist, is absent.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kraft_runbook.cluster.broker_calls import Properties, lacking, left_to_the_jvm
 from kraft_runbook.cluster.controller_settings import declared
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -64,7 +65,7 @@ def _said(spec: ClusterSpec, ask: Callable[[Properties, Properties, Listener], I
         for broker in spec.brokers:
             for phrase in ask(own, declared(spec, broker), broker.listener(spec.kafka.inter_broker_listener)):
                 found.setdefault(phrase, []).append(controller.id)
-    return (f"controller {', '.join(map(str, dict.fromkeys(ids)))}: {phrase}" for phrase, ids in found.items())
+    return (f"{nodes('controller', dict.fromkeys(ids))}: {phrase}" for phrase, ids in found.items())
 
 
 def _fine(spec: ClusterSpec) -> str:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from kraft_runbook.cluster.controller_settings import DEFAULT_BATCH_SIZE, MIN_BATCH_SIZE
 from kraft_runbook.cluster.copy_groups import BATCH_BYTES
 from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -127,7 +128,7 @@ def every_batch_of_the_copy_fits_the_metadata_log(seen: ClusterObservation, spec
         settings[trim(file.get(MIN_BATCH_SIZE, str(DEFAULT_BATCH_SIZE)))].append(controller.id)
     wrong, told = [], []
     for text, ids in settings.items():
-        who, size = f"controller {', '.join(map(str, ids))}", java_int(text)
+        who, size = f"{nodes('controller', ids)}", java_int(text)
         if size is None or size < 1:
             wrong.append(f"{who}: {MIN_BATCH_SIZE} is no whole number above 0")
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, controller_properties
 from kraft_runbook.cluster.observation import (
     BrokerMode,
@@ -18,7 +19,6 @@ from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
-from kraft_runbook.runbook.health import name_ids
 from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -193,7 +193,7 @@ def policies_are_carried_over(seen: ClusterObservation, spec: ClusterSpec) -> Fi
                 if wanted and controller_properties(spec, c, ControllerMode.MIGRATION).get(key) != wanted
             ]
             if without:
-                wrong.append(f"broker {broker_id} has {key}={wanted}, controller {name_ids(without)} does not")
+                wrong.append(f"broker {broker_id} has {key}={wanted}, {nodes('controller', without, 'does')} not")
     return settle(wrong, unread, "no policy is lost")
 
 
@@ -246,7 +246,7 @@ def no_broker_is_left_in_migration_mode(seen: ClusterObservation, spec: ClusterS
     modes, unread = broker_modes(seen)
     left = [i for i, mode in modes.items() if mode is not BrokerMode.ZOOKEEPER]
     return settle(
-        [f"broker {name_ids(left)} is not in ZooKeeper mode"] if left else [],
+        [f"{nodes('broker', left, 'is')} not in ZooKeeper mode"] if left else [],
         unread,
         "all are in ZooKeeper mode",
     )

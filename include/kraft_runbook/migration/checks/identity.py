@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_runbook.cluster.birth import born_in_kraft
+from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DURING_MIGRATION, UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
-from kraft_runbook.runbook.health import name_ids
 from kraft_runbook.runbook.read_parts import split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -45,7 +45,7 @@ def the_cluster_can_be_migrated(seen: ClusterObservation, spec: ClusterSpec) -> 
     states = {c.id: c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     final = [i for i, found in states.items() if found is ZkMigrationState.POST_MIGRATION]
     if final:
-        return failed(f"the migration is already final: ZkMigrationState is 3 on controller {name_ids(final)}")
+        return failed(f"the migration is already final: ZkMigrationState is 3 on {nodes('controller', final)}")
     reading = detect_phase(seen)
     if reading.phase in (Phase.FINALIZED, Phase.KRAFT):
         return failed(f"there is nothing to migrate: {'; '.join(reading.reasons)}")
@@ -138,7 +138,7 @@ def every_controller_runs(seen: ClusterObservation, spec: ClusterSpec) -> Findin
         wrong,
         unread,
         f"{total - len(down)} of {total} run"
-        + (f"; controller {name_ids(down)} is provisioned in this phase" if down else ""),
+        + (f"; {nodes('controller', down, 'is')} provisioned in this phase" if down else ""),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.controller_settings import declared
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -112,4 +113,4 @@ def _set_on(spec: ClusterSpec, key: str, *, unless: str | None = None) -> list[s
         properties: Mapping[str, str] = declared(spec, broker)
         if properties.get(key, "").strip() and not (unless and properties.get(unless, "").strip().lower() == "true"):
             found.setdefault(properties[key].strip(), []).append(broker.id)
-    return [f"broker {', '.join(map(str, ids))} has {key}={name}" for name, ids in found.items()]
+    return [f"{nodes('broker', ids, 'has')} {key}={name}" for name, ids in found.items()]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.replica_directories import IdsApart
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -16,7 +17,6 @@ from kraft_runbook.migration.checks.catalogue import (
 )
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.health import name_ids
 from kraft_runbook.runbook.read_parts import needed
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -71,7 +71,7 @@ def _apart(each: IdsApart) -> str:
 
 
 def _held(ids: Mapping[str, tuple[int, ...]]) -> str:
-    return ", ".join(f"{topic_id} on broker {name_ids(brokers)}" for topic_id, brokers in ids.items())
+    return ", ".join(f"{topic_id} on {nodes('broker', brokers)}" for topic_id, brokers in ids.items())
 
 
 def _in_ranges(numbers: list[int]) -> str:

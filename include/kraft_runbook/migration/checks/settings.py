@@ -16,6 +16,7 @@ from kraft_runbook.cluster.controller_settings import (
     values_by_broker,
 )
 from kraft_runbook.cluster.mode_settings import left_out, of_zookeeper_alone
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, host_part
 from kraft_runbook.cluster.phases import Phase
@@ -154,7 +155,7 @@ def _as_the_brokers(seen: ClusterObservation, spec: ClusterSpec, key: str, *, se
         config = on_disk.get(controller.id)
         if config is not None and not _has(config, key, set_to):
             wrong.append(f"{controller.config_file} of controller {controller.id} lacks it")
-    who = f"broker {', '.join(map(str, having))} has {key}"
+    who = f"{nodes('broker', having, 'has')} {key}"
     return settle(
         [f"{who}; {'; '.join(wrong)}"] if wrong else [],
         unread,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -136,7 +137,7 @@ def several_log_directories_are_supported(seen: ClusterObservation, spec: Cluste
     jbod = [b.id for b in spec.brokers if len(b.log_dirs) > 1]
     if not jbod:
         return passed("every broker has one log directory")
-    told = f"broker {', '.join(map(str, jbod))} has several log directories; the protocol version is {spec.kafka.ibp}"
+    told = f"{nodes('broker', jbod, 'has')} several log directories; the protocol version is {spec.kafka.ibp}"
     found = version_parts(spec.kafka.ibp + (".2" if "IV" not in spec.kafka.ibp else ""))
     return passed(told) if found >= (3, 7, 2) else failed(told)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import (
     BrokerMode,
@@ -175,7 +176,7 @@ def _stays_down(tree: ZookeeperTree, spec: ClusterSpec) -> Finding:
     if tree.tiered_topics.count and without:
         told = f"topics with {REMOTE_STORAGE}=true, but no {REMOTE_LOG}=true in its file"
         topics = sample(tree.tiered_topics.samples, tree.tiered_topics.count)
-        wrong.append(f"broker {', '.join(map(str, without))} would not start: {told}: {topics}")
+        wrong.append(f"{nodes('broker', without)} would not start: {told}: {topics}")
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop one")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import (
     ClusterObservation,
@@ -347,7 +348,7 @@ def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpe
         return unknown(tree)
     ghosts = sorted(tree.assigned_broker_ids - set(spec.broker_ids))
     return (
-        failed(f"partitions are assigned to broker {', '.join(map(str, ghosts))}, which the cluster file does not name")
+        failed(f"partitions are assigned to {nodes('broker', ghosts)}, which the cluster file does not name")
         if ghosts
         else passed("every replica has its broker")
     )
@@ -381,7 +382,7 @@ def controllers_can_decode_stored_passwords(seen: ClusterObservation, spec: Clus
         if "password.encoder.secret" not in controller_properties(spec, c, ControllerMode.MIGRATION)
     ]
     return (
-        failed(f"{told}; controller {', '.join(map(str, without))} gets no password.encoder.secret")
+        failed(f"{told}; {nodes('controller', without, 'gets')} no password.encoder.secret")
         if without
         else passed(f"{told}; the controllers get the secret")
     )
@@ -512,7 +513,7 @@ def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: Clus
     if declared:
         return passed("the cluster file declares zookeeper.set.acl for brokers and controllers")
     wrong = ["Kafka's znodes have ACLs"] if restricted is True else []
-    wrong += [f"broker {', '.join(map(str, on_disk))} has zookeeper.set.acl=true"] if on_disk else []
+    wrong += [f"{nodes('broker', on_disk, 'has')} zookeeper.set.acl=true"] if on_disk else []
     return settle(
         [f"{'; '.join(wrong)}, and the cluster file does not declare it"] if wrong else [],
         unread,

@@ -1,0 +1,34 @@
+"""Nodes as texts name them: one is "broker 2", several are "brokers 1, 2", and the verb follows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+PLURALS = {"is": "are", "does": "do", "has": "have", "was": "were"}
+
+
+def name_ids(ids: Iterable[int]) -> str:
+    """Ids in their order: "1, 2"."""
+    return ", ".join(map(str, sorted(set(ids))))
+
+
+def nodes(kind: str, ids: Iterable[int], verb: str = "") -> str:
+    """One node is "broker 2", two are "brokers 1, 2"; with a verb, given in the singular, "broker 2 does" and
+    "brokers 1, 2 do".
+
+    ``kind``: broker, controller, voter or node. ``ids``: a sequence keeps its order.
+    """
+    found = list(dict.fromkeys(ids)) if isinstance(ids, Sequence) else sorted(set(ids))
+    several = len(found) > 1
+    named = f"{kind}{'s' if several else ''} {', '.join(map(str, found))}"
+    if not verb:
+        return named
+    first, *others = verb.split(" ")
+    if several:
+        first = PLURALS.get(first) or (first.removesuffix("s"))
+    return " ".join([named, first, *others])
+
+
+def by_number(ids: Collection[int], one: str, several: str) -> str:
+    """The word for one node, or for several: "it" or "they"."""
+    return several if len(set(ids)) > 1 else one
