@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 from kept_observations import kept
+from observations import SPEC, WHY, a_controller, both, observation, part
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.migration.conditions import CONDITIONS
+from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.situations import (
     WITH_ZOOKEEPER,
@@ -19,6 +23,8 @@ from kraft_runbook.migration.situations import (
     render_situations,
 )
 from kraft_runbook.migration.transitions import TABLE
+from kraft_runbook.steps.waiting import Wait
+from tests.unit.recording import RecordingCluster
 
 KEPT = {name: Facts(seen, seen, spec) for name, seen, spec in kept()}
 EACH = (*WITH_ZOOKEEPER, *WITHOUT_ZOOKEEPER)
@@ -65,6 +71,23 @@ def test_where_a_wait_is_in_vain_it_is_a_situation_with_a_way_out_of_its_own() -
     }
     assert len(stuck) > 50
     assert [name for name, facts in stuck.items() if holding(facts)[0] is WITH_ZOOKEEPER[-1]] == []
+
+
+def test_a_wait_that_is_in_vain_says_what_explain_says() -> None:
+    down = both(*(a_controller(i, running=False) for i in (101, 103)), part(quorum=WHY))
+    lost = down(observation(Phase.HYBRID))
+    wait = Wait(RecordingCluster(lost), CONDITIONS["quorum_whole"], 0.0, began=1.0, advice=MIGRATION.way_out)
+    with pytest.raises(StepFailed) as failed:
+        wait.look()
+    (first, *_) = MIGRATION.explain(lost, SPEC).forward
+    assert first.startswith("start controllers 101, 103 with the present configuration")
+    assert failed.value.way_out.startswith(f"nothing more is changed: {first}")
+
+
+def test_where_the_steps_go_on_as_the_table_has_it_no_wait_is_told_to_do_anything() -> None:
+    for phase in Phase:
+        if phase is not Phase.UNKNOWN:
+            assert MIGRATION.way_out(observation(phase), SPEC) == ()
 
 
 def answers(each: Situation) -> list[Answer]:

@@ -11,6 +11,7 @@ from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.conditions import CONDITIONS
 from kraft_runbook.migration.copy_account import copy_account
 from kraft_runbook.migration.explain import explain
+from kraft_runbook.migration.situations import way_out
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.runbook.operation import Operation
@@ -41,6 +42,7 @@ MIGRATION = Operation(
     is_behind=_is_behind,
     serves=_has_zookeeper,
     explains=explain,
+    way_out=way_out,
     account=copy_account,
     back="zk_to_kraft_rollback",
 )

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.birth import held_by_zookeeper
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED_IN_KRAFT, FINALIZED, METADATA_COPIED
@@ -45,7 +47,7 @@ class _Words(dict[str, str]):
 @dataclass(frozen=True, slots=True)
 class Situation:
     """One situation. ``seen_as``: what shows it, in words; ``holds``: whether it is so. An answer that is None is that
-    of the next situation that holds.
+    of the next situation that holds. ``trouble``: whether something must be mended before the table's steps go on.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Situation:
     forward: Answer
     means: Answer | None = None
     waits_for: Answer | None = None
+    trouble: bool = True
 
 
 def holding(facts: Facts) -> tuple[Situation, ...]:
@@ -75,6 +78,15 @@ def waits_for(facts: Facts) -> tuple[str, ...]:
 def forward(facts: Facts) -> tuple[str, ...]:
     """What an operator can do now; empty: nothing."""
     return holding(facts)[0].forward.of(facts)
+
+
+def way_out(
+    seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None
+) -> tuple[str, ...]:
+    """What to do where a wait is in vain, as explain has it; empty where the table's steps go on."""
+    facts = Facts(seen, earlier or seen, spec)
+    first = holding(facts)[0]
+    return first.forward.of(facts) if first.trouble else ()
 
 
 # -- what the table says of a phase ------------------------------------------------------------------------------------
@@ -313,6 +325,7 @@ WITH_ZOOKEEPER = (
             it.phase is Phase.DUAL_WRITE and bool(it.not_in_kraft) and not (it.lost or it.ended or it.down or it.silent)
         ),
         forward=Answer("roll_brokers_to_kraft: go on with {not_in_kraft}; finalize_controllers comes after that"),
+        trouble=False,
     ),
     Situation(
         "as the table has it",
@@ -321,6 +334,7 @@ WITH_ZOOKEEPER = (
         means=BY_THE_PHASE,
         waits_for=WAITED_FOR_BY_THE_PHASE,
         forward=Answer("the next step", _steps_of_the_phase),
+        trouble=False,
     ),
 )
 
@@ -395,6 +409,7 @@ WITHOUT_ZOOKEEPER = (
         means=Answer(MEANS[Phase.KRAFT], _means_without_zookeeper),
         waits_for=BY_ITS_HEALTH,
         forward=Answer("there is nothing to migrate"),
+        trouble=False,
     ),
 )
 

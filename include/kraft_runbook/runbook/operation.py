@@ -32,6 +32,21 @@ class ReadsChanges(Protocol):
     def __call__(self, gate: str, was: State, now: State, node: int | None) -> Iterator[Change]: ...
 
 
+class FindsWayOut(Protocol):
+    """Says what to do where a wait is in vain. ``earlier``: an observation some seconds before."""
+
+    def __call__(
+        self, seen: ClusterObservation, spec: ClusterSpec, /, *, earlier: ClusterObservation | None = None
+    ) -> tuple[str, ...]: ...
+
+
+def no_way_out(
+    seen: ClusterObservation, spec: ClusterSpec, /, *, earlier: ClusterObservation | None = None
+) -> tuple[str, ...]:
+    """What the wait itself says is all."""
+    return ()
+
+
 class Explains(Protocol):
     """A look in words. ``seen``: what the operation ``sees``; ``earlier``: the same some seconds before."""
 
@@ -58,11 +73,11 @@ class Operation:
     ``conditions``: what its waits wait for, by name. ``is_behind``: whether nothing that a gate guards is left to do,
     so that nobody is asked. ``serves``: whether a cluster file can have it. ``asks``: whether a gate asks a person in
     this cluster; a step behind one that does not needs no signature. ``unasked``: why a run with this trigger form
-    leaves a step out. ``explains``: its own words for an observation, where the table's do not do. ``account``: what
-    its closing report says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its
-    rollback, without the cluster's name; empty where the same run, or none, undoes it. ``sees``: what ``read``,
-    ``checks`` and ``explains`` are given: an observation, or a look of the operation's own that holds one
-    (``procedures`` make it).
+    leaves a step out. ``explains``: its own words for an observation, where the table's do not do. ``way_out``: what to
+    do where a wait is in vain, in the words of ``explains``; empty: what the wait says is all. ``account``: what its
+    closing report says besides, of the bodies of the run's records; None: nothing. ``back``: the DAG of its rollback,
+    without the cluster's name; empty where the same run, or none, undoes it. ``sees``: what ``read``, ``checks`` and
+    ``explains`` are given: an observation, or a look of the operation's own that holds one (``procedures`` make it).
     """
 
     name: str
@@ -78,6 +93,7 @@ class Operation:
     asks: Callable[[str, ClusterSpec], bool] = lambda gate, spec: True
     unasked: Callable[[str, Mapping[str, Any]], str | None] = lambda step, form: None
     explains: Explains | None = None
+    way_out: FindsWayOut = no_way_out
     account: Callable[[Sequence[Mapping[str, Any]]], str | None] = _nothing_to_account
     back: str = ""
     sees: type = ClusterObservation

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.runbook.conditions import Condition, Progress
+from kraft_runbook.runbook.operation import FindsWayOut, no_way_out
 from kraft_runbook.runbook.warm import NOT_KNOWN
 
 HOPELESS_AFTER = 10.0
@@ -49,7 +50,8 @@ class Wait:
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
-    deadline. ``cluster.tell`` gets the message that names who is missing, when it changes and every 10 s.
+    deadline. ``advice``: what to do where it is in vain (``Operation.way_out``). ``cluster.tell`` gets the message that
+    names who is missing, when it changes and every 10 s.
     """
 
     cluster: Observed
@@ -58,6 +60,7 @@ class Wait:
     node_id: int | None = None
     began: float = 0.0
     first: tuple[Condition, float] | None = None
+    advice: FindsWayOut = no_way_out
     first_held: float | None = None
     """Seconds from ``began`` until ``first`` held; None before."""
     seen: ClusterObservation | None = None
@@ -93,8 +96,9 @@ class Wait:
             raise StepFailed(
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",
                 way_out=(
-                    "nothing more is changed: correct the cause and clear this task (if the node does not run: the task"
-                    " before this one, which starts it), or go back (docs/rollback.md)"
+                    f"nothing more is changed: {'; '.join(self._advice()) or 'correct the cause'}. Then clear this task"
+                    " (if the node does not run: the task before this one, which starts it), or go back"
+                    " (docs/rollback.md)"
                 ),
             )
         message, at = self._said
@@ -102,6 +106,11 @@ class Wait:
             self.cluster.tell(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, self.cluster.now())
         return False
+
+    def _advice(self) -> tuple[str, ...]:
+        """Of the last look."""
+        assert self.seen is not None
+        return self.advice(self.seen, self.cluster.spec, earlier=next(iter(self._before), None))
 
     def _stands_still_for(self, progress: Progress) -> float | None:
         """Seconds since what is waited for last got on, as far as this wait saw it; None where it saw nothing of it."""

@@ -43,7 +43,8 @@ class TaskWait:
         task: Any,
         log: Any,
     ) -> None:
-        conditions = OPERATIONS[operation].conditions
+        self.operation = OPERATIONS[operation]
+        conditions = self.operation.conditions
         self.cluster = cluster
         self.condition = conditions[condition]
         self.node_id = node_id
@@ -80,6 +81,7 @@ class TaskWait:
                 self.node_id,
                 self._began,
                 self.first,
+                self.operation.way_out,
             )
             return cluster.spec
 
