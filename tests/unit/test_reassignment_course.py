@@ -68,7 +68,7 @@ def test_a_topic_whose_deletion_waits_counts_as_deleted() -> None:
 def test_a_broker_that_is_to_take_copies_and_does_not_run_is_lost() -> None:
     without = {broker: None for broker in BEFORE.racks if broker != 4}
     reading = read_plan(PLAN, replace(BEFORE, racks=without))
-    assert reading.lost == {4} and reading.because[-1] == "broker 4 is to take copies but not running"
+    assert reading.lost == {4} and reading.because[-1] == "broker 4 is to take copies and does not run"
     moving = {tp("a", 1): begun(PLAN.moves[1])}
     assert read_plan(PLAN, replace(BEFORE, racks=without, ongoing=moving)).lost == {4}
     there = replace(BEFORE, racks=without, present=after(BEFORE, PLAN.target))

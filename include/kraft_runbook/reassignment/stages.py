@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
-from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
@@ -64,7 +64,9 @@ class PlanReading:
                 first = ", ".join(map(str, sorted(names)[:SAMPLE]))
                 said.append(f"{len(names)} {what}: {first}{' …' if len(names) > SAMPLE else ''}")
         if self.lost:
-            said.append(f"{nodes('broker', self.lost, 'is')} to take copies but not running")
+            said.append(
+                f"{nodes('broker', self.lost, 'is')} to take copies and {by_number(self.lost, 'does', 'do')} not run"
+            )
         return tuple(said)
 
 
