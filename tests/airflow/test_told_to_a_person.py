@@ -124,18 +124,15 @@ def test_the_report_of_a_run_whose_first_task_died_does_not_blame_the_state_dire
     [AirflowNotFoundException("The conn_id `typo` isn't defined"), AirflowSecretsBackendAccessDenied("denied")],
     ids=repr,
 )
-def test_a_connection_that_airflow_does_not_give_is_told_and_recorded(
-    error: Exception, state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_airflow_does_not_give_is_told_and_recorded(error: Exception, state: Path) -> None:
     def get(_: str) -> None:
         raise error
 
-    monkeypatch.setattr(environment.Connection, "get", get)
     with (
         pytest.raises(AirflowFailException, match="Airflow connection typo could not be read"),
         told_to_a_person(CONTEXT, "lab"),
     ):
-        environment.airflow_secrets()(SecretRef(airflow_connection="typo"))
+        environment.airflow_secrets(get)(SecretRef(airflow_connection="typo"))
     last = records(state)[-1]
     assert last["outcome"] == "failed" and "define the connection typo in Airflow" in last["error"]
 

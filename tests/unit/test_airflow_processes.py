@@ -115,13 +115,12 @@ def test_an_api_server_that_was_started_anew_by_hand_is_known_by_its_title(
 
 
 def test_the_workload_of_a_demo_that_was_killed_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]
+    tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    monkeypatch.setattr(demo, "BUILD", tmp_path)
     (tmp_path / "lab.py").write_text("import time; time.sleep(300)")
     words = ["-m", "lab", "workload", "--report"]
     started += [
         subprocess.Popen([sys.executable, *words, str(tmp_path / name)], cwd=tmp_path)
         for name in ("workload.json", "another.json")
     ]
-    until(lambda: demo._workloads() == [started[0].pid])
+    until(lambda: demo._workloads(tmp_path) == [started[0].pid])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from observations import SPEC
 
 from kraft_runbook.evidence.store import append_record, run_name
@@ -12,8 +11,7 @@ from lab import demo
 from lab.airflow_standalone import Airflow
 
 
-def test_the_page_holds_what_the_workload_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "BUILD", tmp_path)
+def test_the_page_holds_what_the_workload_read_back(tmp_path: Path) -> None:
     airflow = Airflow(tmp_path / "airflow", "127.0.0.1", 1)
     run = "manual__2026-01-02T03:04:05+00:00"
     first = {
@@ -25,7 +23,8 @@ def test_the_page_holds_what_the_workload_read_back(tmp_path: Path, monkeypatch:
         "phase": "ZOOKEEPER",
     }
     append_record(airflow.home / "kraft-runbook" / "evidence", run_name(demo.DAG, run), first)
-    page = demo.write_evidence(airflow, SPEC, run, {"acknowledged": 114188, "lost": 0, "duplicated": 0})
+    account = {"acknowledged": 114188, "lost": 0, "duplicated": 0}
+    page = demo.write_evidence(airflow, SPEC, run, account, page=tmp_path / "demo-evidence.html")
     text = page.read_text()
     assert "114,188" in text or "114188" in text
     assert run in text

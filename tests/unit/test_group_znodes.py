@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.zookeeper import group_znodes
-from kraft_runbook.io.zookeeper.group_znodes import FENCE, MARKED, fence, lift_fence, mark_committed, write_offsets
+from kraft_runbook.io.zookeeper.group_znodes import FENCE, MARKED
 from kraft_runbook.io.zookeeper.znode import Znode
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -55,9 +56,10 @@ class Tree:
         return {path: each.data for path, each in self.znodes.items() if path.startswith(f"{root}/")}
 
 
-@pytest.fixture(autouse=True)
-def _the_tree_is_its_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_znodes, "ZookeeperWriter", lambda reader: reader)
+fence, lift_fence, mark_committed, write_offsets = (
+    partial(each, writer=lambda tree: tree)  # type: ignore[arg-type, return-value]
+    for each in (group_znodes.fence, group_znodes.lift_fence, group_znodes.mark_committed, group_znodes.write_offsets)
+)
 
 
 def test_a_fence_is_made_with_what_is_missing_above_it_and_once() -> None:
@@ -114,8 +116,7 @@ def test_an_offset_that_somebody_else_goes_on_writing_is_given_up() -> None:
     assert tree.znodes[f"{OFFSETS}/0"].data == b"2"
 
 
-def test_many_partitions_go_in_several_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_znodes, "WRITES_AT_ONCE", 2)
+def test_many_partitions_go_in_several_transactions() -> None:
     tree = Tree(("/consumers/g", b"", 0))
-    assert fence(tree, "g", [("t", n) for n in range(5)]) == 5  # type: ignore[arg-type]
-    assert lift_fence(tree, "g", [("t", n) for n in range(5)]) == 5  # type: ignore[arg-type]
+    assert fence(tree, "g", [("t", n) for n in range(5)], at_once=2) == 5  # type: ignore[arg-type]
+    assert lift_fence(tree, "g", [("t", n) for n in range(5)], at_once=2) == 5  # type: ignore[arg-type]

@@ -63,12 +63,12 @@ def test_a_group_that_is_not_there_is_named() -> None:
     assert code != 0 and "there is no group h below /consumers" in err
 
 
-def test_explain_says_why_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_says_why_there_are_no_groups() -> None:
     def gone(*_: object, **__: object) -> GroupScan:
         raise Unreachable("ZooKeeper at zk:2181 could not be read", way_out="start it")
 
-    monkeypatch.setattr(see_groups, "scan_groups", gone)
-    assert see_groups.told_of_groups(None, secrets=str) == ("not read: ZooKeeper at zk:2181 could not be read",)  # type: ignore[arg-type]
+    told = see_groups.told_of_groups(None, secrets=str, scan=gone)  # type: ignore[arg-type]
+    assert told == ("not read: ZooKeeper at zk:2181 could not be read",)
 
 
 def test_an_observation_writes_nothing_to_read_the_time_where_there_is_no_group(

@@ -10,15 +10,14 @@ import pytest
 
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.dashboard import look_files
 from kraft_runbook.dashboard.kept_look import LookKept, QuorumKept, look_of
 from kraft_runbook.dashboard.look_files import keep_look, latest_path, lines_path, read_latest, read_lines
 from tests.unit.observations import NOW, SPEC, WHY, broker, later, observation, topics
 
 
-def keep(directory: Path, seen: object) -> list[str]:
+def keep(directory: Path, seen: object, **how: int) -> list[str]:
     warned: list[str] = []
-    keep_look(directory, seen, warned.append)  # type: ignore[arg-type]
+    keep_look(directory, seen, warned.append, **how)  # type: ignore[arg-type]
     return warned
 
 
@@ -105,11 +104,10 @@ def test_a_spoilt_file_is_replaced_by_the_next_look(tmp_path: Path) -> None:
     assert latest(tmp_path).at == later(seen, 1).observed_at
 
 
-def test_the_lines_are_bounded_and_the_newest_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look_files, "MOST_BYTES", 3_000)
+def test_the_lines_are_bounded_and_the_newest_stay(tmp_path: Path) -> None:
     seen = observation(Phase.HYBRID)
     for second in range(30):
-        keep(tmp_path, later(seen, second))
+        keep(tmp_path, later(seen, second), most=3_000)
     path = lines_path(tmp_path, SPEC.name)
     assert path.stat().st_size <= 3_000
     lines = [json.loads(each) for each in path.read_text().splitlines()]

@@ -10,13 +10,12 @@ from observations import SPEC
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.groups.expiry import Retention, require_still_kept, require_time_to_start
 from kraft_runbook.io.kafka.dynamic_configs import Found
-from kraft_runbook.procedures import offsets_retention
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 
 WEEK = 7 * 24 * 60
 
 
-def brokers_that_say(monkeypatch: pytest.MonkeyPatch, *minutes: str | None) -> None:
+def retention_of(*minutes: str | None) -> Retention:
     """The brokers 1, 2, 3; None: it does not answer."""
 
     def read(spec: Any, entities: Any, keys: Any, **_: Any) -> Any:
@@ -26,21 +25,19 @@ def brokers_that_say(monkeypatch: pytest.MonkeyPatch, *minutes: str | None) -> N
             raise Unreachable(f"broker {entity.name} did not answer", way_out="start it")
         return {entity: Found({}, {keys[0]: said} if said else {})}
 
-    monkeypatch.setattr(offsets_retention, "read_configs", read)
+    return read_offsets_retention(SPEC, secrets=lambda _: "", read=read)
 
 
-def test_the_least_of_all_brokers_counts_and_those_that_are_down_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    brokers_that_say(monkeypatch, "10080", None, "1440")
-    found = read_offsets_retention(SPEC, secrets=lambda _: "")
+def test_the_least_of_all_brokers_counts_and_those_that_are_down_are_named() -> None:
+    found = retention_of("10080", None, "1440")
     assert found == Retention(1440, ("broker 2 did not answer",))
     assert found.told().startswith("Kafka keeps the offsets of a group without members for 24 h (not read: broker 2")
 
 
 @pytest.mark.parametrize("said", [(None, None, None), ("", "", "x")])
-def test_unread_is_no_retention(monkeypatch: pytest.MonkeyPatch, said: Any) -> None:
-    brokers_that_say(monkeypatch, *said)
+def test_unread_is_no_retention(said: Any) -> None:
     with pytest.raises(Unreachable, match=r"no broker says offsets\.retention\.minutes: broker 1"):
-        read_offsets_retention(SPEC, secrets=lambda _: "")
+        retention_of(*said)
 
 
 def test_the_start_must_come_long_before_the_offsets_expire() -> None:

@@ -32,8 +32,12 @@ def lines_path(directory: Path, cluster: str) -> Path:
     return directory / "looks" / f"{cluster}.jsonl"
 
 
-def keep_look(directory: Path, seen: ClusterObservation, warn: Callable[[str], object]) -> None:
-    """Keep this look, unless a later one is there. ``warn`` hears where that can't be done."""
+def keep_look(
+    directory: Path, seen: ClusterObservation, warn: Callable[[str], object], *, most: int = MOST_BYTES
+) -> None:
+    """Keep this look, unless a later one is there. ``warn`` hears where that can't be done. ``most``: bytes that its
+    lines may have.
+    """
     try:
         look = look_of(seen)
         with _locked(directory, look.cluster):
@@ -42,7 +46,7 @@ def keep_look(directory: Path, seen: ClusterObservation, warn: Callable[[str], o
                 return
             with private_file(latest_path(directory, look.cluster), durable=False) as file:
                 file.write(LOOK.dump_json(look))
-            _append(lines_path(directory, look.cluster), line_of(look))
+            _append(lines_path(directory, look.cluster), line_of(look), most)
     except (OSError, ValueError) as error:
         warn(f"This look is not kept for the dashboard: {error}")
 
@@ -83,9 +87,9 @@ def _line(line: bytes) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _append(path: Path, line: Mapping[str, Any]) -> None:
+def _append(path: Path, line: Mapping[str, Any], most: int) -> None:
     text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-    if path.exists() and path.stat().st_size + len(text) > MOST_BYTES:
+    if path.exists() and path.stat().st_size + len(text) > most:
         kept = path.read_bytes()
         with private_file(path, durable=False) as file:
             file.write(kept[kept.find(b"\n", len(kept) // 2) + 1 :])

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.groups.expiry import Retention
-from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, read_configs
+from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, Found, read_configs
 from kraft_runbook.io.secrets import Secrets
 
 KEY = "offsets.retention.minutes"
 
 
-def read_offsets_retention(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> Retention:
+def read_offsets_retention(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    timeout: float = 10.0,
+    read: Callable[..., Mapping[Entity, Found]] = read_configs,
+) -> Retention:
     """The least of the brokers that answer; the others are named. Raises Unreachable where none does, Refused where
     this tool's identity may not describe configurations.
     """
@@ -20,7 +28,7 @@ def read_offsets_retention(spec: ClusterSpec, *, secrets: Secrets, timeout: floa
     for broker in spec.brokers:
         entity = Entity(EntityKind.BROKER, str(broker.id))
         try:
-            found = read_configs(spec, [entity], [KEY], secrets=secrets, timeout=timeout)[entity].effective.get(KEY)
+            found = read(spec, [entity], [KEY], secrets=secrets, timeout=timeout)[entity].effective.get(KEY)
         except Unreachable as error:
             unread.append(error.problem)
             continue

@@ -5,7 +5,7 @@ topics, some hundred groups at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
@@ -65,10 +65,12 @@ def look_at_meant(spec: ClusterSpec, wanted: Sequence[str], *, secrets: Secrets)
     return look_at_groups(spec, secrets=secrets, names=meant(wanted, there))
 
 
-def told_of_groups(spec: ClusterSpec, *, secrets: Secrets, most: int = 20) -> tuple[str, ...]:
+def told_of_groups(
+    spec: ClusterSpec, *, secrets: Secrets, most: int = 20, scan: Callable[..., GroupScan] = scan_groups
+) -> tuple[str, ...]:
     """The groups in words, a line each, at most so many; or why they could not be read."""
     try:
-        return scan_groups(spec, secrets=secrets).short_lines(most)
+        return scan(spec, secrets=secrets).short_lines(most)
     except RunbookError as error:
         return (f"not read: {error.problem}",)
 

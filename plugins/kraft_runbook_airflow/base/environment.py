@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,15 @@ def cluster_spec(name: str) -> ClusterSpec:
     return load_cluster(name, directory=clusters_directory(), environment=os.environ)
 
 
-def airflow_secrets() -> Secrets:
-    """Resolver for tasks: environment variables, and the passwords of Airflow connections."""
+def airflow_secrets(get: Callable[[str], Any] | None = None) -> Secrets:
+    """Resolver for tasks: environment variables, and the passwords of Airflow connections, which ``get`` gives."""
     from_environment = environment_secrets()
 
     def resolve(ref: SecretRef) -> str:
         if ref.airflow_connection is None:
             return from_environment(ref)
         try:
-            password = Connection.get(ref.airflow_connection).password
+            password = (get or Connection.get)(ref.airflow_connection).password
         except (
             AirflowException,
             AirflowRuntimeError,

@@ -23,19 +23,28 @@ MARKED = FENCE + COMMITTED.encode()
 """The fence of a partition once Kafka has the group's offsets; any other persistent owner znode is a fence too."""
 WRITES_AT_ONCE = 500
 TRIES = 3
+Writes = Callable[[ZookeeperReader], ZookeeperWriter]
+"""Who writes over a reader's session."""
 
 
-def fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
+def fence(
+    reader: ZookeeperReader,
+    group: str,
+    partitions: Iterable[Partition],
+    *,
+    writer: Writes = ZookeeperWriter,
+    at_once: int = WRITES_AT_ONCE,
+) -> int:
     """Make the fence of each partition; returns how many were not fenced before. Some hundred partitions are fenced
     together or none of them. Raises Refused where a session owns a partition, Unreachable, WriteRefused.
     """
     made = 0
-    for some in slices(sorted(partitions), WRITES_AT_ONCE):
-        made += _again(partial(_fence, reader, group, some), group)
+    for some in slices(sorted(partitions), at_once):
+        made += _again(partial(_fence, reader, group, some, writer), group)
     return made
 
 
-def _fence(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> int | None:
+def _fence(reader: ZookeeperReader, group: str, some: Sequence[Partition], writer: Writes) -> int | None:
     paths = [_path(group, "owners", each) for each in some]
     found = reader.get_many(paths)
     for znode in found:
@@ -46,58 +55,74 @@ def _fence(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> in
             )
     missing = [path for path, znode in zip(paths, found, strict=True) if znode is None]
     make = [*_parents(reader, group, "owners", some), *((path, FENCE) for path in missing)] if missing else []
-    return len(missing) if ZookeeperWriter(reader).write_together(make=make) else None
+    return len(missing) if writer(reader).write_together(make=make) else None
 
 
-def mark_committed(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
+def mark_committed(
+    reader: ZookeeperReader,
+    group: str,
+    partitions: Iterable[Partition],
+    *,
+    writer: Writes = ZookeeperWriter,
+    at_once: int = WRITES_AT_ONCE,
+) -> int:
     """Let the fences of these partitions say that Kafka has the group's offsets; returns how many did not. Where there
     is no fence, or a session holds the partition, nothing is written. Raises StepFailed, Unreachable, WriteRefused.
     """
     marked = 0
-    for some in slices(sorted(partitions), WRITES_AT_ONCE):
-        marked += _again(partial(_mark, reader, group, some), group)
+    for some in slices(sorted(partitions), at_once):
+        marked += _again(partial(_mark, reader, group, some, writer), group)
     return marked
 
 
-def _mark(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> int | None:
+def _mark(reader: ZookeeperReader, group: str, some: Sequence[Partition], writer: Writes) -> int | None:
     found = reader.get_many([_path(group, "owners", each) for each in some])
     fences = [(z, MARKED) for z in found if z is not None and not z.ephemeral_owner and z.data != MARKED]
-    return len(fences) if ZookeeperWriter(reader).write_together(replace=fences) else None
+    return len(fences) if writer(reader).write_together(replace=fences) else None
 
 
-def lift_fence(reader: ZookeeperReader, group: str, partitions: Iterable[Partition]) -> int:
+def lift_fence(
+    reader: ZookeeperReader,
+    group: str,
+    partitions: Iterable[Partition],
+    *,
+    writer: Writes = ZookeeperWriter,
+    at_once: int = WRITES_AT_ONCE,
+) -> int:
     """Delete the persistent owner znodes of these partitions; returns how many there were. One that a session holds is
     left alone. Raises Unreachable, WriteRefused.
     """
     lifted = 0
-    for some in slices(sorted(partitions), WRITES_AT_ONCE):
-        lifted += _again(partial(_lift, reader, group, some), group)
+    for some in slices(sorted(partitions), at_once):
+        lifted += _again(partial(_lift, reader, group, some, writer), group)
     return lifted
 
 
-def _lift(reader: ZookeeperReader, group: str, some: Sequence[Partition]) -> int | None:
+def _lift(reader: ZookeeperReader, group: str, some: Sequence[Partition], writer: Writes) -> int | None:
     found = reader.get_many([_path(group, "owners", each) for each in some])
     fences = [each for each in found if each is not None and not each.ephemeral_owner]
-    return len(fences) if ZookeeperWriter(reader).write_together(delete=fences) else None
+    return len(fences) if writer(reader).write_together(delete=fences) else None
 
 
-def write_offsets(reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int]) -> int:
+def write_offsets(
+    reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int], *, writer: Writes = ZookeeperWriter
+) -> int:
     """Let these partitions have these offsets; returns how many had others. Each znode is written at the version that
     was read. Raises StepFailed where somebody else writes them, Unreachable, WriteRefused.
     """
     written = 0
     for some in slices(sorted(offsets), WRITES_AT_ONCE):
-        written += _again(partial(_write, reader, group, {p: offsets[p] for p in some}), group)
+        written += _again(partial(_write, reader, group, {p: offsets[p] for p in some}, writer), group)
     return written
 
 
-def _write(reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int]) -> int | None:
+def _write(reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int], writer: Writes) -> int | None:
     wanted = {_path(group, "offsets", each): str(offset).encode() for each, offset in offsets.items()}
     found = reader.get_many(list(wanted))
     missing = [(path, data) for (path, data), znode in zip(wanted.items(), found, strict=True) if znode is None]
     others = [(znode, wanted[znode.path]) for znode in found if znode is not None and znode.data != wanted[znode.path]]
     make = [*_parents(reader, group, "offsets", list(offsets)), *missing] if missing else []
-    done = ZookeeperWriter(reader).write_together(make=make, replace=others)
+    done = writer(reader).write_together(make=make, replace=others)
     return len(missing) + len(others) if done else None
 
 
