@@ -893,18 +893,19 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
     ),
     "KRB-PRE-103": (
         brokers_with(ssl__key__password="${vault:kv/kafka:key}"),
-        "broker 1, 2, 3: ssl.key.password refers to the provider 'vault', which nobody declares",
+        "brokers 1, 2, 3: ssl.key.password refers to the provider 'vault', which nobody declares",
     ),
     "KRB-PRE-101": (
         on_own_listener(SecurityProtocol.SASL_PLAINTEXT),
         (
-            "controller 101, 102, 103, broker 1, 2, 3: sasl.mechanism.controller.protocol is not set: Kafka takes"
+            "controllers 101, 102, 103, brokers 1, 2, 3: sasl.mechanism.controller.protocol is not set: Kafka takes"
             " GSSAPI, and nothing here says that Kerberos is meant"
         ),
     ),
     "KRB-PRE-102": (
         on_own_listener(SecurityProtocol.SSL),
-        "controller 101, 102, 103, broker 1, 2, 3: ssl.truststore.location is not set: the JVM's own truststore counts",
+        "controllers 101, 102, 103, brokers 1, 2, 3: ssl.truststore.location is not set: the JVM's own truststore"
+        " counts",
     ),
     "KRB-PRE-092": (
         brokers_with(client__quota__callback__class="com.example.Shares"),

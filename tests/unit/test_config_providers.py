@@ -41,7 +41,7 @@ def test_controllers_need_the_provider_of_what_they_have_from_the_brokers() -> N
     spec = SPEC.model_copy(update={"broker_properties": {**SPEC.broker_properties, **secret}})
     spec = spec.model_copy(update={"secrets": {k: v for k, v in spec.secrets.items() if "token" not in k}})
     result = CHECKS["KRB-PRE-103"].run(observation(Phase.ZOOKEEPER), spec)
-    assert result.evidence.startswith("controller 101, 102, 103: delegation.token.secret.key refers to")
+    assert result.evidence.startswith("controllers 101, 102, 103: delegation.token.secret.key refers to")
     own = {**spec.controller_properties, "config.providers.vault.class": "com.example.Vault"}
     spec = spec.model_copy(update={"controller_properties": own})
     assert CHECKS["KRB-PRE-103"].run(observation(Phase.ZOOKEEPER), spec).passed

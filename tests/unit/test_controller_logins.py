@@ -62,10 +62,10 @@ def test_kafkas_default_is_in_order_where_kerberos_is_meant(said: dict[str, str]
 @pytest.mark.parametrize(
     ("controllers", "brokers", "told"),
     [
-        ({ENABLED: "PLAIN"}, {CALLED_BY: "PLAIN"}, f"controller 101, 102, 103: {CALLED_BY} is not set"),
-        (PLAIN, {}, f"broker 1, 2, 3: {CALLED_BY} is not set"),
+        ({ENABLED: "PLAIN"}, {CALLED_BY: "PLAIN"}, f"controllers 101, 102, 103: {CALLED_BY} is not set"),
+        (PLAIN, {}, f"brokers 1, 2, 3: {CALLED_BY} is not set"),
         ({CALLED_BY: "PLAIN"}, {CALLED_BY: "PLAIN"}, "is PLAIN, the controllers' listener takes GSSAPI"),
-        (PLAIN, {CALLED_BY: "OAUTHBEARER"}, "broker 1, 2, 3: sasl.mechanism.controller.protocol is OAUTHBEARER"),
+        (PLAIN, {CALLED_BY: "OAUTHBEARER"}, "brokers 1, 2, 3: sasl.mechanism.controller.protocol is OAUTHBEARER"),
     ],
 )
 def test_a_caller_without_a_mechanism_that_the_listener_takes_is_named(
@@ -78,9 +78,9 @@ def test_a_caller_without_a_mechanism_that_the_listener_takes_is_named(
 
 def test_a_tls_listener_without_a_certificate_and_a_caller_without_one_are_named() -> None:
     result = asked(listening(SecurityProtocol.SSL, {}, {}))
-    assert "controller 101, 102, 103: ssl.keystore.location is missing: its listener has no cert" in result.evidence
+    assert "controllers 101, 102, 103: ssl.keystore.location is missing: its listener has no cert" in result.evidence
     result = asked(listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, {}))
-    assert "broker 1, 2, 3: ssl.keystore.location is missing, and the controllers' listener has" in result.evidence
+    assert "brokers 1, 2, 3: ssl.keystore.location is missing, and the controllers' listener has" in result.evidence
     assert asked(listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, STORES)).passed
 
 

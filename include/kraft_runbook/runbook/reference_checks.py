@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_runbook.cluster.config_providers import undeclared
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
-from kraft_runbook.runbook.health import name_ids
 
 CODES = ("KRB-PRE-103",)
 
@@ -36,7 +36,7 @@ def every_reference_has_its_provider(seen: ClusterObservation, spec: ClusterSpec
             for key in keys:
                 found.setdefault((kind, key, name), {})[node_id] = None
     wrong = [
-        f"{kind} {name_ids(ids)}: {key} refers to the provider '{name}', which nobody declares"
+        f"{nodes(kind, ids)}: {key} refers to the provider '{name}', which nobody declares"
         for (kind, key, name), ids in found.items()
     ]
     return settle(wrong, (), "all have")

@@ -12,12 +12,12 @@ from kraft_runbook.cluster.controller_calls import (
     lacking_as_server,
     left_to_the_jvm,
 )
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
-from kraft_runbook.runbook.health import name_ids
 
 
 @check(
@@ -108,4 +108,4 @@ def _named(who: Iterable[str]) -> str:
             kinds.setdefault(kind, []).append(int(node))
         else:
             others.append(each)
-    return ", ".join([*(f"{kind} {name_ids(ids)}" for kind, ids in kinds.items()), *others])
+    return ", ".join([*(nodes(kind, ids) for kind, ids in kinds.items()), *others])
