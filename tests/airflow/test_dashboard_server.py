@@ -63,6 +63,7 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
     server.application.cache_clear()
     application = server.application()
     application.dependency_overrides[security.get_user] = lambda: SimpleNamespace()
+    application.dependency_overrides[server.goes_on] = lambda: True
     yield TestClient(application)
     server.application.cache_clear()
 
@@ -116,6 +117,8 @@ def test_the_json_is_that_of_the_schema(client: TestClient) -> None:
 def test_evidence_is_a_page_in_which_nothing_runs_and_of_a_run_without_it_a_sentence(client: TestClient) -> None:
     answer = client.get(f"/evidence/{DAG.format('a')}/r")
     assert "<title>Evidence" in answer.text
+    assert "<dt>Last record</dt>" in answer.text and "<dt>Ended</dt>" not in answer.text
+    assert 'class="dark"' in client.get(f"/evidence/{DAG.format('a')}/r?dark=true").text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "no evidence here yet" in client.get(f"/evidence/{DAG.format('a')}/other").text
 
@@ -130,6 +133,6 @@ def test_a_cluster_file_that_is_wrong_is_said_on_its_page(client: TestClient, tm
 def test_airflow_is_told_of_each_page_by_a_name_that_the_script_knows() -> None:
     script = server.SCRIPT.read_text()
     for each in server.react_apps():
-        assert f'"{each["name"]}"' in script
+        assert f'"{each["name"]}"' in script or f"globalThis.{each['name']} =" in script
         assert not each["bundle_url"].startswith("/"), "Airflow may be below a path"
-    assert {each["destination"] for each in server.react_apps()} == {"nav", "dashboard", "dag"}
+    assert {each["destination"] for each in server.react_apps()} == {"nav", "dashboard", "dag", "dag_run"}

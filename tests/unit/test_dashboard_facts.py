@@ -190,6 +190,9 @@ def test_a_whole_run_shows_its_gates_parity_and_outcome(tmp_path: Path) -> None:
     assert seen.parity is not None
     assert (seen.parity.verdict, seen.parity.offset, seen.parity.holds) == ("MATCH", 1260, True)
     assert [(each.outcome, each.good) for each in seen.runs] == [("succeeded in FINALIZED", True)]
+    ahead = facts(tmp_path, run.clock - timedelta(hours=3)).parity
+    assert ahead is not None and not ahead.holds
+    assert "the clocks differ" in ahead.words
     later_on = facts(tmp_path, run.clock + timedelta(hours=3)).parity
     assert later_on is not None and not later_on.holds
     assert "too old" in later_on.words
@@ -208,7 +211,7 @@ def test_the_last_watch_of_the_way_back_is_shown_and_is_not_the_run(tmp_path: Pa
     (run,) = seen.runs
     assert run.watch and run.good is False
     page = render_cluster(seen, LINKS, now=NOW)
-    assert '<strong class="bad">Possible</strong>' in page
+    assert '<strong class="warn">Possible</strong>' in page
 
 
 def test_a_watch_that_found_nothing_wrong_is_not_under_way(tmp_path: Path) -> None:

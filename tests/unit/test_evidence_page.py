@@ -164,3 +164,22 @@ def test_a_run_of_any_length_has_a_readable_axis(seconds: int) -> None:
     assert chart is not None
     assert 1 <= len(chart.ticks) <= 10
     assert len({t.label for t in chart.ticks}) == len(chart.ticks)
+
+
+def test_of_a_run_that_goes_on_the_chart_ends_now_and_an_open_gate_is_drawn_as_waiting() -> None:
+    run = forward()
+    asked = next(n for n, each in enumerate(run.records) if each.body["outcome"] == "asked")
+    report = make_report("run", run.records[: asked + 1], None)
+    assert report.ended is not None
+    now = report.ended + timedelta(hours=1)
+    chart = lay_out(report, until=now)
+    assert chart is not None
+    gate = next(lane for lane in chart.lanes if lane.name == "gate_start")
+    waits = next(bar for bar in gate.bars if bar.style == "wait")
+    assert waits.title == "gate start waits for a person"
+    assert waits.x + waits.width == pytest.approx(chart.width, abs=0.1)
+    page = render_page(report, run.records[: asked + 1], made_at=now, goes_on=True)
+    assert "<dt>Last record</dt>" in page and "<dt>Ended</dt>" not in page
+    ended = lay_out(report)
+    assert ended is not None
+    assert not any(bar.style == "wait" for lane in ended.lanes for bar in lane.bars)

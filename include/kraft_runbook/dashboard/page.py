@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -60,7 +61,9 @@ def render_words(words: str) -> str:
     return _environment().get_template("words.html").render(words=words)
 
 
+@cache
 def _environment() -> Environment:
+    """Made once: its templates are compiled then."""
     environment = Environment(
         loader=PackageLoader("kraft_runbook.dashboard"),
         autoescape=True,

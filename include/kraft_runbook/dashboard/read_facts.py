@@ -121,7 +121,8 @@ def elections(points: Iterable[Mapping[str, Any]], now: datetime) -> ElectionsFa
 
 
 def in_words(seconds: float) -> str:
-    """A time as a person says it: 12 s, 3 min, 2 h 05 min, 4 d."""
+    """A time as a person says it: 12 s, 3 min, 2 h 05 min, 4 d. Below 0 is 0: two hosts' clocks differ a little."""
+    seconds = max(0.0, seconds)
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -145,13 +146,15 @@ def _parity(seen: Sequence[RunSeen], valid_for: float | None, now: datetime) -> 
     if last is None:
         return None
     age = (now - last.at).total_seconds()
-    young = valid_for is not None and age <= valid_for
+    young = valid_for is not None and -5 <= age <= valid_for
     holds = last.is_match and last.genuine is True and young
     words = (
         "its digest does not fit what the record holds"
         if last.genuine is not True
         else f"a gate would take it for another {in_words(valid_for - age)}"
         if holds and valid_for is not None
+        else "it is ahead of this server's clock: the clocks differ"
+        if age < -5
         else "too old for a gate: compare again"
         if last.is_match
         else "no gate takes it"

@@ -63,8 +63,17 @@ class Chart:
     ticks: tuple[Tick, ...]
 
 
-def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at: datetime) -> str:
-    """The page. ``records``: the report's records, whose bodies are shown unchanged."""
+def render_page(
+    report: RunReport,
+    records: Sequence[EvidenceRecord],
+    *,
+    made_at: datetime,
+    goes_on: bool = False,
+    dark: bool = False,
+) -> str:
+    """The page. ``records``: the report's records, whose bodies are shown unchanged. ``goes_on``: the run has not ended
+    by ``made_at``. ``dark``: light text on a dark page.
+    """
     environment = Environment(
         loader=PackageLoader("kraft_runbook.evidence"),
         autoescape=True,
@@ -79,15 +88,23 @@ def render_page(report: RunReport, records: Sequence[EvidenceRecord], *, made_at
     )
     bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
     return environment.get_template("evidence.html").render(
-        r=report, chart=lay_out(report), kinds=_kinds(report), bodies=bodies, made_at=made_at
+        r=report,
+        chart=lay_out(report, until=made_at if goes_on else None),
+        kinds=_kinds(report),
+        bodies=bodies,
+        made_at=made_at,
+        dark=dark,
     )
 
 
-def lay_out(report: RunReport) -> Chart | None:
-    """The timeline's layout; None if there is nothing to draw."""
+def lay_out(report: RunReport, *, until: datetime | None = None) -> Chart | None:
+    """The timeline's layout; None if there is nothing to draw. ``until``: now, where the run goes on: a gate that waits
+    for a person is drawn until then.
+    """
     if report.began is None or report.ended is None:
         return None
-    began, total = report.began, max((report.ended - report.began).total_seconds(), 1.0)
+    end = report.ended if until is None else max(until, report.ended)
+    began, total = report.began, max((end - report.began).total_seconds(), 1.0)
 
     def x(at: datetime) -> float:
         return round(LABELS + (WIDTH - LABELS) * min(max((at - began).total_seconds() / total, 0.0), 1.0), 2)
@@ -106,9 +123,12 @@ def lay_out(report: RunReport) -> Chart | None:
             lanes.setdefault(_lane(entry), []).append(
                 bar(entry.began, entry.at, style, f"{entry.task}: {entry.outcome}, {_clock(entry.at)}. {entry.summary}")
             )
+    last_of = {gate.gate: gate for gate in report.gates}
     for gate in report.gates:
-        if gate.proven_at and gate.answers:
-            waited = bar(gate.proven_at, gate.answers[-1].at, "wait", f"gate {gate.gate} waited for a person")
+        answered = gate.answers[-1].at if gate.answers else None
+        if gate.proven_at and (answered or (until and gate is last_of[gate.gate])):
+            told = f"gate {gate.gate} {'waited' if answered else 'waits'} for a person"
+            waited = bar(gate.proven_at, answered or end, "wait", told)
             lanes.setdefault(f"gate_{gate.gate}", []).insert(0, waited)
     placed = tuple(Lane(name, BAND + 10 + n * LANE, tuple(bars)) for n, (name, bars) in enumerate(lanes.items()))
     return Chart(WIDTH, BAND + 10 + len(placed) * LANE + 24, LABELS, phases, placed, _ticks(began, total, x))

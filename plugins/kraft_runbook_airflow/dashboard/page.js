@@ -32,5 +32,11 @@ const KafkaClusters = ({ dagId }) => {
     silent && createElement("p", { role: "alert", style: { padding: "8px 16px", background: "#8a1c16", color: "#fff" } }, silent),
     createElement("div", { ref: box, dangerouslySetInnerHTML: { __html: shown.html } }));
 };
+const Evidence = ({ dagId, runId }) => createElement("iframe", {
+  title: "Evidence of this run",
+  src: new URL(`evidence/${encodeURIComponent(dagId)}/${encodeURIComponent(runId)}?dark=${document.documentElement.classList.contains("dark")}`, import.meta.url).href,
+  style: { border: 0, width: "100%", height: "100%", minHeight: "75vh" },
+});
+globalThis.Evidence = Evidence;
 // Airflow imports a file once, and looks for each destination's component by that destination's name.
 for (const name of ["AirflowPlugin", "Kafka", "Kafka clusters", "Cluster"]) globalThis[name] = KafkaClusters;

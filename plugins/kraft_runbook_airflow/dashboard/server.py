@@ -50,12 +50,13 @@ async def clusters(
 
 
 def react_apps() -> list[dict[str, Any]]:
-    """Airflow's own pages that show it: in the navigation, on the home page, and a tab of each DAG."""
+    """Airflow's own pages that show it: in the navigation, on the home page, a tab of each DAG and of each run."""
     script = f"{PREFIX.strip('/')}/page.js"  # relative, since Airflow may be below a path
     return [
         {"name": "Kafka", "bundle_url": script, "destination": "nav", "url_route": ROUTE, "nav_top_level": True},
         {"name": "Kafka clusters", "bundle_url": script, "destination": "dashboard", "url_route": "kafka_clusters"},
         {"name": "Cluster", "bundle_url": script, "destination": "dag", "url_route": "cluster"},
+        {"name": "Evidence", "bundle_url": script, "destination": "dag_run", "url_route": "evidence"},
     ]
 
 
@@ -111,16 +112,15 @@ def application() -> FastAPI:
         return html(render_cluster(one(cluster, dags), links(), now=datetime.now(UTC)))
 
     @app.get("/evidence/{dag_id}/{run_id}", dependencies=[reads_the_dag], response_model=None)
-    def evidence(dag_id: str, run_id: str) -> Response:
+    def evidence(dag_id: str, run_id: str, dark: bool = False, on: bool = Depends(goes_on)) -> Response:
         try:
             found = inspect_run(evidence_directory(os.environ), run_name(dag_id, run_id))
         except RunbookError:
             return Response(
                 render_words("This run has left no evidence here yet."), media_type="text/html", headers=AS_EVIDENCE
             )
-        page = render_page(
-            make_report(found.run, found.records, found.broken), found.records, made_at=datetime.now(UTC)
-        )
+        report = make_report(found.run, found.records, found.broken)
+        page = render_page(report, found.records, made_at=datetime.now(UTC), goes_on=on, dark=dark)
         return Response(page, media_type="text/html", headers=AS_EVIDENCE)
 
     def html(text: str) -> Response:
@@ -132,6 +132,17 @@ def application() -> FastAPI:
         return Response(TypeAdapter(Clusters).dump_json(value), media_type="application/json", headers=HEADERS)
 
     return app
+
+
+def goes_on(dag_id: str, run_id: str) -> bool:
+    """Whether Airflow has this run as one that has not ended."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        state = session.scalar(select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
+    return state in ("queued", "running")
 
 
 def clusters_of(dags: frozenset[str]) -> tuple[str, ...]:
