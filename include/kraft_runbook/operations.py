@@ -10,6 +10,7 @@ from kraft_runbook.groups.operation import GROUPS
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.quorum.checks import QUORUM_CHECKS
+from kraft_runbook.quorum.drill import QUORUM_DRILL
 from kraft_runbook.quorum.look import Mode
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
@@ -17,7 +18,7 @@ from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade.operation import UPGRADE
 
 OPERATIONS: Mapping[str, Operation] = {
-    each.name: each for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS)
+    each.name: each for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS, QUORUM_DRILL)
 }
 
 

@@ -23,7 +23,14 @@ from kraft_runbook_airflow.base.node_steps import TakeStep
 from tests.unit.observations import SPEC, observation
 
 PHASES = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
-WHOLE_CLUSTER = ("leave_kraft", "restore_quorum", "restart_cut_off_brokers", ".active_controller_last.restart")
+WHOLE_CLUSTER = (
+    "leave_kraft",
+    "restore_quorum",
+    "restart_cut_off_brokers",
+    ".active_controller_last.restart",
+    "baseline",
+    "faults",
+)
 """The ends of the ids of tasks that change hosts and are not on one node."""
 LOOKS = ("gather_host_facts", "read_metadata_logs", "read_feature_state")
 """Playbooks that change nothing."""

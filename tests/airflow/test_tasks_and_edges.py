@@ -162,6 +162,20 @@ EDGES = {
     "reassignment_watch__lab": "watch <-",
     "quorum_watch__lab": "watch <-",
     "cluster_watch__lab": "look <-",
+    "quorum_drill__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        gate_drill.prove <- preflight.checks
+        gate_drill.approve <- gate_drill.prove
+        gate_drill.approve_second <- gate_drill.approve, gate_drill.prove
+        gate_drill.confirm <- gate_drill.approve_second
+        baseline <- gate_drill.confirm
+        faults <- baseline
+        mend <- faults
+        closing_report <- mend
+    """
+    ),
     **dict.fromkeys(
         ("reassign_partitions__lab", "restore_assignment__lab"),
         """
@@ -196,6 +210,7 @@ TEARDOWNS = {
     "cancel_reassignments__lab": {"closing_report"},
     "reassign_partitions__lab": {"carry_out.put_throttles_back", "closing_report"},
     "restore_assignment__lab": {"carry_out.put_throttles_back", "closing_report"},
+    "quorum_drill__lab": {"mend", "closing_report"},
 }
 """Those that also run where a person marked the run as failed."""
 
@@ -223,6 +238,15 @@ PARAMS = {
     "reassignment_watch__lab": {"dry_run": False},
     "quorum_watch__lab": {"dry_run": False},
     "cluster_watch__lab": {"dry_run": False},
+    "quorum_drill__lab": {
+        "dry_run": False,
+        "fault": "controller failover",
+        "broker": None,
+        "repeats": 1,
+        "stall_budget": 60,
+        "seconds": 60,
+        "approvals_needed": 1,
+    },
     "reassign_partitions__lab": {
         **PACE,
         "goal": "even out",

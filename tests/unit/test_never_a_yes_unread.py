@@ -21,6 +21,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.operations import OPERATIONS
+from kraft_runbook.quorum.drill import QUORUM_DRILL
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -69,6 +70,9 @@ UNREAD: dict[str, Callable[[], RollbackPlan]] = {
     "groups: the phase": lambda: GROUPS.way_back(part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC),
     "groups: the brokers' modes": lambda: GROUPS.way_back(
         part(brokers={n: replace(b, mode=WHY) for n, b in dual_write().brokers.items()})(dual_write()), SPEC
+    ),
+    "quorum_drill: the phase": lambda: QUORUM_DRILL.way_back(
+        part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
     "reassignment: a broker": lambda: REASSIGNMENT.way_back(broker(2, running=WHY)(dual_write()), SPEC),
 }

@@ -28,6 +28,7 @@ from kraft_runbook.cluster.spec_parts import (
     ListenerName,
     MetricsSource,
     Model,
+    QuorumDrill,
     QuorumHealth,
     Reach,
     RollingRestart,
@@ -74,6 +75,7 @@ class ClusterSpec(Model):
     rolling_restart: RollingRestart = RollingRestart()
     quorum_health: QuorumHealth = QuorumHealth()
     cluster_watch: ClusterWatch = ClusterWatch()
+    quorum_drill: QuorumDrill = QuorumDrill()
     parity_schedule: str | None = None
     way_back_schedule: str | None = "*/10 * * * *"
 

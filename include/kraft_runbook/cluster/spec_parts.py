@@ -384,6 +384,14 @@ class ClusterWatch(Model):
     schedule: str | None = "* * * * *"
 
 
+class QuorumDrill(Model):
+    """Settings of the drill of controllers and brokers. ``sigkill``: whether a drill may kill a process, which no
+    production cluster needs.
+    """
+
+    sigkill: bool = False
+
+
 class Deadlines(Model):
     """How long each wait may last, in seconds, and how many healthy observations in a row end it.
 

@@ -144,6 +144,9 @@ def _summary(body: Body) -> str:
         case kinds.Moves() as moves:
             many = "" if moves.partitions is None else f" {moves.partitions} partitions"
             return f"{moves.what}{many}" + (f": {moves.told.splitlines()[0]}" if moves.told else "")
+        case kinds.Drilled() as drilled:
+            of_node = "" if drilled.node_id is None else f", node {drilled.node_id}"
+            return f"{drilled.what}: {drilled.fault}{of_node}"
         case kinds.Workload(values=account):
             return ", ".join(
                 f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account

@@ -340,6 +340,21 @@ class Moves(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drilled(Kind):
+    """Of a drill. ``what``: "baseline", "fault" and "stall" (a fault that exceeded the budget) were measured, and
+    ``values`` hold it (``quorum.silences.Measured``); "stops": the node is stopped next; "started": it runs again;
+    "probes": their topic, ``fault``, is made next.
+    ``fault``: its name. ``node_id`` None: no node stops.
+    """
+
+    outcome = Outcome.DRILLED
+    values: Values
+    what: str
+    fault: str
+    node_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRefused(Kind):
     """A task changed nothing, for the reason that ``error`` gives with the way out."""
 
@@ -407,6 +422,7 @@ KINDS: Mapping[Outcome, type[Kind]] = {
             SecretsRemoved,
             Rehearsed,
             Moves,
+            Drilled,
             TaskRefused,
             TaskFailed,
             Closed,

@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     SECRETS_REMOVED = "secrets_removed"
     REHEARSED = "rehearsed"
     MOVES = "moves"
+    DRILLED = "drilled"
     REFUSED = "refused"
     FAILED = "failed"
     CLOSED = "closed"

@@ -2,6 +2,7 @@
 
 Whoever imports this may write; a contract in ``pyproject.toml`` names them: ``handover`` deletes what names a KRaft
 controller, ``claim_znode`` keeps one znode of this tool's own, ``clock`` creates one that it deletes at once,
+``depose`` deletes /controller for a drill,
 ``group_znodes`` writes owners and offsets of consumer groups, and ``procedures.raise_versions`` writes state znodes
 again.
 """

@@ -1,0 +1,202 @@
+"""The probes of a drill: idempotent records to every partition of a topic of their own, and a metadata change every 500
+ms. They note when each was answered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.topics_seen import client_security
+from kraft_runbook.io.secrets import Secrets
+
+EVERY_RECORD, EVERY_CHANGE = 0.1, 0.5
+"""Seconds between two records to a partition, and between two metadata changes."""
+PARTITIONS_A_BROKER = 2
+ANSWER_SECONDS = 30.0
+PREFIX = "kraft-runbook-drill-"
+Answers = dict[str, list[float]]
+
+
+def topic_of(run: str) -> str:
+    """The probes' topic of a run."""
+    return f"{PREFIX}{run}"
+
+
+def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
+    """The topic whose partitions are written to: two a broker, of three replicas where there are three brokers. One
+    that exists is taken as it is. Raises StepFailed.
+    """
+    copies = min(3, len(spec.brokers))
+    wanted = NewTopic(
+        topic,
+        num_partitions=PARTITIONS_A_BROKER * len(spec.brokers),
+        replication_factor=copies,
+        config={"min.insync.replicas": str(max(1, copies - 1)), "retention.ms": "3600000"},
+    )
+    admin = _admin(spec, secrets)  # kept until it has answered: its requests end with it
+    try:
+        admin.create_topics([wanted], operation_timeout=ANSWER_SECONDS)[topic].result(ANSWER_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise _failed(f"the probes' topic {topic} could not be made", error) from None
+
+
+def remove_topics(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> int:
+    """Delete the probes' topics of a run, those of its metadata changes too. Returns how many. Raises StepFailed."""
+    admin = _admin(spec, secrets)
+    try:
+        mine = [each for each in admin.list_topics(timeout=ANSWER_SECONDS).topics if _is_of(each, topic)]
+        for answer in admin.delete_topics(mine, operation_timeout=ANSWER_SECONDS).values() if mine else ():
+            try:
+                answer.result(ANSWER_SECONDS)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+    except KafkaException as error:
+        raise _failed(f"the probes' topics {topic}* could not be deleted", error) from None
+    return len(mine)
+
+
+def _is_of(name: str, topic: str) -> bool:
+    return name == topic or name.startswith(f"{topic}.")
+
+
+class Probes:
+    """A context manager: two threads from its begin to its end. Safe to be read meanwhile.
+
+    ``answers``: by partition, and by ``changes``, the moments of the answers (``time.monotonic``). ``failed``: records
+    that were given up. ``changes``: the name under which metadata changes are kept. Raises StepFailed at its end where
+    a thread broke, so that silence is never taken for the cluster's.
+    """
+
+    def __init__(self, spec: ClusterSpec, topic: str, changes: str, *, secrets: Secrets) -> None:
+        self.topic, self.changes = topic, changes
+        self.answers: Answers = {changes: []}
+        self.failed = 0
+        self.began = time.monotonic()
+        self._security = client_security(spec.broker_security, secrets)
+        self._servers = ",".join(spec.bootstrap_servers)
+        self._copies = min(2, len(spec.brokers))
+        partitions = PARTITIONS_A_BROKER * len(spec.brokers)
+        self.answers |= {f"{topic}-{n}": [] for n in range(partitions)}
+        self._partitions = range(partitions)
+        self._over = threading.Event()
+        self._broken: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._kept(each), name=f"drill-{each.__name__}", daemon=True)
+            for each in (self._produce, self._change)
+        ]
+
+    def now(self) -> float:
+        """By the clock of the answers."""
+        return time.monotonic()
+
+    def __enter__(self) -> Probes:
+        self.began = time.monotonic()
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        for each in self._threads:
+            each.join(2 * ANSWER_SECONDS)
+        if self._broken and error is None:
+            raise StepFailed(
+                f"the probes broke, so nothing was measured: {'; '.join(self._broken)}",
+                way_out="look at the cluster and clear this task; it starts what it stopped first",
+            )
+
+    def _kept(self, work: Callable[[], None]) -> Callable[[], None]:
+        def guarded() -> None:
+            try:
+                work()
+            except Exception as error:
+                self._broken.append(f"{work.__name__}: {type(error).__name__}: {error}")
+
+        return guarded
+
+    def _produce(self) -> None:
+        producer = Producer(
+            {
+                **self._security,
+                "bootstrap.servers": self._servers,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "client.id": "kraft-runbook-drill",
+                "log_level": 0,
+            }
+        )
+        while not self._over.is_set():
+            until = time.monotonic() + EVERY_RECORD
+            for number in self._partitions:
+                try:
+                    producer.produce(self.topic, b"x", partition=number, on_delivery=self._delivered(number))
+                except BufferError:
+                    break  # all of them wait: that is a silence, and is measured as one
+            while (left := until - time.monotonic()) > 0:
+                producer.poll(min(left, 0.02))
+        producer.flush(5)
+
+    def _delivered(self, number: int) -> Callable[[Any, Any], None]:
+        def note(error: Any, _: Any) -> None:
+            if error is None:
+                self.answers[f"{self.topic}-{number}"].append(time.monotonic())
+            else:
+                self.failed += 1
+
+        return note
+
+    def _change(self) -> None:
+        admin = AdminClient(
+            {**self._security, "bootstrap.servers": self._servers, "client.id": "kraft-runbook-drill", "log_level": 0}
+        )
+        stem, number = f"{self.topic}.{int(time.time())}", 0
+        while not self._over.is_set():
+            began = time.monotonic()
+            if self._changed(admin, f"{stem}-{number}"):
+                self.answers[self.changes].append(time.monotonic())
+                number += 1
+                self._over.wait(max(0.0, EVERY_CHANGE - (time.monotonic() - began)))
+            else:
+                self._over.wait(0.1)
+
+    def _changed(self, admin: AdminClient, name: str) -> bool:
+        wanted = NewTopic(name, num_partitions=1, replication_factor=self._copies)
+        try:
+            admin.create_topics([wanted], operation_timeout=5, request_timeout=8)[name].result(ANSWER_SECONDS)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED):
+                raise
+            return bool(code == KafkaError.TOPIC_ALREADY_EXISTS)  # an answer that came too late for the try before
+        except TimeoutError:
+            return False
+        return True
+
+
+def _admin(spec: ClusterSpec, secrets: Secrets) -> AdminClient:
+    security = client_security(spec.broker_security, secrets)
+    return AdminClient({**security, "bootstrap.servers": ",".join(spec.bootstrap_servers), "log_level": 0})
+
+
+def _failed(what: str, error: KafkaException) -> StepFailed | Refused:
+    found = error.args[0]
+    denied = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+    if found.code() in denied:
+        return Refused(
+            f"{what}: {found.str()}",
+            way_out=f"allow this tool's user Create, Delete, Describe and Write on topics {PREFIX}*",
+        )
+    return StepFailed(f"{what}: {found.str()}", way_out="look at the cluster, then clear this task")

@@ -1,0 +1,162 @@
+"""The faults of a drill: what is stopped or deleted, by which play, and what clients may see. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.health import name_ids
+from kraft_runbook.runbook.plays import Play
+
+BY_ZOOKEEPER = frozenset({Phase.ZOOKEEPER})
+BY_QUORUM = frozenset({Phase.FINALIZED, Phase.KRAFT})
+DRILLED = BY_ZOOKEEPER | BY_QUORUM
+"""The phases in which a drill may run: a migration under way is no place for one."""
+
+
+class Fault(StrEnum):
+    """SHUTDOWN: SIGTERM to a broker, which hands over its partitions. FAILOVER: in ZooKeeper mode /controller is
+    deleted, else the leader of the quorum gets SIGTERM. KILL: SIGKILL to who is the controller.
+    """
+
+    SHUTDOWN = "controlled shutdown of a broker"
+    FAILOVER = "controller failover"
+    KILL = "controller failover by SIGKILL"
+
+
+SEEN: Mapping[Fault, str] = {
+    Fault.SHUTDOWN: "Clients of its partitions find new leaders: 1 to 4 s without an answer were measured on a small"
+    " cluster. In ZooKeeper mode it grows with the partitions.",
+    Fault.FAILOVER: "No metadata changes until another controller serves: 1 to 2 s were measured on a small cluster."
+    " In ZooKeeper mode it grows with the partitions. Partitions keep their leaders.",
+    Fault.KILL: "No metadata changes until the loss is noticed and another controller serves: 4 s were measured in"
+    " KRaft mode. In ZooKeeper mode the broker's partitions are silent too until its session ends: 21 s.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a run's form says. ``broker``: whom SHUTDOWN means; None: one that is not the controller. ``budget``:
+    seconds of silence beyond which the run ends. ``seconds``: of the baseline, and of each fault's window at least.
+    """
+
+    fault: Fault
+    broker: int | None
+    repeats: int
+    budget: float
+    seconds: float
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Form:
+        broker = params.get("broker")
+        return cls(
+            Fault(params["fault"]),
+            None if broker is None else int(broker),
+            int(params["repeats"]),
+            float(params["stall_budget"]),
+            float(params["seconds"]),
+        )
+
+    @property
+    def digest(self) -> str:
+        """Of the whole form: what the gate's signature is for."""
+        told = [self.fault.value, self.broker, self.repeats, self.budget, self.seconds]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """``node``: who is stopped, and started again; None: /controller is deleted, and nothing stops. ``ends_by``: STOP
+    or KILL.
+    """
+
+    node: int | None
+    ends_by: str = ""
+
+    def stop(self) -> Play | None:
+        """What stops it; None where nothing is stopped."""
+        if self.node is None:
+            return None
+        return Play("stop_node", self.node, {"ends_by": self.ends_by}, writes_secrets=False)
+
+
+def start(node: int) -> Play:
+    """Start it where it does not run, with the files that it has."""
+    return Play("start_node", node, {}, writes_secrets=False)
+
+
+STOP, KILL = "stop", "kill"
+"""Actions of the module ``kafka_service``."""
+
+
+def aim(form: Form, seen: ClusterObservation, spec: ClusterSpec) -> Aim:
+    """Whom the fault hits now. Raises Refused where the cluster file or the phase does not allow it, or where the one
+    it would hit is not known.
+    """
+    phase = detect_phase(seen).phase
+    if phase not in DRILLED:
+        raise Refused(
+            f"a drill runs in {', '.join(sorted(DRILLED))} alone, and the cluster is in {phase}",
+            way_out="finish the migration, or roll it back, then trigger a drill",
+        )
+    controller = _controller(seen, spec, phase)
+    if form.fault is Fault.SHUTDOWN:
+        return Aim(_broker(form.broker, controller, spec), STOP)
+    if form.fault is Fault.KILL:
+        if not spec.quorum_drill.sigkill:
+            raise Refused(
+                f"the cluster file of {spec.name} does not allow SIGKILL",
+                way_out="choose another fault, or set quorum_drill.sigkill: true for a cluster that may be killed",
+            )
+        return Aim(controller, KILL)
+    return Aim(None) if phase in BY_ZOOKEEPER else Aim(controller, STOP)
+
+
+def _controller(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> int:
+    if phase in BY_ZOOKEEPER:
+        holder = seen.zookeeper.controller.broker_id if was_read(seen.zookeeper) and seen.zookeeper.controller else None
+        known = holder in spec.broker_ids
+    else:
+        holder = seen.quorum.leader_id if was_read(seen.quorum) else None
+        known = holder in spec.controller_ids
+    if holder is None or not known:
+        raise Refused(
+            f"who is the controller is not known: {'nobody of the cluster file' if holder is None else holder}",
+            way_out="see kraft-runbook quorum, and clear this task once somebody of the cluster file is",
+        )
+    return holder
+
+
+def _broker(wanted: int | None, controller: int, spec: ClusterSpec) -> int:
+    if wanted is not None:
+        if wanted not in spec.broker_ids:
+            raise Refused(
+                f"broker {wanted} is not in the cluster file",
+                way_out=f"name one of {name_ids(spec.broker_ids)}",
+            )
+        return wanted
+    return next((each for each in spec.broker_ids if each != controller), spec.broker_ids[0])
+
+
+def page(form: Form, found: Aim, spec: ClusterSpec) -> str:
+    """What the gate shows: what will be stopped, and what clients may see."""
+    what = (
+        "Deletes /controller in ZooKeeper. No process is stopped."
+        if found.node is None
+        else f"{'Kills' if found.ends_by == KILL else 'Stops'} node {found.node} (by this look), and starts it again"
+        " once every probe was answered."
+    )
+    return (
+        f"### The drill: {form.fault.value}, {form.repeats} time(s)\n\n{what}\n\n{SEEN[form.fault]}\n\n"
+        f"Before, the same probes run for {form.seconds:g} s without a fault. They create a topic of their own, and"
+        " one more every 500 ms; all are deleted afterwards. A silence of more than"
+        f" {form.budget:g} s ends the run, and what was stopped is started first."
+    )

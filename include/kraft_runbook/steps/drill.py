@@ -1,0 +1,317 @@
+"""The course of a drill: a baseline, then each fault between probes. What is stopped is started again whatever happens:
+the journal says so before anything stops, and a task that is cleared, or comes last, starts it first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Drilled, of_kind
+from kraft_runbook.evidence.record import EvidenceRecord
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.gates.signatures import standing
+from kraft_runbook.io.kafka.drill_probes import Probes, make_topic, remove_topics, topic_of
+from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.zookeeper.depose import depose, require_deposable
+from kraft_runbook.quorum.drill import DRILL, QUORUM_DRILL, WHOLE, operation_for
+from kraft_runbook.quorum.faults import Aim, Form, aim, page, start
+from kraft_runbook.quorum.silences import CHANGES, Measured, effects, longest_silence
+from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.waiting import Wait
+
+BASELINE, STOPS, STARTED, FAULT, STALL, PROBES = "baseline", "stops", "started", "fault", "stall", "probes"
+ANOTHER_RUN = "find out why it took so long; a drill with a larger budget is a new run"
+SETTLE_SECONDS = 60.0
+"""How long the probes may take to be answered everywhere before a window begins."""
+
+
+class Answers(Protocol):
+    """What the rules here need of the probes (``io.kafka.drill_probes.Probes``)."""
+
+    answers: dict[str, list[float]]
+    failed: int
+
+    def now(self) -> float:
+        """By the clock of the answers."""
+
+
+Opens = Callable[[Run], AbstractContextManager[Answers]]
+
+
+def open_probes(run: Run) -> Probes:
+    """The run's probes, on a topic of their own."""
+    topic = _topic(run)
+    if not _has_probed(run):
+        run.journal.record(Drilled(values={}, what=PROBES, fault=topic, node_id=None))
+    run.cluster.do(make_topic, topic, would=[Act(f"create the probes' topic {topic}")])
+    return Probes(run.spec, topic, CHANGES, secrets=run.cluster.secrets)
+
+
+# -- what is on record -------------------------------------------------------------------------------------------------
+
+
+def stopped(records: Iterable[EvidenceRecord]) -> list[int]:
+    """The nodes that this run stopped, or was about to, and did not see started, in that order."""
+    left: dict[int, None] = {}
+    for _, told in of_kind(records, Drilled):
+        if told.node_id is not None and told.what == STOPS:
+            left[told.node_id] = None
+        elif told.node_id is not None and told.what == STARTED:
+            left.pop(told.node_id, None)
+    return list(left)
+
+
+def baseline_of(records: Iterable[EvidenceRecord]) -> Measured:
+    """The run's last baseline. Raises Refused where there is none."""
+    for _, told in reversed(list(of_kind(records, Drilled))):
+        if told.what == BASELINE:
+            try:
+                return Measured.from_dict(told.values)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                break
+    raise Refused("no baseline is on record", way_out="clear the task baseline, then this one")
+
+
+def faults_done(records: Iterable[EvidenceRecord]) -> int:
+    """How many faults this run has measured."""
+    return sum(told.what == FAULT for _, told in of_kind(records, Drilled))
+
+
+# -- the tasks ---------------------------------------------------------------------------------------------------------
+
+
+def prepare(run: Run) -> dict[str, Any]:
+    """Every check, nothing moving, and whom the fault would hit. Raises Refused."""
+    form = Form.of(run.params)
+    answer = require_preflight(run, operation_for(form.fault))
+    seen = run.cluster.settled()
+    found = aim(form, seen, run.spec)
+    _require_still(run, found)
+    run.cluster.tell(page(form, found, run.spec))
+    return answer
+
+
+def examine(run: Run, gate: str) -> Examined:
+    """A deep look with every host, by the checks that this fault needs."""
+    return examines_by_checks(operation_for(Form.of(run.params).fault))(run, gate)
+
+
+def shows_form(run: Run) -> Shown:
+    """What will be stopped, and what clients may see, for the gate."""
+    form = Form.of(run.params)
+    text = page(form, aim(form, run.cluster.settled(), run.spec), run.spec)
+    return Shown(exhibits=(Exhibit("preflight.checks", form.digest, text),), by="preflight.checks")
+
+
+def measure_baseline(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
+    """What clients see without a fault, for as long as the form says."""
+    form = Form.of(run.params)
+    if run.cluster.rehearses:
+        run.cluster.tell(f"Dry run: would watch the probes for {form.seconds:g} s without a fault")
+        return {"dry_run": True}
+    run.claim.take()
+    run.signatures.require(QUORUM_DRILL, DRILL, run.cluster.settled(), exhibit=form.digest)
+    with opens(run) as probes:
+        began = _settled(run, probes)
+        _watch(run, probes, until=began + form.seconds)
+        measured = measure(probes, began, probes.now())
+    run.journal.record(Drilled(values=measured.to_dict(), what=BASELINE, fault="none", node_id=None))
+    run.cluster.tell(f"without a fault: silent for {_longest(measured):.1f} s at most")
+    return measured.to_dict()
+
+
+def cause_faults(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
+    """Each fault that is still to come, once what an earlier try stopped runs again."""
+    form = Form.of(run.params)
+    if run.cluster.rehearses:
+        return _rehearse(run, form)
+    mend(run)
+    if any(told.what == STALL for _, told in of_kind(run.journal.records(), Drilled)):
+        raise Refused("a fault of this run exceeded its budget: no other follows", way_out=ANOTHER_RUN)
+    baseline = baseline_of(run.journal.records())
+    for number in range(faults_done(run.journal.records()) + 1, form.repeats + 1):
+        run.cluster.tell(f"{form.fault.value}: {number} of {form.repeats}")
+        _one(run, form, baseline, opens)
+    return {"faults": faults_done(run.journal.records())}
+
+
+def mend(run: Run) -> dict[str, Any]:
+    """Start what this run stopped and did not see started, and wait until all is whole. Nothing to do is fine."""
+    if run.cluster.rehearses:
+        return {"started": []}
+    left = stopped(run.journal.records())
+    for node in left:
+        _start(run, node, "left by an earlier try")
+    if left:
+        run.cluster.wait_for(WHOLE, deadline=_deadline(run))
+    return {"started": left}
+
+
+def end(run: Run) -> dict[str, Any]:
+    """The last task: mend, and delete the probes' topics."""
+    answer = mend(run)
+    if not _has_probed(run):
+        return {**answer, "topics_deleted": 0}
+    topic = _topic(run)
+    removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")])
+    return {**answer, "topics_deleted": removed or 0}
+
+
+def _has_probed(run: Run) -> bool:
+    return any(told.what == PROBES for _, told in of_kind(run.journal.records(), Drilled))
+
+
+# -- one fault ---------------------------------------------------------------------------------------------------------
+
+
+def _one(run: Run, form: Form, baseline: Measured, opens: Opens) -> None:
+    seen = run.cluster.wait_for(WHOLE, deadline=_deadline(run))
+    found = aim(form, seen, run.spec)
+    _require_still(run, found)
+    run.claim.take()
+    run.signatures.require(QUORUM_DRILL, DRILL, seen, exhibit=form.digest)
+    if not standing(run.journal.records(), DRILL).begun:
+        run.signatures.begins(DRILL)
+    with opens(run) as probes:
+        began = _settled(run, probes)
+        over = _strike(run, form, found, probes)
+        over = _until_whole(run, form, probes, began, over)
+        if not over:
+            _watch(run, probes, until=began + form.seconds)
+        measured = measure(probes, began, probes.now())
+    what = STALL if over else FAULT
+    run.journal.record(Drilled(values=measured.to_dict(), what=what, fault=form.fault.value, node_id=found.node))
+    for each in effects(baseline, measured):
+        run.cluster.tell(f"effect: {each}")
+    if over:
+        run.cluster.wait_for(WHOLE, deadline=_deadline(run))
+        raise StepFailed(
+            f"a silence of {_longest(measured):.1f} s exceeded the budget of {form.budget:g} s; what was stopped runs"
+            " again, and the cluster is whole",
+            way_out=ANOTHER_RUN,
+        )
+
+
+def _strike(run: Run, form: Form, found: Aim, probes: Answers) -> bool:
+    """Cause the fault, and start what it stopped once every probe was answered since. Returns whether a silence
+    exceeded the budget.
+    """
+    what = found.stop()
+    if what is None or found.node is None:
+        holder = run.cluster.do(depose, would=[Act("delete /controller")])
+        run.cluster.tell(f"/controller, which named broker {holder}, is deleted")
+        return _answered_since(run, form, probes, probes.now())
+    run.journal.record(Drilled(values={}, what=STOPS, fault=form.fault.value, node_id=found.node))
+    try:
+        run.cluster.play(what)
+        return _answered_since(run, form, probes, probes.now())
+    finally:
+        _start(run, found.node, form.fault.value)
+
+
+def _start(run: Run, node: int, fault: str) -> None:
+    run.cluster.play(start(node))
+    run.journal.record(Drilled(values={}, what=STARTED, fault=fault, node_id=node))
+    run.cluster.tell(f"node {node} runs again")
+
+
+def _answered_since(run: Run, form: Form, probes: Answers, since: float) -> bool:
+    """Wait until every probe was answered after ``since``. Returns whether a silence exceeded the budget first."""
+    while not all(each and each[-1] > since for each in probes.answers.values()):
+        if _silent_for(probes, since) > form.budget:
+            return True
+        run.cluster.pause(0.1)
+    return False
+
+
+def _until_whole(run: Run, form: Form, probes: Answers, began: float, over: bool) -> bool:
+    """Wait until all is whole, unless a silence has exceeded the budget. Returns whether one has."""
+    wait = Wait(run.cluster, WHOLE, _deadline(run))
+    while not over:
+        over = any(longest_silence(each, began, probes.now()) > form.budget for each in probes.answers.values())
+        if wait.look():
+            break
+        run.cluster.pause(run.spec.deadlines.poll)
+    return over
+
+
+def measure(probes: Answers, began: float, ended: float) -> Measured:
+    """What the probes saw from ``began`` to ``ended``."""
+    return Measured(
+        ended - began,
+        {name: longest_silence(sorted(each), began, ended) for name, each in probes.answers.items()},
+        sum(began <= moment <= ended for each in probes.answers.values() for moment in each),
+        probes.failed,
+    )
+
+
+# -- the probes --------------------------------------------------------------------------------------------------------
+
+
+def _topic(run: Run) -> str:
+    return topic_of(hashlib.sha256(run.name.encode()).hexdigest()[:8])
+
+
+def _settled(run: Run, probes: Answers) -> float:
+    """Wait until each probe was answered twice; returns that moment. Raises StepFailed."""
+    ends = probes.now() + SETTLE_SECONDS
+    while silent := [name for name, each in probes.answers.items() if len(each) < 2]:
+        if probes.now() > ends:
+            raise StepFailed(
+                f"{', '.join(silent[:5])} did not answer the probes in {SETTLE_SECONDS:g} s, without a fault",
+                way_out="see whether the cluster serves producers and CreateTopics, then clear this task",
+            )
+        run.cluster.pause(0.1)
+    return probes.now()
+
+
+def _watch(run: Run, probes: Answers, *, until: float) -> None:
+    while probes.now() < until:
+        run.cluster.pause(min(0.5, max(0.0, until - probes.now())))
+
+
+def _silent_for(probes: Answers, since: float) -> float:
+    now = probes.now()
+    return max(now - (each[-1] if each else since) for each in probes.answers.values())
+
+
+def _longest(measured: Measured) -> float:
+    return max(measured.silences.values(), default=0.0)
+
+
+def _require_still(run: Run, found: Aim) -> None:
+    """Nothing moves, and what must be deleted may be. Raises Refused."""
+    moving = run.cluster.ask(_moving)
+    if moving:
+        raise Refused(
+            f"{moving} partitions are being reassigned", way_out="wait until that has ended, then clear this task"
+        )
+    if found.node is None:
+        run.cluster.ask(require_deposable)
+
+
+def _moving(spec: Any, *, secrets: Any) -> int:
+    return len(Reassignments(spec, secrets=secrets).ongoing())
+
+
+def _deadline(run: Run) -> float:
+    deadlines = run.spec.deadlines
+    return deadlines.registration + deadlines.in_sync
+
+
+def _rehearse(run: Run, form: Form) -> dict[str, Any]:
+    seen: ClusterObservation = run.cluster.settled()
+    found = aim(form, seen, run.spec)
+    what = found.stop()
+    if what is None:
+        run.cluster.do(depose, would=[Act("delete /controller")])
+    else:
+        run.cluster.play(what)
+    return {"dry_run": True}

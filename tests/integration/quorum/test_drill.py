@@ -1,0 +1,165 @@
+"""A drill on a real cluster, in both modes: the fault, what clients saw of it, and nothing left that is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import by_hand
+import pytest
+from confluent_kafka.admin import AdminClient
+from labs import Lab, lab_of
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.hosts.playbooks import PlaybookResult
+from kraft_runbook.io.kafka.drill_probes import PREFIX
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.see_quorum import see_quorum
+from kraft_runbook.quorum.drill import WHOLE, account
+from kraft_runbook.quorum.faults import Fault
+from kraft_runbook.quorum.silences import CHANGES, Measured
+from kraft_runbook.runbook.plays import Play
+from kraft_runbook.steps import drill
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.run import Run
+from lab.layout import layout
+from lab.supervision import processes
+from tests.unit.kept_journal import Kept
+from tests.unit.recording import run_on
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed(Lab):
+    """A lab whose cluster file says something else than when its secrets were read."""
+
+    read: Secrets
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.read
+
+
+def with_spec(lab: Lab, **changes: object) -> Lab:
+    return Changed(lab.spec.model_copy(update=changes), lab.directory, lab.network, lab.clusters, read=lab.secrets)
+
+
+SHORT = {"broker": None, "repeats": 1, "stall_budget": 60.0, "seconds": 5.0}
+
+
+@pytest.fixture(scope="module")
+def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab_of(("a",), mode=BrokerMode.KRAFT, clusters=tmp_path_factory.mktemp("clusters")) as lab:
+        yield with_spec(lab, zookeeper=None)
+
+
+@pytest.fixture(scope="module")
+def kraft_of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab_of(("a", "b", "c"), mode=BrokerMode.KRAFT, clusters=tmp_path_factory.mktemp("clusters")) as lab:
+        yield with_spec(lab, zookeeper=None)
+
+
+@pytest.fixture(scope="module")
+def zookeeper_of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with lab_of(("a", "b", "c"), mode=BrokerMode.ZOOKEEPER, clusters=tmp_path_factory.mktemp("clusters")) as lab:
+        yield lab
+
+
+def run_of(lab: Lab, fault: Fault, **form: object) -> tuple[Run, Kept, list[str]]:
+    kept, told = Kept(), list[str]()
+    cluster = Cluster(lab.spec, lab.secrets, told.append)
+    return run_on(cluster, kept, **SHORT | {"fault": fault.value} | form), kept, told
+
+
+def drilled(lab: Lab, fault: Fault, **form: object) -> tuple[Measured, Measured, Kept]:
+    run, kept, _ = run_of(lab, fault, **form)
+    drill.measure_baseline(run)
+    drill.cause_faults(run)
+    assert drill.end(run)["topics_deleted"] > 2
+    assert not [each for each in topics(lab) if each.startswith(PREFIX)]
+    assert drill.stopped(kept.records()) == []
+    measured = [Measured.from_dict(each) for each in kept.bodies if each["what"] in ("baseline", "fault")]
+    assert len(measured) == 2
+    assert measured[1].answered > 0 and measured[1].failed == 0
+    assert account(kept.bodies)
+    return measured[0], measured[1], kept
+
+
+def topics(lab: Lab) -> list[str]:
+    admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
+    return list(admin.list_topics(timeout=30).topics)
+
+
+def whole(lab: Lab) -> bool:
+    cluster = Cluster(lab.spec, lab.secrets, lambda _: None)
+    return WHOLE.progress(cluster.observe(), lab.spec).done
+
+
+def test_in_kraft_mode_the_leader_is_stopped_another_leads_and_it_comes_back_warm(kraft: Lab) -> None:
+    before = see_quorum(kraft.spec, secrets=kraft.secrets).quorum
+    _, fault, kept = drilled(kraft, Fault.FAILOVER)
+    after = see_quorum(kraft.spec, secrets=kraft.secrets).quorum
+    assert kept.bodies[2]["node_id"] == before.leader_id  # type: ignore[union-attr]
+    assert after.leader_epoch > before.leader_epoch  # type: ignore[union-attr]
+    assert fault.of_changes is not None and fault.of_changes > 0
+    assert whole(kraft)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", [Fault.SHUTDOWN, Fault.KILL])
+def test_the_other_faults_in_kraft_mode(kraft_of_three: Lab, fault: Fault) -> None:
+    drilled(allowing_sigkill(kraft_of_three), fault)
+    by_hand.wait_until("all is whole", lambda: whole(kraft_of_three))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", [Fault.FAILOVER, Fault.SHUTDOWN])
+def test_the_faults_in_zookeeper_mode(zookeeper_of_three: Lab, fault: Fault) -> None:
+    before = {each.pid for each in processes(layout(zookeeper_of_three.spec)).values() if each.pid}
+    _, measured, _ = drilled(zookeeper_of_three, fault)
+    after = {each.pid for each in processes(layout(zookeeper_of_three.spec)).values() if each.pid}
+    assert (before == after) == (fault is Fault.FAILOVER), "only a shutdown restarts a process"
+    assert CHANGES in measured.silences
+    by_hand.wait_until("all is whole", lambda: whole(zookeeper_of_three))
+
+
+def allowing_sigkill(lab: Lab) -> Lab:
+    return with_spec(lab, quorum_drill=lab.spec.quorum_drill.model_copy(update={"sigkill": True}))
+
+
+class Killed(BaseException):
+    """In the place of a worker's end: nothing that follows is done."""
+
+
+class Doomed(Cluster):
+    """The worker ends between the stop and the start."""
+
+    def play(self, what: Play) -> PlaybookResult:
+        if what.playbook == "start_node":
+            raise Killed
+        return super().play(what)
+
+
+def test_a_worker_that_is_killed_in_the_middle_leaves_nothing_stopped_once_the_run_has_mended(kraft: Lab) -> None:
+    run, kept, _ = run_of(kraft, Fault.FAILOVER)
+    drill.measure_baseline(run)
+    doomed = run_on(Doomed(kraft.spec, kraft.secrets, print), kept, **run.params)
+    with pytest.raises(Killed):
+        drill.cause_faults(doomed)
+    (node,) = drill.stopped(kept.records())
+    service = kraft.spec.controller(node).service
+    assert not processes(layout(kraft.spec))[service].runs
+    assert drill.end(run)["started"] == [node]
+    assert processes(layout(kraft.spec))[service].runs
+    assert whole(kraft)
+
+
+@pytest.mark.long
+def test_a_budget_that_is_exceeded_mends_first(kraft: Lab) -> None:
+    run, kept, _ = run_of(kraft, Fault.FAILOVER, stall_budget=0.05)
+    drill.measure_baseline(run)
+    with pytest.raises(StepFailed, match="exceeded the budget"):
+        drill.cause_faults(run)
+    assert drill.stopped(kept.records()) == []
+    assert whole(kraft)
+    assert drill.end(run)["started"] == []

@@ -1,0 +1,192 @@
+"""The course of a drill: what is stopped is started again whatever happens, and what is measured is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from kept_journal import Kept
+from observations import SPEC, observation
+from recording import RecordingCluster, run_on
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Drilled
+from kraft_runbook.io.kafka.drill_probes import remove_topics
+from kraft_runbook.io.zookeeper.depose import depose, require_deposable
+from kraft_runbook.quorum.faults import Fault
+from kraft_runbook.quorum.silences import CHANGES, Measured
+from kraft_runbook.runbook.plays import Play
+from kraft_runbook.steps import drill
+from kraft_runbook.steps.run import Run
+
+STOP, START = "played stop_node on 101", "played start_node on 101"
+FORM: dict[str, Any] = {
+    "fault": Fault.FAILOVER.value,
+    "broker": None,
+    "repeats": 1,
+    "stall_budget": 20.0,
+    "seconds": 5.0,
+}
+ANSWERS = {drill._moving: 0, require_deposable: None, depose: 1, remove_topics: 3}
+
+
+class Probes:
+    """Probes that are answered at each moment of the cluster's clock, but for one span."""
+
+    def __init__(self, cluster: RecordingCluster, silent: tuple[float, float]) -> None:
+        self._cluster, self._silent, self._began = cluster, silent, cluster.now()
+        self.failed = 0
+
+    def now(self) -> float:
+        return self._cluster.now()
+
+    @property
+    def answers(self) -> dict[str, list[float]]:
+        tenths = range(int((self.now() - self._began) * 10) + 1)
+        moments = [self._began + each / 10 for each in tenths]
+        first, last = self._silent
+        heard = [each for each in moments if not first < each - self._began < last]
+        return {CHANGES: heard, "t-0": moments}
+
+
+def opening(silent: tuple[float, float] = (0.0, 0.0)) -> Callable[[Run], Any]:
+    @contextmanager
+    def opens(run: Run) -> Iterator[Probes]:
+        assert isinstance(run.cluster, RecordingCluster)
+        yield Probes(run.cluster, silent)
+
+    return opens
+
+
+def made(phase: Phase = Phase.KRAFT, cluster: RecordingCluster | None = None, **form: Any) -> tuple[Run, Kept]:
+    kept = Kept()
+    at = cluster or RecordingCluster(observation(phase), answers=ANSWERS)
+    return run_on(at, kept, **FORM | form), kept
+
+
+def whats(kept: Kept) -> list[str]:
+    return [each["what"] for each in kept.bodies]
+
+
+def with_baseline(kept: Kept) -> None:
+    usual = Measured(5.0, {CHANGES: 0.5, "t-0": 0.5}, 100)
+    kept.record(Drilled(values=usual.to_dict(), what=drill.BASELINE, fault="none", node_id=None))
+
+
+def test_a_leader_is_stopped_and_started_again_and_what_it_cost_is_kept() -> None:
+    run, kept = made()
+    drill.measure_baseline(run, opening())
+    assert drill.cause_faults(run, opening(silent=(1.0, 5.0))) == {"faults": 1}
+    assert isinstance(run.cluster, RecordingCluster)
+    assert [each for each in run.cluster.did if each.startswith("played")] == [STOP, START]
+    assert whats(kept) == ["baseline", "stops", "started", "fault"]
+    assert kept.bodies[-1]["silences"][CHANGES] == pytest.approx(4.0, abs=0.3)
+    assert any(line.startswith("effect: metadata changes: silent for") for line in run.cluster.told)
+    assert kept.asked.count("signature of drill") == 2
+
+
+def test_in_zookeeper_mode_controller_s_znode_is_deleted_and_nothing_is_stopped() -> None:
+    run, kept = made(Phase.ZOOKEEPER)
+    with_baseline(kept)
+    drill.cause_faults(run, opening())
+    assert isinstance(run.cluster, RecordingCluster)
+    assert "delete /controller" in run.cluster.did
+    assert not [each for each in run.cluster.did if each.startswith("played")]
+    assert whats(kept) == ["baseline", "fault"]
+
+
+class Stumbling(RecordingCluster):
+    """Its play that stops a node breaks, in the middle of it."""
+
+    def play(self, what: Play) -> Any:
+        super().play(what)
+        if what.playbook == "stop_node":
+            raise StepFailed("the connection to the host was lost", way_out="look there")
+
+
+def test_what_a_broken_play_may_have_stopped_is_started_at_once() -> None:
+    run, kept = made(cluster=Stumbling(observation(Phase.KRAFT), answers=ANSWERS))
+    with_baseline(kept)
+    with pytest.raises(StepFailed, match="connection to the host was lost"):
+        drill.cause_faults(run, opening())
+    assert isinstance(run.cluster, RecordingCluster)
+    assert [each for each in run.cluster.did if each.startswith("played")] == [STOP, START]
+    assert drill.stopped(kept.records()) == []
+
+
+def killed_after_the_stop(kept: Kept) -> None:
+    with_baseline(kept)
+    kept.record(Drilled(values={}, what=drill.STOPS, fault=FORM["fault"], node_id=102))
+
+
+@pytest.mark.parametrize("does", [drill.end, lambda run: drill.cause_faults(run, opening())], ids=["mend", "cleared"])
+def test_what_a_killed_worker_left_stopped_is_started_first(does: Callable[[Run], Any]) -> None:
+    run, kept = made()
+    killed_after_the_stop(kept)
+    does(run)
+    assert isinstance(run.cluster, RecordingCluster)
+    assert run.cluster.did[0] == "played start_node on 102"
+    assert drill.stopped(kept.records()) == []
+    assert drill.end(run)["started"] == []
+
+
+def test_a_start_that_fails_leaves_the_node_to_the_next_who_mends() -> None:
+    class Dead(RecordingCluster):
+        def play(self, what: Play) -> Any:
+            if what.playbook == "start_node":
+                raise StepFailed("it exits at once", way_out="see its log")
+            return super().play(what)
+
+    run, kept = made(cluster=Dead(observation(Phase.KRAFT), answers=ANSWERS))
+    with_baseline(kept)
+    with pytest.raises(StepFailed, match="exits at once"):
+        drill.cause_faults(run, opening())
+    assert drill.stopped(kept.records()) == [101]
+
+
+def test_a_silence_beyond_the_budget_starts_what_stands_and_ends_the_run() -> None:
+    run, kept = made(repeats=3)
+    with_baseline(kept)
+    with pytest.raises(StepFailed, match="exceeded the budget of 20 s; what was stopped runs again"):
+        drill.cause_faults(run, opening(silent=(0.15, 1000.0)))
+    assert isinstance(run.cluster, RecordingCluster)
+    assert [each for each in run.cluster.did if each.startswith("played")] == [STOP, START]
+    assert run.cluster.did[-1].startswith("awaited every node to run"), "mended before it ends"
+    assert whats(kept)[-1] == "stall"
+    with pytest.raises(Refused, match="exceeded its budget"):
+        drill.cause_faults(run, opening())
+
+
+def test_a_cleared_task_goes_on_with_the_faults_that_are_to_come() -> None:
+    run, kept = made(repeats=3)
+    with_baseline(kept)
+    drill.cause_faults(run_on(run.cluster, kept, **FORM | {"repeats": 1}), opening())
+    assert drill.cause_faults(run, opening()) == {"faults": 3}
+    assert whats(kept).count("stops") == 3
+
+
+def test_topics_are_deleted_by_a_run_alone_that_was_about_to_make_some() -> None:
+    run, kept = made()
+    assert drill.end(run)["topics_deleted"] == 0
+    kept.record(Drilled(values={}, what=drill.PROBES, fault="a topic", node_id=None))
+    assert drill.end(run)["topics_deleted"] == 3
+
+
+def test_no_fault_without_a_baseline_or_while_partitions_move() -> None:
+    run, _ = made()
+    with pytest.raises(Refused, match="no baseline is on record"):
+        drill.cause_faults(run, opening())
+    moving = RecordingCluster(observation(Phase.KRAFT), answers={**ANSWERS, drill._moving: 4})
+    run, kept = made(cluster=moving)
+    with_baseline(kept)
+    with pytest.raises(Refused, match="4 partitions are being reassigned"):
+        drill.cause_faults(run, opening())
+    assert "stops" not in whats(kept)
+
+
+def test_the_topics_of_two_runs_differ() -> None:
+    assert drill._topic(run_on(RecordingCluster(observation(Phase.KRAFT)))).startswith("kraft-runbook-drill-")
+    assert SPEC.name not in drill._topic(run_on(RecordingCluster(observation(Phase.KRAFT))))
