@@ -10,6 +10,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.quorum.before_after import WHAT
 from kraft_runbook.quorum.faults import BY_ZOOKEEPER, DRILLED, Fault
 from kraft_runbook.quorum.silences import Measured, effects
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
@@ -200,6 +201,7 @@ def account(bodies: Sequence[Mapping[str, Any]]) -> str | None:
             lines.append(f"  - {fault.failed} records were not delivered")
     if lines and baseline is not None:
         lines.append(f"The baseline lasted {baseline.seconds:.0f} s. Only what exceeds its maximum is an effect.")
+    lines += [f"- {each['told']}" for each in bodies if each.get("what") == WHAT and each.get("told")][-1:]
     return "\n".join(lines) or None
 
 

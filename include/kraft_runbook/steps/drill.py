@@ -10,19 +10,23 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.evidence.kinds import Drilled, of_kind
+from kraft_runbook.evidence.kinds import Drilled, Moves, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.kafka.drill_probes import Probes, make_topic, remove_topics, topic_of
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
+from kraft_runbook.quorum.before_after import WHAT, KeptFault, draw, pair
+from kraft_runbook.quorum.before_after import told as told_of
 from kraft_runbook.quorum.drill import DRILL, QUORUM_DRILL, WHOLE, operation_for
 from kraft_runbook.quorum.faults import Aim, Form, aim, page, start
 from kraft_runbook.quorum.silences import CHANGES, Measured, effects, longest_silence
 from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.kept_drills import keep
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.waiting import Wait
 
@@ -155,13 +159,35 @@ def mend(run: Run) -> dict[str, Any]:
 
 
 def end(run: Run) -> dict[str, Any]:
-    """The last task: mend, and delete the probes' topics."""
+    """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills."""
     answer = mend(run)
+    if not run.cluster.rehearses:
+        compare(run)
     if not _has_probed(run):
         return {**answer, "topics_deleted": 0}
     topic = _topic(run)
     removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")])
     return {**answer, "topics_deleted": removed or 0}
+
+
+def compare(run: Run) -> None:
+    """Keep what this run measured, and put the last such fault in the other mode beside it, on record with a picture.
+    Nothing where this run measured none, or there is no other.
+    """
+    records = run.journal.records()
+    phase = detect_phase(run.cluster.settled()).phase
+    faults = [(record.at, told) for record, told in of_kind(records, Drilled) if told.what == FAULT]
+    if not faults:
+        return
+    usual = baseline_of(records)
+    new = [
+        KeptFault(f"{run.name} {number}", at, phase, told.fault, usual, Measured.from_dict(told.values))
+        for number, (at, told) in enumerate(faults, 1)
+    ]
+    found = pair(keep(run.state, run.spec.name, new), faults[-1][1].fault)
+    if found is not None:
+        run.journal.record(Moves(what=WHAT, partitions=None, told=told_of(*found), picture=draw(*found)))
+        run.cluster.tell(told_of(*found))
 
 
 def _has_probed(run: Run) -> bool:

@@ -1,0 +1,143 @@
+"""A drill in ZooKeeper mode beside the same in KRaft mode: what the migration changed for clients, as text and as a
+picture. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.quorum.faults import BY_QUORUM, BY_ZOOKEEPER
+from kraft_runbook.quorum.silences import Measured
+
+KEPT = 100
+"""Faults that are kept of a cluster."""
+WHAT = "before and after the migration"
+WIDTH, NAMES, ROW, BAR = 720, 200, 46, 16
+BEFORE, AFTER, USUAL, INK = "#b8c0cc", "#4c78a8", "#e8ebf0", "#1c2430"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFault:
+    """One fault that was measured, its baseline, and where the cluster stood. ``run``: whose it is, and its number
+    there; ``at``: ISO 8601.
+    """
+
+    run: str
+    at: str
+    phase: Phase
+    fault: str
+    baseline: Measured
+    measured: Measured
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "at": self.at,
+            "phase": self.phase.value,
+            "fault": self.fault,
+            "baseline": self.baseline.to_dict(),
+            "measured": self.measured.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, body: Mapping[str, Any]) -> KeptFault | None:
+        """None where it is no such value."""
+        try:
+            return cls(
+                str(body["run"]),
+                str(body["at"]),
+                Phase(body["phase"]),
+                str(body["fault"]),
+                Measured.from_dict(body["baseline"]),
+                Measured.from_dict(body["measured"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+
+def with_new(kept: Sequence[KeptFault], new: Sequence[KeptFault]) -> list[KeptFault]:
+    """Those that are kept, with new ones and without the oldest where they are too many. One that is there already
+    comes once.
+    """
+    there = {each.run for each in kept}
+    return [*kept, *(each for each in new if each.run not in there)][-KEPT:]
+
+
+def pair(kept: Sequence[KeptFault], fault: str) -> tuple[KeptFault, KeptFault] | None:
+    """The last such fault in ZooKeeper mode and the last one in KRaft mode; None where one is missing."""
+    of_fault = [each for each in kept if each.fault == fault]
+    before = [each for each in of_fault if each.phase in BY_ZOOKEEPER]
+    after = [each for each in of_fault if each.phase in BY_QUORUM]
+    return (before[-1], after[-1]) if before and after else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Seconds of silence before and after, each beside the longest without a fault."""
+
+    what: str
+    before: float
+    after: float
+    usual_before: float
+    usual_after: float
+
+
+def rows(before: KeptFault, after: KeptFault) -> Iterator[Row]:
+    """Metadata changes, then the partition that was silent for longest, then the one in the middle."""
+    both = (before.measured, after.measured, before.baseline, after.baseline)
+    changes = [each.of_changes for each in both]
+    if None not in changes:
+        yield Row("metadata changes", *(each or 0.0 for each in changes))
+    if all(each.of_partitions for each in both):
+        yield Row("the longest partition", *(max(each.of_partitions.values()) for each in both))
+        yield Row("the partition in the middle", *(_middle(each) for each in both))
+
+
+def _middle(measured: Measured) -> float:
+    found = sorted(measured.of_partitions.values())
+    return found[len(found) // 2]
+
+
+def told(before: KeptFault, after: KeptFault) -> str:
+    """The two in words; seconds of silence."""
+    lines = [f"{WHAT}, {before.fault} (longest silence; without a fault in brackets):"]
+    lines += [
+        f"  - {each.what}: {each.before:.1f} s ({each.usual_before:.1f}) in ZooKeeper mode, {each.after:.1f} s"
+        f" ({each.usual_after:.1f}) in KRaft mode"
+        for each in rows(before, after)
+    ]
+    return "\n".join([*lines, f"  - measured at {before.at} and {after.at}"])
+
+
+def draw(before: KeptFault, after: KeptFault) -> str:
+    """An SVG that needs nothing else: a bar each, and behind it what is silent without a fault."""
+    found = list(rows(before, after))
+    most = max([1.0, *(max(r.before, r.after, r.usual_before, r.usual_after) for r in found)])
+    scale = (WIDTH - NAMES - 80) / most
+    parts = [_text(0, 18, f"{before.fault}: {WHAT}", bold=True), _text(0, 36, "longest silence, in seconds")]
+    for number, row in enumerate(found):
+        top = 52 + number * ROW
+        parts.append(_text(0, top + BAR + 4, row.what))
+        for line, (value, usual, colour, name) in enumerate(
+            ((row.before, row.usual_before, BEFORE, "ZooKeeper"), (row.after, row.usual_after, AFTER, "KRaft"))
+        ):
+            y = top + line * (BAR + 3)
+            parts += [
+                f'<rect x="{NAMES}" y="{y}" width="{usual * scale:.1f}" height="{BAR}" fill="{USUAL}"/>',
+                f'<rect x="{NAMES}" y="{y + 4}" width="{value * scale:.1f}" height="{BAR - 8}" fill="{colour}"/>',
+                _text(NAMES + max(value, usual) * scale + 6, y + BAR - 3, f"{value:.1f} {name}"),
+            ]
+    height = 60 + len(found) * ROW
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        f' font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+    )
+
+
+def _text(x: float, y: float, text: str, *, bold: bool = False) -> str:
+    weight = ' font-weight="bold"' if bold else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}"{weight}>{escape(text)}</text>'
