@@ -44,7 +44,7 @@ def with_spec(lab: Lab, **changes: object) -> Lab:
     return Changed(lab.spec.model_copy(update=changes), lab.directory, lab.network, lab.clusters, read=lab.secrets)
 
 
-SHORT = {"broker": None, "repeats": 1, "stall_budget": 60.0, "seconds": 5.0}
+SHORT = {"broker": None, "repeats": 1, "stall_budget": 60.0, "seconds": 2.0}
 
 
 @pytest.fixture(scope="module")
