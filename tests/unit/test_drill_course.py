@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kept_journal import Kept
 from observations import SPEC, observation
-from recording import RecordingCluster, run_on
+from recording import NOWHERE, RecordingCluster, run_on
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
@@ -61,10 +62,12 @@ def opening(silent: tuple[float, float] = (0.0, 0.0)) -> Callable[[Run], Any]:
     return opens
 
 
-def made(phase: Phase = Phase.KRAFT, cluster: RecordingCluster | None = None, **form: Any) -> tuple[Run, Kept]:
+def made(
+    phase: Phase = Phase.KRAFT, cluster: RecordingCluster | None = None, state: Path = NOWHERE, **form: Any
+) -> tuple[Run, Kept]:
     kept = Kept()
     at = cluster or RecordingCluster(observation(phase), answers=ANSWERS)
-    return run_on(at, kept, **FORM | form), kept
+    return run_on(at, kept, state=state, **FORM | form), kept
 
 
 def whats(kept: Kept) -> list[str]:
@@ -123,8 +126,8 @@ def killed_after_the_stop(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("does", [drill.end, lambda run: drill.cause_faults(run, opening())], ids=["mend", "cleared"])
-def test_what_a_killed_worker_left_stopped_is_started_first(does: Callable[[Run], Any]) -> None:
-    run, kept = made()
+def test_what_a_killed_worker_left_stopped_is_started_first(does: Callable[[Run], Any], tmp_path: Path) -> None:
+    run, kept = made(state=tmp_path)
     killed_after_the_stop(kept)
     does(run)
     assert isinstance(run.cluster, RecordingCluster)

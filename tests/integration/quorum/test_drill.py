@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 from labs import Lab, lab_of
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.kafka.drill_probes import PREFIX
@@ -34,21 +35,29 @@ class Changed(Lab):
     """A lab whose cluster file says something else than when its secrets were read."""
 
     read: Secrets
+    as_made: ClusterSpec
 
     @property
     def secrets(self) -> Secrets:
         return self.read
 
 
-def with_spec(lab: Lab, **changes: object) -> Lab:
-    return Changed(lab.spec.model_copy(update=changes), lab.directory, lab.network, lab.clusters, read=lab.secrets)
+def with_spec(lab: Lab, **changes: object) -> Changed:
+    return Changed(
+        lab.spec.model_copy(update=changes),
+        lab.directory,
+        lab.network,
+        lab.clusters,
+        read=lab.secrets,
+        as_made=lab.spec,
+    )
 
 
 SHORT = {"broker": None, "repeats": 1, "stall_budget": 60.0, "seconds": 2.0}
 
 
 @pytest.fixture(scope="module")
-def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+def kraft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Changed]:
     with lab_of(("a",), mode=BrokerMode.KRAFT, clusters=tmp_path_factory.mktemp("clusters")) as lab:
         yield with_spec(lab, zookeeper=None)
 
@@ -68,7 +77,7 @@ def zookeeper_of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab
 def run_of(lab: Lab, fault: Fault, **form: object) -> tuple[Run, Kept, list[str]]:
     kept, told = Kept(), list[str]()
     cluster = Cluster(lab.spec, lab.secrets, told.append)
-    return run_on(cluster, kept, **SHORT | {"fault": fault.value} | form), kept, told
+    return run_on(cluster, kept, state=lab.directory / "runs", **SHORT | {"fault": fault.value} | form), kept, told
 
 
 def drilled(lab: Lab, fault: Fault, **form: object) -> tuple[Measured, Measured, Kept]:
@@ -140,7 +149,7 @@ class Doomed(Cluster):
         return super().play(what)
 
 
-def test_a_worker_that_is_killed_in_the_middle_leaves_nothing_stopped_once_the_run_has_mended(kraft: Lab) -> None:
+def test_a_worker_that_is_killed_in_the_middle_leaves_nothing_stopped_once_the_run_has_mended(kraft: Changed) -> None:
     run, kept, _ = run_of(kraft, Fault.FAILOVER)
     drill.measure_baseline(run)
     doomed = run_on(Doomed(kraft.spec, kraft.secrets, print), kept, **run.params)
@@ -148,9 +157,9 @@ def test_a_worker_that_is_killed_in_the_middle_leaves_nothing_stopped_once_the_r
         drill.cause_faults(doomed)
     (node,) = drill.stopped(kept.records())
     service = kraft.spec.controller(node).service
-    assert not processes(layout(kraft.spec))[service].runs
+    assert not processes(layout(kraft.as_made))[service].runs
     assert drill.end(run)["started"] == [node]
-    assert processes(layout(kraft.spec))[service].runs
+    assert processes(layout(kraft.as_made))[service].runs
     assert whole(kraft)
 
 

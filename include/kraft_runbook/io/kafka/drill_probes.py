@@ -22,6 +22,8 @@ EVERY_RECORD, EVERY_CHANGE = 0.1, 0.5
 """Seconds between two records to a partition, and between two metadata changes."""
 PARTITIONS_A_BROKER = 2
 ANSWER_SECONDS = 30.0
+REMOVED_SECONDS = 60.0
+"""How long deleted topics may be listed."""
 PREFIX = "kraft-runbook-drill-"
 Answers = dict[str, list[float]]
 
@@ -51,19 +53,30 @@ def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
 
 
 def remove_topics(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> int:
-    """Delete the probes' topics of a run, those of its metadata changes too. Returns how many. Raises StepFailed."""
+    """Delete the probes' topics of a run, those of its metadata changes too, until no broker lists one: a request that
+    was given up may make one late. Returns how many. Raises StepFailed.
+    """
     admin = _admin(spec, secrets)
+    removed: set[str] = set()
+    ends = time.monotonic() + REMOVED_SECONDS
     try:
-        mine = [each for each in admin.list_topics(timeout=ANSWER_SECONDS).topics if _is_of(each, topic)]
-        for answer in admin.delete_topics(mine, operation_timeout=ANSWER_SECONDS).values() if mine else ():
-            try:
-                answer.result(ANSWER_SECONDS)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise
+        while mine := [each for each in admin.list_topics(timeout=ANSWER_SECONDS).topics if _is_of(each, topic)]:
+            if time.monotonic() > ends:
+                raise StepFailed(
+                    f"{len(mine)} of the probes' topics are still listed, such as {mine[0]}",
+                    way_out="look at the cluster, then clear this task",
+                )
+            for answer in admin.delete_topics(mine, operation_timeout=ANSWER_SECONDS).values():
+                try:
+                    answer.result(ANSWER_SECONDS)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                        raise
+            removed |= set(mine)
+            time.sleep(0.2)
     except KafkaException as error:
         raise _failed(f"the probes' topics {topic}* could not be deleted", error) from None
-    return len(mine)
+    return len(removed)
 
 
 def _is_of(name: str, topic: str) -> bool:
