@@ -43,6 +43,10 @@ def finished(spec: ClusterSpec) -> str:
                 "Keep the evidence of this run, and the last proven dual-write state: later parity checks compare with"
                 " it."
             ),
+            (
+                f"To see what a controller's failure costs now, trigger quorum_drill__{spec.name} (docs/drills.md). The"
+                " same drill made before the migration is shown beside it."
+            ),
             "Next: upgrade metadata.version and the software to Kafka 4 when you are ready.",
         ]
     )

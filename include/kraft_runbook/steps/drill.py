@@ -127,7 +127,7 @@ def measure_baseline(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
         _watch(run, probes, until=began + form.seconds)
         measured = measure(probes, began, probes.now())
     run.journal.record(Drilled(values=measured.to_dict(), what=BASELINE, fault="none", node_id=None))
-    run.cluster.tell(f"without a fault: silent for {_longest(measured):.1f} s at most")
+    run.cluster.tell(f"without a fault: silent for {_longest(measured)} at most")
     return measured.to_dict()
 
 
@@ -219,7 +219,7 @@ def _one(run: Run, form: Form, baseline: Measured, opens: Opens) -> None:
     if over:
         run.cluster.wait_for(WHOLE, deadline=_deadline(run))
         raise StepFailed(
-            f"a silence of {_longest(measured):.1f} s exceeded the budget of {form.budget:g} s; what was stopped runs"
+            f"a silence of {_longest(measured)} exceeded the budget of {form.budget:g} s; what was stopped runs"
             " again, and the cluster is whole",
             way_out=ANOTHER_RUN,
         )
@@ -308,8 +308,10 @@ def _silent_for(probes: Answers, since: float) -> float:
     return max(now - (each[-1] if each else since) for each in probes.answers.values())
 
 
-def _longest(measured: Measured) -> float:
-    return max(measured.silences.values(), default=0.0)
+def _longest(measured: Measured) -> str:
+    """The longest silence, and whose it is."""
+    name, seconds = max(measured.silences.items(), key=lambda each: each[1], default=("nothing", 0.0))
+    return f"{seconds:.1f} s ({name})"
 
 
 def _require_still(run: Run, found: Aim) -> None:
