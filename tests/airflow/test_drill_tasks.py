@@ -11,7 +11,8 @@ from signed_run import DAG, RUN, told
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.quorum.faults import Fault
+from kraft_runbook.io.zookeeper.depose import require_deposable
+from kraft_runbook.quorum.faults import Fault, Form
 from kraft_runbook.quorum.silences import CHANGES, Measured
 from kraft_runbook.steps import drill
 from kraft_runbook_airflow.base.journal import record_for
@@ -63,3 +64,17 @@ def test_what_a_killed_worker_stopped_is_started_by_the_teardown_and_by_a_cleare
 def test_a_run_that_stopped_nothing_mends_nothing(acted: Acted) -> None:
     assert acted.run("mend", dag=DRILL, **FORM) == {"started": [], "topics_deleted": 0}
     assert acted.played == []
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.FINALIZED])
+def test_the_gate_s_proof_shows_what_is_stopped_and_what_clients_may_see(acted: Acted, phase: Phase) -> None:
+    acted.seen = observation(phase)
+    acted.replace(require_deposable, lambda *_, **__: None)
+    acted.run("preflight.checks", dag=DRILL, **FORM)
+    (proven,) = acted.run("gate_drill.prove", dag=DRILL, **FORM)
+    (record,) = [each for each in acted.recorded() if each["outcome"] == "proven"]
+    (exhibit,) = record["proof"]["exhibits"]
+    assert proven["digest"] == record["digest"]
+    assert exhibit["digest"] == Form.of(FORM).digest
+    what = "Deletes /controller in ZooKeeper" if phase is Phase.ZOOKEEPER else "Stops node 101"
+    assert what in exhibit["rendered"]
