@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -18,7 +19,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first_missing
-from kraft_runbook.runbook.health import exited_controllers, name_ids, out_of_sync, unfinished_quorum
+from kraft_runbook.runbook.health import exited_controllers, out_of_sync, unfinished_quorum
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.running import RUNNING, read_running
