@@ -107,6 +107,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
             if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)
         ),
         secrets_readable="",
+        stores=(),
         replicas=ReplicaDirectories(44),
         unformatted_dirs={},
         listener_threads=(

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_args
 
@@ -61,6 +62,7 @@ from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic, IdsA
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.stores import Certificate, StoreSeen
 from kraft_runbook.migration.checks import CHECKS, CheckResult, ChecksReport, Severity, Verdict
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.migration.controller_files import lacking_migration_mode
@@ -72,6 +74,7 @@ from kraft_runbook.runbook.cluster_checks import differing_keys, java_release
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)
 NO_VERSION = broker(2, software_version=WHY)
+ENDED = Certificate("CN=c101", NOW - timedelta(days=9), NOW - timedelta(days=1), ("c101",))
 STALE = MigrationZnode(207, 101, 1, 1)
 
 
@@ -385,6 +388,22 @@ FAILS: dict[str, list[Case]] = {
             None,
             on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"),
             "node 2: /x belongs to root",
+        )
+    ],
+    "KRB-PRE-104": [
+        (
+            Z,
+            None,
+            on_host(101, stores=(StoreSeen("ssl.keystore.location", "/k.p12", wrong="it is not there"),)),
+            "controller 101: /k.p12 (ssl.keystore.location): it is not there",
+        )
+    ],
+    "KRB-PRE-105": [
+        (
+            Z,
+            None,
+            on_host(101, stores=(StoreSeen("ssl.keystore.location", "/k.p12", certificate=ENDED),)),
+            "controller 101: /k.p12: its certificate ended at 2026-01-01 03:04 UTC",
         )
     ],
     "KRB-PRE-077": [
@@ -980,6 +999,8 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-034": (Z, None, zookeeper(connections=WHY), ""),
     **{f"KRB-PRE-0{n}": (Z, None, on_host(2, config=WHY), "broker 2") for n in (70, 71, 72, 74)},
     "KRB-PRE-076": (Z, None, on_host(2, secrets_readable=WHY), "node 2"),
+    "KRB-PRE-104": (Z, None, on_host(2, stores=WHY), "broker 2"),
+    "KRB-PRE-105": (Z, None, on_host(101, stores=WHY), "controller 101"),
     "KRB-PRE-077": (F, None, on_host(2, secrets_keys=WHY), "node 2"),
     "KRB-PRE-040": (Z, None, on_host(2, clock_skew_seconds=WHY), "node 2"),
     "KRB-PRE-041": (Z, None, on_host(101, ports_in_use=WHY), "controller 101"),

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.copy_groups import CopyGroups
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.replica_directories import ReplicaDirectories, ReplicasCompared
+from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.cluster.unread import Unread as Unread
 from kraft_runbook.cluster.unread import was_read as was_read
 
@@ -509,6 +510,8 @@ class HostState:
     secrets_readable: str | Unread | None = Unread("not examined")
     """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file.
     """
+    stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
+    """The key stores and trust stores that the node's properties name."""
     replicas: ReplicaDirectories | Unread = Unread("not examined")
     unformatted_dirs: Mapping[str, str] | Unread = Unread("not examined")
     """The log directories without ``meta.properties``, by path: what is there instead."""

@@ -31,6 +31,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import ReplicasCompared
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views
 from kraft_runbook.io.metrics import MetricsClient, NodeMetrics
 from kraft_runbook.io.secrets import Secrets
@@ -80,6 +81,16 @@ def _read_hosts(
     return gather_host_facts(spec, node_ids, replicas=replicas)
 
 
+Stores = Mapping[int, tuple[StoreSeen, ...] | Unread]
+"""What was seen of each node's key stores and trust stores; a node that names none is left out."""
+
+
+def _read_stores(spec: ClusterSpec, secrets: Secrets) -> Stores | Unread:
+    from kraft_runbook.io.hosts.stores import read_stores
+
+    return read_stores(spec, secrets=secrets)
+
+
 @dataclass(frozen=True)
 class Sources:
     """How the parts of a cluster are asked. ``seconds``: that ZooKeeper or a metrics page may take."""
@@ -90,6 +101,7 @@ class Sources:
     controller: Callable[..., ControllerState] = look_at_controller
     metrics: Callable[..., MetricsClient] = MetricsClient
     hosts: Callable[..., Mapping[int, HostState]] = _read_hosts
+    stores: Callable[[ClusterSpec, Secrets], Stores | Unread] = _read_stores
     seconds: float = SOURCE_SECONDS
 
 
@@ -144,6 +156,7 @@ def observe(
             ]
             gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
             hosts = pool.submit(sources.hosts, spec, replicas=read_topics) if with_hosts else None
+            stores = pool.submit(sources.stores, spec, secrets) if with_hosts else None
             levels = pool.submit(observe_features, spec, secrets=secrets) if with_hosts and has_levels(spec) else None
 
             looks: dict[int, BrokerLook | Unread] = {}
@@ -165,6 +178,8 @@ def observe(
             host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
             if hosts:
                 host_states = in_time(hosts, Deadline(began, HOSTS_SECONDS), "the hosts")
+            if stores and was_read(host_states):
+                host_states = _with_stores(host_states, in_time(stores, Deadline(began, HOSTS_SECONDS), "the stores"))
             features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
             if levels:
                 features = in_time(levels, Deadline(began, HOSTS_SECONDS), "the feature levels")
@@ -201,6 +216,13 @@ def observe(
         margins = part_read(lambda: topic_margins(spec, secrets=secrets))
         return replace(seen, margins=margins, features=with_dynamic_classes(spec, features, margins))
     return seen
+
+
+def _with_stores(hosts: Mapping[int, HostState], stores: Stores | Unread) -> Mapping[int, HostState]:
+    """The hosts, each with what was seen of its node's stores; a host that was not read has its reason."""
+    if not was_read(stores):
+        return {i: replace(each, stores=stores) for i, each in hosts.items()}
+    return {i: replace(each, stores=stores.get(i, ())) for i, each in hosts.items()}
 
 
 def _groups(

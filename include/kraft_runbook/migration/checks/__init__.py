@@ -15,6 +15,7 @@ from kraft_runbook.migration.checks import (
     safe_gate,
     settings,
     software,
+    stores,
     znodes,
     zookeeper,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "replicas",
     "settings",
     "software",
+    "stores",
     "znodes",
     "zookeeper",
 ]

@@ -1,0 +1,115 @@
+"""The key stores and trust stores on the hosts: there, open, in force, for the right host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_runbook.cluster.broker_calls import HOST_NAMES, for_listener
+from kraft_runbook.cluster.controller_calls import controllers_listener
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.stores import StoreSeen
+from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
+from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.read_parts import host_parts, split_read
+
+ZOOKEEPERS = "zookeeper."
+
+
+@check(
+    "KRB-PRE-104",
+    severity=Severity.BLOCKING,
+    fix=(
+        "put the store on the host, under the path that the property names, with the certificate of that host; or"
+        " correct the path, or the password under 'secrets'"
+    ),
+    stages=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every key store and trust store that a node's properties name is on its host and opens with its password.
+
+    A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
+    the password that this tool would write there. Of PEM files only the presence of a certificate, and of a private
+    key, is looked at.
+    """
+    wrong, unread = [], []
+    for who, stores, missing in _stores(seen, spec):
+        unread += missing
+        wrong += [f"{who}: {each.path} ({each.key}): {each.wrong}" for each in stores if each.wrong]
+        unread += [f"{who}: {each.path}: {each.unread}" for each in stores if each.unread]
+    return settle(wrong, unread, "all open")
+
+
+@check(
+    "KRB-PRE-105",
+    severity=Severity.BLOCKING,
+    fix="renew the certificate, or make one that names the host by which the cluster file reaches it (as a SAN)",
+    stages=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every node's certificate is in force and names the hosts under which others reach it.
+
+    Clients check both, unless ssl.endpoint.identification.algorithm is empty. Whether others trust who signed it is not
+    looked at.
+    """
+    wrong, unread = [], []
+    for node_id, hosts in (*_of_controllers(spec), *_of_brokers(spec)):
+        who = f"{'broker' if node_id in spec.broker_ids else 'controller'} {node_id}"
+        for _, stores, missing in _stores(seen, spec, node_id):
+            unread += missing
+            for each in stores:
+                wrong += [f"{who}: {each.path}: {text}" for text in _faults(seen, each, hosts)]
+    return settle(wrong, unread, "all are")
+
+
+def _faults(seen: ClusterObservation, store: StoreSeen, hosts: tuple[str, ...]) -> Iterator[str]:
+    found = store.certificate
+    if found is None:
+        return
+    if found.ends <= seen.observed_at:
+        yield f"its certificate ended at {found.ends:%Y-%m-%d %H:%M} UTC"
+    if found.begins > seen.observed_at:
+        yield f"its certificate begins at {found.begins:%Y-%m-%d %H:%M} UTC"
+    others = [host for host in hosts if not found.is_for(host)]
+    if others and not store.key.startswith(ZOOKEEPERS):
+        yield f"its certificate is for {', '.join(found.names) or 'no host'}, not for {', '.join(others)}"
+
+
+def _stores(
+    seen: ClusterObservation, spec: ClusterSpec, *only: int
+) -> Iterator[tuple[str, tuple[StoreSeen, ...], list[str]]]:
+    """Each node with its stores, or why they could not be read."""
+    for kind, ids in (("broker", spec.broker_ids), ("controller", spec.controller_ids)):
+        asked = [i for i in ids if not only or i in only]
+        if not asked:
+            continue
+        found, unread = split_read(f"{kind} {{}}", host_parts(seen, asked, "stores"))
+        yield kind, (), unread
+        for node_id, stores in found.items():
+            yield f"{kind} {node_id}", stores, []
+
+
+def _of_controllers(spec: ClusterSpec) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The host under which others reach each controller's listener, if it is TLS and names are checked."""
+    listener = controllers_listener(spec)
+    for each in spec.controllers:
+        properties = controller_properties(spec, each, ControllerMode.MIGRATION)
+        checked = listener.protocol.is_tls and for_listener(properties, listener, HOST_NAMES) != ""
+        yield each.id, (each.host,) if checked else ()
+
+
+def _of_brokers(spec: ClusterSpec) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for each in spec.brokers:
+        properties = broker_properties(spec, each, BrokerMode.HYBRID)
+        reached = {
+            listener.advertised_host or each.host: None
+            for listener in each.listeners
+            if listener.protocol.is_tls
+            and listener.name == spec.kafka.inter_broker_listener
+            and for_listener(properties, listener, HOST_NAMES) != ""
+        }
+        yield each.id, tuple(reached)

@@ -1,0 +1,86 @@
+"""Key stores and trust stores: which ones a node's properties name, and what their certificates are good for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from observations import NOW, SPEC, observation, on_host
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecurityProtocol
+from kraft_runbook.cluster.stores import Certificate, StoreNamed, StoreSeen, stores_named
+from kraft_runbook.migration.checks import CHECKS, CheckResult
+
+DAY = timedelta(days=1)
+
+
+def test_a_store_of_a_listener_takes_what_is_not_set_there_from_the_common_property() -> None:
+    named = stores_named(
+        {
+            "ssl.keystore.location": "/common.jks",
+            "ssl.keystore.password": "x",
+            "listener.name.controller.ssl.keystore.location": "/own.p12",
+            "listener.name.controller.ssl.keystore.type": "pkcs12",
+            "ssl.key.password": "x",
+            "ssl.truststore.location": "/trust.jks",
+            "listener.name.sasl.ssl.truststore.location": "/trust.jks",
+            "ssl.engine.factory.class": "/no/store",
+        }
+    )
+    own, opens = "listener.name.controller.ssl.keystore.location", ("ssl.keystore.password", "ssl.key.password")
+    assert list(named) == [
+        StoreNamed("ssl.keystore.location", "/common.jks", "keystore", "JKS", *opens),
+        StoreNamed(own, "/own.p12", "keystore", "PKCS12", *opens),
+        StoreNamed("ssl.truststore.location", "/trust.jks", "truststore", "JKS", None, None),
+    ]
+
+
+def test_zookeepers_client_has_names_of_its_own_and_goes_by_the_files_name() -> None:
+    (found,) = stores_named({"zookeeper.ssl.keystore.location": "/zk.p12", "ssl.keystore.password": "x"})
+    assert (found.type, found.password) == ("PKCS12", None)
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "taken"),
+    [
+        (("c1.example.org",), "C1.example.org", True),
+        (("*.example.org",), "c1.example.org", True),
+        (("*.example.org",), "c1.sub.example.org", False),
+        (("*.example.org",), "example.org", False),
+        (("10.0.0.1",), "10.0.0.1", True),
+        ((), "c1", False),
+    ],
+)
+def test_a_certificate_is_for_the_hosts_that_it_names(names: tuple[str, ...], host: str, taken: bool) -> None:
+    assert Certificate("CN=x", NOW - DAY, NOW + DAY, names).is_for(host) is taken
+
+
+def by_tls(**properties: str) -> ClusterSpec:
+    listener = SPEC.controller_listener.model_copy(update={"protocol": SecurityProtocol.SSL})
+    given = {key.replace("__", "."): value for key, value in properties.items()}
+    return SPEC.model_copy(
+        update={"controller_listener": listener, "controller_properties": {**SPEC.controller_properties, **given}}
+    )
+
+
+def asked(certificate: Certificate, spec: ClusterSpec, key: str = "ssl.keystore.location") -> CheckResult:
+    seen = on_host(101, stores=(StoreSeen(key, "/k.jks", certificate=certificate),))(observation(Phase.ZOOKEEPER))
+    return CHECKS["KRB-PRE-105"].run(seen, spec)
+
+
+def test_a_controllers_certificate_must_name_the_host_that_the_others_call() -> None:
+    other = Certificate("CN=c9", NOW - DAY, NOW + DAY, ("c9.example.org",))
+    host = SPEC.controller(101).host
+    assert f"its certificate is for c9.example.org, not for {host}" in asked(other, by_tls()).evidence
+    assert asked(other, by_tls(ssl__endpoint__identification__algorithm="")).passed
+    assert asked(other, by_tls(), "zookeeper.ssl.keystore.location").passed
+    assert asked(other, SPEC).passed
+    assert asked(Certificate("CN=c1", NOW - DAY, NOW + DAY, (host,)), by_tls()).passed
+
+
+def test_a_certificate_that_has_ended_or_not_begun_is_named() -> None:
+    host = SPEC.controller(101).host
+    assert "ended at" in asked(Certificate("CN=c", NOW - 2 * DAY, NOW, (host,)), by_tls()).evidence
+    assert "begins at" in asked(Certificate("CN=c", NOW + DAY, NOW + 2 * DAY, (host,)), by_tls()).evidence
