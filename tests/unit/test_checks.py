@@ -910,6 +910,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         spec_with(super_users=("User:admin",)),
         "controller 103: its listener is PLAINTEXT, so its callers are User:ANONYMOUS, which is no super user",
     ),
+    "KRB-PRE-106": (
+        by_mechanism("PLAIN", "PLAIN", SaslMechanism.PLAIN).model_copy(update={"super_users": ("User:admin",)}),
+        "this tool (controller_security) calls controllers as User:kafka, which is no super user",
+    ),
     "KRB-PRE-103": (
         brokers_with(ssl__key__password="${vault:kv/kafka:key}"),
         "brokers 1, 2, 3: ssl.key.password refers to the provider 'vault', which nobody declares",
@@ -1070,8 +1074,9 @@ NEVER_UNKNOWN = {
     "KRB-PRE-101",
     "KRB-PRE-102",
     "KRB-PRE-103",
+    "KRB-PRE-106",
 }
-"""These ask the cluster file alone."""
+"""These ask the cluster file alone; KRB-PRE-106 the hosts too where a listener is SSL (``test_principals``)."""
 
 
 def answer(

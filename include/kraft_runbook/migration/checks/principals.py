@@ -1,0 +1,105 @@
+"""Whether those who call brokers and controllers during the migration are super users there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_runbook.cluster.broker_calls import Properties, client_auth_of, for_listener, jaas_key
+from kraft_runbook.cluster.controller_calls import controllers_listener, login_key
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, host_part, was_read
+from kraft_runbook.cluster.principals import of_certificate, of_login
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Listener
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
+from kraft_runbook.runbook.checklist import Needs
+
+BUILDER, RULES, KEYSTORE = "principal.builder.class", "ssl.principal.mapping.rules", "ssl.keystore.location"
+
+
+@check(
+    "KRB-PRE-106",
+    severity=Severity.BLOCKING,
+    fix=(
+        "name the principal under super_users, with which brokers and controllers are rendered; the brokers need a"
+        " restart before they know it. Or give the caller a login or a certificate whose principal is there"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def callers_are_super_users(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where ACLs are enforced, controllers, brokers and this tool call as super users.
+
+    Controllers call the brokers, and all call the controllers, which know no ACL before the copy. Without the right the
+    copy and dual write look healthy, and brokers refuse UpdateMetadata: no topic can be created any more (measured on
+    3.9.2). By the certificate on each host where the listener is SSL, else by the user that a login names openly. A
+    login that is a secret, this tool's certificate and a principal.builder.class of your own are not looked at.
+    """
+    if not spec.authorizer:
+        return passed("no ACLs are enforced")
+    supers = {each.strip() for each in spec.super_users}
+    wrong, unread, named = [], [], 0
+    for who, where, principal, why in _callers(seen, spec):
+        named += principal is not None
+        if principal is None:
+            unread += [f"{who}, who calls {where}: {why}"] if why else []
+        elif principal not in supers:
+            wrong.append(f"{who} calls {where} as {principal}, which is no super user")
+    return settle(wrong, unread, f"{named} principals are known, all of super users")
+
+
+Caller = tuple[str, str, str | None, str]
+"""Who, where, its principal, and why that is not known; empty: it is not looked at."""
+
+
+def _callers(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Caller]:
+    controllers = {c.id: controller_properties(spec, c, ControllerMode.MIGRATION) for c in spec.controllers}
+    brokers = {b.id: broker_properties(spec, b, BrokerMode.HYBRID) for b in spec.brokers}
+    inter_broker, own = spec.brokers[0].listener(spec.kafka.inter_broker_listener), controllers_listener(spec)
+    of_broker, of_controller = next(iter(brokers.values())), next(iter(controllers.values()))
+    for node_id, properties in controllers.items():
+        login = jaas_key(properties, inter_broker)
+        yield from _caller(
+            seen, f"controller {node_id}", node_id, properties, of_broker, inter_broker, "brokers", login
+        )
+    for kind, nodes in (("controller", controllers), ("broker", brokers)):
+        for node_id, properties in nodes.items():
+            login = login_key(properties, own)
+            yield from _caller(seen, f"{kind} {node_id}", node_id, properties, of_controller, own, "controllers", login)
+    security = spec.controller_security
+    if own.protocol.is_sasl and security.username and not _own_builder(of_controller):
+        yield "this tool (controller_security)", "controllers", f"User:{security.username}", ""
+
+
+def _caller(
+    seen: ClusterObservation,
+    who: str,
+    node_id: int,
+    caller: Properties,
+    called: Properties,
+    listener: Listener,
+    where: str,
+    login: str,
+) -> Iterator[Caller]:
+    if _own_builder(called):
+        return
+    if listener.protocol.is_sasl:
+        yield who, where, of_login(caller.get(login, "")), ""
+    elif listener.protocol.is_tls and client_auth_of(called, listener) != "none":
+        stores = host_part(seen, node_id, "stores")
+        if not was_read(stores):
+            yield who, where, None, stores.reason
+            return
+        path = for_listener(caller, listener, KEYSTORE)
+        store = next((each for each in stores if each.path == path and each.certificate), None)
+        if store is None or store.certificate is None:
+            return  # KRB-PRE-104 names it
+        rules = for_listener(called, listener, RULES) or "DEFAULT"
+        principal = of_certificate(store.certificate.subject, rules)
+        yield who, where, principal, f"{RULES} makes no name of {store.certificate.subject} that can be told here"
+
+
+def _own_builder(properties: Properties) -> bool:
+    builder = properties.get(BUILDER, "")
+    return bool(builder) and not builder.startswith("org.apache.kafka.")

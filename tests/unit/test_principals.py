@@ -1,0 +1,79 @@
+"""By which principals nodes and this tool call, and whether these are super users."""
+
+from __future__ import annotations
+
+import pytest
+from observations import NOW, SPEC, WHY, both, observation, on_host
+from secured import secured
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.principals import of_certificate, of_login
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.stores import Certificate, StoreSeen
+from kraft_runbook.migration.checks import CHECKS, Verdict
+
+DN = "CN=c101,OU=Kafka,O=Example"
+
+
+@pytest.mark.parametrize(
+    ("rules", "principal"),
+    [
+        ("DEFAULT", f"User:{DN}"),
+        ("", f"User:{DN}"),
+        ("RULE:^CN=(.*?),OU=Kafka.*$/$1/", "User:c101"),
+        ("RULE:^CN=(.*?),OU=Other.*$/$1/,RULE:^CN=([^,]*),.*$/kafka-$1/U", "User:KAFKA-C101"),
+        ("RULE:^CN=(.*?),OU=Other.*$/$1/, DEFAULT", f"User:{DN}"),
+        ("RULE:^CN=(.*?),OU=Other.*$/$1/", None),
+        ("RULE:^CN=(/$1/", None),
+        ("what is no rule", None),
+    ],
+)
+def test_a_certificates_name_goes_through_the_rules(rules: str, principal: str | None) -> None:
+    assert of_certificate(DN, rules) == principal
+
+
+def test_a_login_names_its_user_only_where_it_stands_there() -> None:
+    assert of_login('a.B required username="kafka" password="${secrets:/s:p}";') == "User:kafka"
+    assert of_login("${secrets:/s:l}") is None
+    assert of_login('a.B required username="${secrets:/s:u}";') is None
+
+
+def by_mutual_tls(*super_users: str) -> ClusterSpec:
+    supers = ("User:ANONYMOUS", *super_users)
+    return secured(SecurityProtocol.SSL).model_copy(update={"authorizer": True, "super_users": supers})
+
+
+def with_certificates(seen: ClusterObservation) -> ClusterObservation:
+    keys = StoreSeen("ssl.keystore.location", "/etc/kafka/keys.jks", certificate=Certificate(DN, NOW, NOW, ()))
+    return both(*(on_host(i, stores=(keys,)) for i in SPEC.controller_ids))(seen)
+
+
+def test_a_controller_whose_certificate_is_no_super_user_of_the_brokers_is_named() -> None:
+    seen = with_certificates(observation(Phase.ZOOKEEPER))
+    result = CHECKS["KRB-PRE-106"].run(seen, by_mutual_tls())
+    assert result.verdict is Verdict.FAIL
+    assert f"controller 101 calls brokers as User:{DN}, which is no super user" in result.evidence
+    assert CHECKS["KRB-PRE-106"].run(seen, by_mutual_tls(f"User:{DN}")).passed
+    unread = on_host(102, stores=WHY)(seen)
+    assert CHECKS["KRB-PRE-106"].run(unread, by_mutual_tls(f"User:{DN}")).verdict is Verdict.UNKNOWN
+
+
+def test_this_tool_must_be_a_super_user_of_the_controllers() -> None:
+    protocol = SecurityProtocol.SASL_PLAINTEXT
+    security = ClientSecurity(
+        protocol=protocol, sasl_mechanism=SaslMechanism.PLAIN, username="tool", password=SecretRef(env="X")
+    )
+    spec = SPEC.model_copy(
+        update={
+            "controller_listener": SPEC.controller_listener.model_copy(update={"protocol": protocol}),
+            "controller_security": security,
+            "authorizer": True,
+            "super_users": ("User:admin",),
+        }
+    )
+    result = CHECKS["KRB-PRE-106"].run(observation(Phase.ZOOKEEPER), spec)
+    assert "this tool (controller_security) calls controllers as User:tool, which is no super user" in result.evidence
+    named = spec.model_copy(update={"super_users": ("User:admin", "User:tool")})
+    assert CHECKS["KRB-PRE-106"].run(observation(Phase.ZOOKEEPER), named).passed
