@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, observation
+from observations import SPEC, observation, on_host
 
 from kraft_runbook.cluster.controller_calls import CALLED_BY
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
@@ -96,3 +98,19 @@ def test_what_the_jvm_decides_is_told() -> None:
     assert result.verdict is Verdict.FAIL and PLAIN_LOGIN in result.evidence
     spec = listening(SecurityProtocol.SASL_SSL, PLAIN | STORES | named, {CALLED_BY: "PLAIN", **STORES, **named})
     assert asked(spec, "KRB-PRE-102").passed
+
+
+def test_a_broker_in_zookeeper_mode_is_not_told_how_to_call_controllers() -> None:
+    spec = listening(SecurityProtocol.SASL_SSL, PLAIN, {CALLED_BY: "PLAIN", PLAIN_LOGIN: "${secrets:/s:l}"})
+    rendered = {mode: broker_properties(spec, spec.brokers[0], mode) for mode in BrokerMode}
+    assert CALLED_BY not in rendered[BrokerMode.ZOOKEEPER] and PLAIN_LOGIN not in rendered[BrokerMode.ZOOKEEPER]
+    for mode in (BrokerMode.HYBRID, BrokerMode.KRAFT):
+        assert rendered[mode][CALLED_BY] == "PLAIN" and PLAIN_LOGIN in rendered[mode]
+
+
+@pytest.mark.parametrize("has_them", [True, False])
+def test_a_file_of_a_broker_in_zookeeper_mode_is_alike_with_them_and_without(has_them: bool) -> None:
+    spec = listening(SecurityProtocol.SASL_SSL, PLAIN, {CALLED_BY: "PLAIN"})
+    held = broker_properties(spec, spec.brokers[1], BrokerMode.ZOOKEEPER) | ({CALLED_BY: "PLAIN"} if has_them else {})
+    seen = on_host(spec.brokers[1].id, config=held)(observation(Phase.ZOOKEEPER))
+    assert f"broker {spec.brokers[1].id} " not in CHECKS["KRB-PRE-046"].run(seen, spec).evidence

@@ -24,10 +24,11 @@ from kraft_runbook.cluster.broker_calls import (
     has_any,
     prefixed,
 )
+from kraft_runbook.cluster.mode_settings import CALLS_CONTROLLERS
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
 
-CALLED_BY = "sasl.mechanism.controller.protocol"
+CALLED_BY = CALLS_CONTROLLERS
 
 
 def controllers_listener(spec: ClusterSpec) -> Listener:

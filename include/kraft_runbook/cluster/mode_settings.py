@@ -81,6 +81,16 @@ def left_out(key: str, value: str, mode: Mode) -> LeftOut | None:
     return next((each for each in LEFT_OUT if mode in each.modes and each.matches(key, value)), None)
 
 
+CALLS_CONTROLLERS = "sasl.mechanism.controller.protocol"
+
+
+def of_controllers_listener(key: str, name: str) -> bool:
+    """Whether a property says how a node calls the controllers' listener of this name: a broker in ZooKeeper mode
+    accepts it and has no use for it (measured on 3.9.2).
+    """
+    return key == CALLS_CONTROLLERS or key.startswith(f"listener.name.{name.lower()}.")
+
+
 def of_zookeeper_alone(key: str) -> bool:
     """Whether a property is of no use in KRaft mode: no broker and no finalized controller reads it."""
     return key.startswith(ZOOKEEPER_KEYS)

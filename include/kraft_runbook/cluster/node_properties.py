@@ -13,7 +13,7 @@ from kraft_runbook.cluster.broker_calls import enabled_for_calls
 from kraft_runbook.cluster.config_providers import FILE_CONFIG_PROVIDER, with_providers
 from kraft_runbook.cluster.controller_settings import carried
 from kraft_runbook.cluster.java_values import java_int, trim
-from kraft_runbook.cluster.mode_settings import fitting, of_zookeeper_alone
+from kraft_runbook.cluster.mode_settings import fitting, of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
@@ -29,11 +29,11 @@ MOST_RESERVED = 1000
 def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> dict[str, str]:
     """``server.properties`` of one broker in one mode, in a stable order.
 
-    ZOOKEEPER: as before the migration. HYBRID: the same, with the flag and the quorum. KRAFT: no ZooKeeper key at all.
-    What a mode refuses or has no use for is left out, whoever declares it (``mode_settings``). A broker.id above
-    reserved.broker.max.id is refused on ZooKeeper unless broker.id.generation.enable is false
-    (``KafkaConfig.validateValues``). Where the id was generated, the broker's own file names none. Raises Refused for a
-    mode of ZooKeeper's where the cluster file names no ensemble.
+    ZOOKEEPER: as before the migration, without what only calls controllers. HYBRID: the same, with the flag and the
+    quorum. KRAFT: no ZooKeeper key at all. What a mode refuses or has no use for is left out, whoever declares it
+    (``mode_settings``). A broker.id above reserved.broker.max.id is refused on ZooKeeper unless
+    broker.id.generation.enable is false (``KafkaConfig.validateValues``). Where the id was generated, the broker's own
+    file names none. Raises Refused for a mode of ZooKeeper's where the cluster file names no ensemble.
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
@@ -60,6 +60,9 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
         properties["broker.rack"] = broker.rack
     properties |= _authorizer(spec, KRAFT_AUTHORIZER if in_kraft else ZOOKEEPER_AUTHORIZER)
     properties |= _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties) | dict(broker.properties)
+    if mode is BrokerMode.ZOOKEEPER:
+        name = spec.controller_listener.name
+        properties = {k: v for k, v in properties.items() if not of_controllers_listener(k, name)}
     if not in_kraft and broker.id > _most_reserved(properties):
         properties[ID_GENERATION] = "false"
     return with_providers(fitting(properties, mode))

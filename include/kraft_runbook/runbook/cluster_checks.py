@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
-from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.config_meaning import alike
+from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, TopicsState, Unread, host_part, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -393,7 +393,8 @@ def _down_in_kraft(seen: ClusterObservation) -> list[int]:
 def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker's configuration file is what the cluster file renders for its mode.
 
-    Files are written whole, so a property that is not in the cluster file would be lost at the next restart. Values of
+    Files are written whole, so a property that is not in the cluster file would be lost at the next restart. Compared
+    is what they mean to Kafka: blanks, and what it derives where a file says nothing, make no difference. Values of
     secrets are not compared.
     """
     wrong, unread = [], []
@@ -414,9 +415,11 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
                 key: value
                 for key, value in config.items()
                 if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))
+                and not (mode is BrokerMode.ZOOKEEPER and of_controllers_listener(key, spec.controller_listener.name))
             }
             rendered = broker_properties(spec, broker, mode)
-            differences = differing_keys(held, rendered)
+            newest = ".".join(spec.kafka.version.split(".")[:2])
+            differences = differing_keys(*alike(held, rendered, newest_ibp=newest))
             if differences:
                 wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
                 bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
