@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.config_meaning import alike
 from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, TopicsState, Unread, host_part, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
