@@ -1,8 +1,8 @@
 """The rights that this tool needs in ZooKeeper, on brokers, on controllers and on hosts: one table. Pure.
 
 docs/rights.md is made of it. A test compares it with the code: with each request that ``io.kafka`` imports, with who
-may write to ZooKeeper, and with each playbook. The rights are those that Kafka 3.9's ``KafkaApis`` and
-``ControllerApis`` ask of a request.
+may write to ZooKeeper, and with each playbook. The rights are those that Kafka's documentation
+names for a request (security.html, "Protocols"); they were not tried one by one.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ KAFKA = (
         "throttles of moves",
         changes=True,
     ),
+    Right("CreateTopicsRequest", "Create Cluster", "a drill's metadata changes", changes=True),
     Right("UpdateFeaturesRequest", ALTER, "feature levels", changes=True),
 )
 """Of brokers and controllers. Before the metadata copy the controllers know no ACL: there the tool must be one of
@@ -84,6 +85,12 @@ ZOOKEEPER = (
         "moves of consumer groups",
         changes=True,
     ),
+    Right(
+        "io.zookeeper.depose",
+        "DELETE on Kafka's root",
+        "a drill in ZooKeeper mode: another broker becomes the controller",
+        changes=True,
+    ),
     Right("io.zookeeper.clock", "CREATE and DELETE on Kafka's root", "the time by ZooKeeper's clock", changes=True),
 )
 """Simplest is the brokers' own identity: a znode's ACL names its creator."""
@@ -100,6 +107,8 @@ HOSTS = (
     Right("provision_controller", SERVICE, "the controllers", changes=True),
     Right("restart_broker", SERVICE, "the rolls, forward and back", changes=True),
     Right("restart_node", SERVICE, "a rolling restart", changes=True),
+    Right("stop_node", SERVICE, "a drill", changes=True),
+    Right("start_node", SERVICE, "a drill, and its end", changes=True),
     Right("finalize_controller", SERVICE, "the end of the migration", changes=True),
     Right("forget_zookeeper_secrets", "to write the secrets file", "the end of the migration", changes=True),
     Right("leave_kraft", SERVICE, "the way back", changes=True),
@@ -116,8 +125,8 @@ def render_rights() -> str:
         "# Which rights does this tool need?",
         "",
         "Made of `kraft_runbook.runbook.rights`; do not edit. A test compares it with the code: a request, a writer to",
-        "ZooKeeper or a playbook that is not here fails the build. What each right is was read in Kafka 3.9's",
-        "`KafkaApis` and `ControllerApis`; it was not tried right by right.",
+        "ZooKeeper or a playbook that is not here fails the build. The rights were not tried one by one on",
+        "a cluster: grant them, and let preflight say what is missing.",
         "",
         *_table(
             "On brokers and controllers",
