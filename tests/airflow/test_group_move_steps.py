@@ -6,141 +6,45 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
+from group_scene import BOTH, NEW, OLD, STOPPED, Scene, begin, pages_put_before, resumed
 from in_run import Claimed, Signed, run_in
 from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.evidence.kinds import Moves as Told
-from kraft_runbook.evidence.kinds import of_kind
 from kraft_runbook.gates.proof import Exhibit, make_proof
-from kraft_runbook.groups.expiry import Retention
-from kraft_runbook.groups.look import GroupLook, Kind, LogBounds
 from kraft_runbook.groups.move_plan import Direction
-from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
-from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.io.group_claims import Acts
-from kraft_runbook.procedures.move_group import (
-    commit_group,
-    fence_group,
-    lift_group,
-    remove_static_group,
-    require_in_place,
-    stop_read,
-    write_back_group,
-)
-from kraft_runbook.procedures.offsets_retention import read_offsets_retention
-from kraft_runbook.procedures.see_groups import look_at_groups, look_at_meant
-from kraft_runbook.steps.group_moves import not_started
 from kraft_runbook.steps.handle import RehearsedCluster
-from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.groups import watching
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.files import files_of
-from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed, give_groups_back
-from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
+from kraft_runbook_airflow.groups.moving import MoveGroups, give_groups_back
+from kraft_runbook_airflow.groups.planning import examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups, GroupTrigger
 from kraft_runbook_airflow.groups.words import PARAMS
-from tests.unit.groups_seen_as import kafka, look, member, new, zookeeper
 from tests.unit.observations import SPEC, broker, observation
-from tests.unit.recording import RecordingCluster
 
-T0, T1 = ("t", 0), ("t", 1)
-LOGS = {"t": {0: LogBounds(0, 100), 1: LogBounds(0, 100)}}
-OLD = look(zookeeper(member(Kind.OLD), offsets={T0: 5, T1: 6}), logs=LOGS)
-STOPPED = look(zookeeper(offsets={T0: 7, T1: 8}), logs=LOGS)
-NEW = look(zookeeper(), kafka(new("app", T0, T1), offsets={T0: 9, T1: 9}), logs=LOGS)
-BOTH = replace(look(zookeeper(member(Kind.OLD)), kafka(new("app")), logs=LOGS), name="both")
-
-
-WAVES = {"wave_size": 5, "canary": False}
-
-
-class Scene:
-    """One run of one cluster. ``looks``: at its groups; ``did``: what was done to them; ``failing``: groups of which an
-    act is refused.
-    """
-
-    def __init__(self) -> None:
-        self.looks: tuple[GroupLook, ...] = (OLD,)
-        self.did: list[str] = []
-        self.failing: dict[str, Exception] = {}
-        self.context: dict[str, Any] = {
-            "ti": SimpleNamespace(dag_id="move_consumer_group__lab", run_id="one", task_id="t"),
-            "params": {"groups": "g both", "direction": "to Kafka", "without": None, "commit_interval": 60, **WAVES},
-        }
-        self.cluster = RecordingCluster(
-            observation(Phase.HYBRID),
-            answers={
-                look_at_meant: lambda wanted: self.looks,
-                look_at_groups: lambda names, **_: [each for each in self.looks if each.name in names],
-                stop_read: self.read,
-                not_started: lambda plans: {each.group: "x" for each in plans if each.group in self.missing},
-                require_in_place: self.in_place,
-                read_offsets_retention: lambda: self.retention,
-                remove_static_group: lambda plan: self.did.append(f"removed static of {plan.group}") or 1,
-                **{act: self.act(act) for act in (fence_group, commit_group, write_back_group, lift_group)},
-            },
-        )
-        self.missing: tuple[str, ...] = ("g",)
-        self.retention = Retention(7 * 24 * 60)
-        self.quiet: dict[str, Any] = {}
-
-    @property
-    def run(self) -> Any:
-        return run_in(self.context, self.cluster, Signed)
-
-    def act(self, act: Any) -> Any:
-        def done(plan: Any) -> int:
-            if plan.group in self.failing:
-                raise self.failing[plan.group]
-            self.did.append(f"{act.__name__} {plan.group} {[each.offset for each in plan.offsets]}")
-            return len(plan.offsets)
-
-        return done
-
-    def in_place(self, plan: Any, *, begun: bool = False) -> None:
-        if plan.group in self.failing:
-            raise self.failing[plan.group]
-
-    def read(self, plan: Any, without: Any, *, kept: Any, quiet: Any) -> Any:
-        self.kept = kept
-        self.quiet[plan.group] = quiet
-        if plan.group in self.failing:
-            raise self.failing[plan.group]
-        return replace(plan, offsets=tuple(replace(each, offset=(each.offset or 0) + 2) for each in plan.offsets))
-
-    def told(self) -> list[str]:
-        return [f"{told.what}: {told.told}" for _, told in of_kind(records_of(self.context), Told)]
-
-    def plan(self) -> Moves:
-        PlanGroupMoves(task_id="plan", cluster="lab").act(self.context, self.run)
-        return files_of(self.context).plan()
-
-    def read_at_the_stop(self) -> None:
-        resumed(self, False, {}, until=0)
-
-    def step(self, step: Step, wave: int = 1) -> Any:
-        return MoveGroups(task_id=str(step), cluster="lab", step=step, wave=wave).act(self.context, self.run)
+# -- the plan and the gate ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
-    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    return Scene()
+    return begin(monkeypatch, tmp_path)
 
 
-# -- the plan and the gate ---------------------------------------------------------------------------------------------
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return pages_put_before(monkeypatch)
 
 
 def test_one_refused_group_is_named_and_the_others_are_planned(scene: Scene) -> None:
@@ -274,13 +178,6 @@ def test_the_report_gives_the_claims_on_the_groups_back(scene: Scene) -> None:
 # -- the owner ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    pages: list[str] = []
-    monkeypatch.setattr(HITLOperator, "execute", lambda self, _: pages.append(self.body))
-    return pages
-
-
 def test_the_owner_is_asked_to_stop_also_where_nobody_is_seen(scene: Scene, asked: list[str]) -> None:
     scene.plan()
     task = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)
@@ -318,12 +215,6 @@ def test_an_answer_is_on_record_and_giving_up_ends_the_run(scene: Scene, monkeyp
 
 
 # -- the waits ---------------------------------------------------------------------------------------------------------
-
-
-def resumed(scene: Scene, starts: bool, missing: dict[str, str], until: float, wave: int = 1, **event: Any) -> Any:
-    task = AwaitGroups(task_id="wait", cluster="lab", starts=starts, deadline=60, wave=wave)
-    task.act_or_rehearse = lambda context, act, rehearse: act(context, scene.run)  # type: ignore[method-assign]
-    return task.resume(scene.context, {"missing": missing, **event}, until=until)
 
 
 def test_no_worker_waits_and_what_is_missing_at_the_deadline_is_named(scene: Scene) -> None:
@@ -431,139 +322,6 @@ def test_back_the_offsets_come_before_the_fence_is_lifted(scene: Scene) -> None:
     for step in Step:
         scene.step(step)
     assert scene.did == ["write_back_group g [11, 11]", "lift_group g [11, 11]"]
-
-
-def test_a_group_that_fails_keeps_no_other_back_and_is_named(scene: Scene) -> None:
-    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b", "c"))
-    scene.plan()
-    scene.read_at_the_stop()
-    scene.failing = {"b": Refused("group b is not silent: x", way_out="stop it")}
-    assert scene.step(Step.FENCE)["stayed"] == ["b"]
-    assert scene.told()[-2:] == ["stayed: b: group b is not silent: x; stop it", "fenced: a (2), c (2)"]
-    scene.failing = {}
-    scene.step(Step.COMMIT)
-    assert [each.split()[1] for each in scene.did] == ["a", "c", "a", "c"]
-    assert scene.told()[-1] == "committed to Kafka: a (2), c (2)"
-    last = NameWhoStayed(task_id="name_who_stayed", cluster="lab")
-    with pytest.raises(StepFailed, match="2 groups were moved to Kafka, 1 stayed and may be stopped now: b: group b"):
-        last.act(scene.context, scene.run)
-    scene.step(Step.FENCE)
-    assert last.act(scene.context, scene.run) == {"moved": 3}, "cleared, it is tried again"
-
-
-def test_where_every_group_is_refused_the_task_fails(scene: Scene) -> None:
-    scene.plan()
-    scene.read_at_the_stop()
-    scene.failing = {"g": Refused("group g is not silent: x", way_out="stop it")}
-    with pytest.raises(Refused, match="group g is not silent: x"):
-        scene.step(Step.FENCE)
-
-
-def test_of_fifty_groups_one_that_is_refused_keeps_no_other_back(scene: Scene) -> None:
-    scene.context["params"] |= {"canary": True}
-    names = [f"g{n:02}" for n in range(50)]
-    scene.looks = tuple(replace(OLD, name=name) for name in names)
-    plan = scene.plan()
-    assert "wave 1: g00\nwave 2: g01, g02, g03, g04, g05" in files_of(scene.context).shown(plan)
-    scene.failing = {"g17": Refused("t-1 of g17 has no offset", way_out="name it in the form")}
-    scene.missing = ()
-    for wave in range(1, 12):
-        assert resumed(scene, False, {}, until=0, wave=wave)["groups"] + (wave == 5) in (1, 4, 5)
-        for step in (Step.FENCE, Step.COMMIT):
-            scene.step(step, wave)
-        resumed(scene, True, {}, until=0, wave=wave)
-    with pytest.raises(NothingToDo):
-        scene.step(Step.FENCE, 12)
-    moved = [told for told in scene.told() if told.startswith("moved to Kafka: ")]
-    assert len(moved) == 11 and len(" ".join(moved).split("g")) - 1 == 49
-    with pytest.raises(StepFailed, match="49 groups were moved to Kafka, 1 stayed and may be stopped now: g17: t-1 of"):
-        NameWhoStayed(task_id="name_who_stayed", cluster="lab").act(scene.context, scene.run)
-
-
-def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_are_kept(scene: Scene) -> None:
-    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
-    digest = scene.plan().digest
-    quiet = Quiet({T0: 5}, {T0: 90})
-    files_of(scene.context).keep_quiet(digest, "a", quiet)
-    with pytest.raises(TaskDeferred):
-        resumed(scene, False, {"b": "b: registered: x"}, until=9e9)
-    assert resumed(scene, False, {"b": "b: registered: x"}, until=9e9, over=True) == {"groups": 1, "stayed": ["b"]}
-    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a"]
-    assert scene.quiet == {"a": quiet}
-    assert scene.told()[-1].startswith("stayed: b: not silent in time: b: registered: x")
-    resumed(scene, False, {}, until=0)
-    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a", "b"]
-    assert files_of(scene.context).stayed(digest) == {}
-
-
-# -- offsets that expire -----------------------------------------------------------------------------------------------
-
-
-def test_no_group_is_planned_where_its_offsets_would_be_gone_before_somebody_starts_it(scene: Scene) -> None:
-    scene.retention = Retention(1)
-    with pytest.raises(Refused, match=r"offsets\.retention\.minutes is 1: the offsets could be gone"):
-        scene.plan()
-
-
-def test_the_start_is_asked_for_no_longer_than_the_offsets_are_safe(scene: Scene, asked: list[str]) -> None:
-    scene.plan()
-    scene.read_at_the_stop()
-    scene.step(Step.COMMIT)
-    scene.retention = Retention(8 * 60)
-    scene.cluster.pause(1800.0)
-    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
-    task.act(scene.context, scene.run)
-    assert task.response_timeout is not None and task.response_timeout.total_seconds() == 5400.0
-    assert "this question ends in 90 min" in asked[0]
-    scene.cluster.pause(5400.0)
-    with pytest.raises(Refused, match=r"committed 2 h ago; its members must start within 2 h|committed 120 min ago"):
-        task.act(scene.context, scene.run)
-
-
-def test_offsets_that_are_gone_before_the_start_is_asked_for_are_named(scene: Scene, asked: list[str]) -> None:
-    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
-    scene.plan()
-    scene.read_at_the_stop()
-    scene.step(Step.COMMIT)
-    scene.missing = ("a", "b")
-    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
-    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
-    task.act(scene.context, scene.run)
-    page, refused = asked[0].split("Do not start these")
-    assert "- `a`" in page and "`b`" not in page and "- `b`: group b: no offset in Kafka any more" in refused
-    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
-    scene.failing = {each: scene.failing["b"] for each in ("a", "b")}
-    with pytest.raises(Refused, match="no offset in Kafka any more"):
-        task.act(scene.context, scene.run)
-
-
-def test_offsets_that_are_lost_while_members_are_awaited_end_the_wait_for_that_group(scene: Scene) -> None:
-    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
-    digest = scene.plan().digest
-    scene.read_at_the_stop()
-    scene.step(Step.COMMIT)
-    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
-    both = {"a": "a: x", "b": "b: x"}
-    with pytest.raises(TaskDeferred) as deferred:
-        resumed(scene, True, both, until=9e9)
-    assert deferred.value.trigger.groups == ["a"]
-    assert list(files_of(scene.context).stayed(digest)) == ["b"]
-    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
-    assert list(files_of(scene.context).stayed(digest)) == ["b"]
-    files_of(scene.context).keep_stayed(digest, ["b"], {})
-    assert resumed(scene, True, {"b": "b: x"}, until=9e9) == {"groups": 1, "stayed": ["b"]}, "a has started"
-    assert scene.told()[-1] == "moved to Kafka: a"
-
-
-def test_a_group_that_does_not_start_in_time_is_named_and_the_others_have_moved(scene: Scene) -> None:
-    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
-    scene.plan()
-    scene.read_at_the_stop()
-    scene.step(Step.COMMIT)
-    with pytest.raises(StepFailed, match="a: not started in 1 min: a: x; b: not started in 1 min: b: x"):
-        resumed(scene, True, {"a": "a: x", "b": "b: x"}, until=0)
-    assert resumed(scene, True, {"b": "b: x"}, until=0) == {"groups": 1, "stayed": ["b"]}
-    assert scene.told()[-1] == "moved to Kafka: a"
 
 
 def test_static_members_that_were_left_are_removed_on_the_way_back(scene: Scene) -> None:

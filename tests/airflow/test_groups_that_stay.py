@@ -1,0 +1,162 @@
+"""Groups that are refused on the way, and offsets that expire: one group keeps no other back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import TaskDeferred
+from group_scene import OLD, T0, Scene, begin, pages_put_before, resumed
+
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.expiry import Retention
+from kraft_runbook.groups.operation import Step
+from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.steps.run import NothingToDo
+from kraft_runbook_airflow.groups.asking import AskOwner
+from kraft_runbook_airflow.groups.files import files_of
+from kraft_runbook_airflow.groups.moving import NameWhoStayed
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+    return begin(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return pages_put_before(monkeypatch)
+
+
+def test_a_group_that_fails_keeps_no_other_back_and_is_named(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b", "c"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.failing = {"b": Refused("group b is not silent: x", way_out="stop it")}
+    assert scene.step(Step.FENCE)["stayed"] == ["b"]
+    assert scene.told()[-2:] == ["stayed: b: group b is not silent: x; stop it", "fenced: a (2), c (2)"]
+    scene.failing = {}
+    scene.step(Step.COMMIT)
+    assert [each.split()[1] for each in scene.did] == ["a", "c", "a", "c"]
+    assert scene.told()[-1] == "committed to Kafka: a (2), c (2)"
+    last = NameWhoStayed(task_id="name_who_stayed", cluster="lab")
+    with pytest.raises(StepFailed, match="2 groups were moved to Kafka, 1 stayed and may be stopped now: b: group b"):
+        last.act(scene.context, scene.run)
+    scene.step(Step.FENCE)
+    assert last.act(scene.context, scene.run) == {"moved": 3}, "cleared, it is tried again"
+
+
+def test_where_every_group_is_refused_the_task_fails(scene: Scene) -> None:
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.failing = {"g": Refused("group g is not silent: x", way_out="stop it")}
+    with pytest.raises(Refused, match="group g is not silent: x"):
+        scene.step(Step.FENCE)
+
+
+def test_of_fifty_groups_one_that_is_refused_keeps_no_other_back(scene: Scene) -> None:
+    scene.context["params"] |= {"canary": True}
+    names = [f"g{n:02}" for n in range(50)]
+    scene.looks = tuple(replace(OLD, name=name) for name in names)
+    plan = scene.plan()
+    assert "wave 1: g00\nwave 2: g01, g02, g03, g04, g05" in files_of(scene.context).shown(plan)
+    scene.failing = {"g17": Refused("t-1 of g17 has no offset", way_out="name it in the form")}
+    scene.missing = ()
+    for wave in range(1, 12):
+        assert resumed(scene, False, {}, until=0, wave=wave)["groups"] + (wave == 5) in (1, 4, 5)
+        for step in (Step.FENCE, Step.COMMIT):
+            scene.step(step, wave)
+        resumed(scene, True, {}, until=0, wave=wave)
+    with pytest.raises(NothingToDo):
+        scene.step(Step.FENCE, 12)
+    moved = [told for told in scene.told() if told.startswith("moved to Kafka: ")]
+    assert len(moved) == 11 and len(" ".join(moved).split("g")) - 1 == 49
+    with pytest.raises(StepFailed, match="49 groups were moved to Kafka, 1 stayed and may be stopped now: g17: t-1 of"):
+        NameWhoStayed(task_id="name_who_stayed", cluster="lab").act(scene.context, scene.run)
+
+
+def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_are_kept(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    quiet = Quiet({T0: 5}, {T0: 90})
+    files_of(scene.context).keep_quiet(digest, "a", quiet)
+    with pytest.raises(TaskDeferred):
+        resumed(scene, False, {"b": "b: registered: x"}, until=9e9)
+    assert resumed(scene, False, {"b": "b: registered: x"}, until=9e9, over=True) == {"groups": 1, "stayed": ["b"]}
+    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a"]
+    assert scene.quiet == {"a": quiet}
+    assert scene.told()[-1].startswith("stayed: b: not silent in time: b: registered: x")
+    resumed(scene, False, {}, until=0)
+    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a", "b"]
+    assert files_of(scene.context).stayed(digest) == {}
+
+
+# -- offsets that expire -----------------------------------------------------------------------------------------------
+
+
+def test_no_group_is_planned_where_its_offsets_would_be_gone_before_somebody_starts_it(scene: Scene) -> None:
+    scene.retention = Retention(1)
+    with pytest.raises(Refused, match=r"offsets\.retention\.minutes is 1: the offsets could be gone"):
+        scene.plan()
+
+
+def test_the_start_is_asked_for_no_longer_than_the_offsets_are_safe(scene: Scene, asked: list[str]) -> None:
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.retention = Retention(8 * 60)
+    scene.cluster.pause(1800.0)
+    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
+    task.act(scene.context, scene.run)
+    assert task.response_timeout is not None and task.response_timeout.total_seconds() == 5400.0
+    assert "this question ends in 90 min" in asked[0]
+    scene.cluster.pause(5400.0)
+    with pytest.raises(Refused, match=r"committed 2 h ago; its members must start within 2 h|committed 120 min ago"):
+        task.act(scene.context, scene.run)
+
+
+def test_offsets_that_are_gone_before_the_start_is_asked_for_are_named(scene: Scene, asked: list[str]) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.missing = ("a", "b")
+    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
+    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
+    task.act(scene.context, scene.run)
+    page, refused = asked[0].split("Do not start these")
+    assert "- `a`" in page and "`b`" not in page and "- `b`: group b: no offset in Kafka any more" in refused
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
+    scene.failing = {each: scene.failing["b"] for each in ("a", "b")}
+    with pytest.raises(Refused, match="no offset in Kafka any more"):
+        task.act(scene.context, scene.run)
+
+
+def test_offsets_that_are_lost_while_members_are_awaited_end_the_wait_for_that_group(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
+    both = {"a": "a: x", "b": "b: x"}
+    with pytest.raises(TaskDeferred) as deferred:
+        resumed(scene, True, both, until=9e9)
+    assert deferred.value.trigger.groups == ["a"]
+    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
+    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    files_of(scene.context).keep_stayed(digest, ["b"], {})
+    assert resumed(scene, True, {"b": "b: x"}, until=9e9) == {"groups": 1, "stayed": ["b"]}, "a has started"
+    assert scene.told()[-1] == "moved to Kafka: a"
+
+
+def test_a_group_that_does_not_start_in_time_is_named_and_the_others_have_moved(scene: Scene) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    with pytest.raises(StepFailed, match="a: not started in 1 min: a: x; b: not started in 1 min: b: x"):
+        resumed(scene, True, {"a": "a: x", "b": "b: x"}, until=0)
+    assert resumed(scene, True, {"b": "b: x"}, until=0) == {"groups": 1, "stayed": ["b"]}
+    assert scene.told()[-1] == "moved to Kafka: a"
