@@ -216,7 +216,7 @@ def test_what_lay_on_dead_brokers_is_made_anew_and_what_lives_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"), [((1,), "broker 1 runs, so what it holds is not lost"), ((7,), "broker 7 holds no replica")]
+    ("lost", "said"), [((1,), "broker 1 runs, so what is there is not lost"), ((7,), "broker 7 holds no replica")]
 )
 def test_only_what_is_lost_is_replaced(lost: tuple[int, ...], said: str) -> None:
     placement = Placement(dict.fromkeys((1, 2)), of(a=[(9, 1)]))
