@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.config_changes import Append, Subtract
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
@@ -28,6 +29,7 @@ from kraft_runbook.reassignment.throttles import (
     throttled_lists,
     with_ours,
 )
+from tests.unit.config_table import changed
 from tests.unit.placements import tp
 
 OURS = throttled_lists([Move(tp("a", 0), (1, 2), (3, 2)), Move(tp("a", 1), (2, 1), (1, 2))])["a"]
@@ -38,15 +40,15 @@ def test_leaders_are_those_present_and_followers_those_that_come() -> None:
     assert not throttled_lists([Move(tp("a", 1), (2, 1), (1, 2))])  # a new order copies nothing
 
 
-def test_ours_are_added_to_what_is_there_in_order_and_a_star_stays() -> None:
-    assert with_ours({}, OURS) == {LEADER_LIST: "0:1,0:2", FOLLOWER_LIST: "0:3"}
-    assert with_ours({LEADER_LIST: "10:1,2:1", FOLLOWER_LIST: "0:3"}, OURS) == {LEADER_LIST: "0:1,0:2,2:1,10:1"}
+def test_ours_alone_are_appended_to_what_is_there_and_a_star_stays() -> None:
+    assert with_ours({}, OURS) == {LEADER_LIST: Append("0:1,0:2"), FOLLOWER_LIST: Append("0:3")}
+    assert with_ours({LEADER_LIST: "10:1,0:2", FOLLOWER_LIST: "0:3"}, OURS) == {LEADER_LIST: Append("0:1")}
     assert with_ours({LEADER_LIST: "*", FOLLOWER_LIST: "*"}, OURS) == {}
 
 
 def test_put_back_is_what_was_there_and_what_somebody_added_meanwhile() -> None:
     now = {LEADER_LIST: "0:1,0:2,5:1", FOLLOWER_LIST: "0:3"}
-    assert put_back(now, OURS, {LEADER_LIST: "0:1"}) == {LEADER_LIST: "0:1,5:1", FOLLOWER_LIST: None}
+    assert put_back(now, OURS, {LEADER_LIST: "0:1"}) == {LEADER_LIST: Subtract("0:2"), FOLLOWER_LIST: None}
     assert put_back({}, OURS, {}) == {}
     star = {LEADER_LIST: "*", FOLLOWER_LIST: "*"}
     assert put_back(star, OURS, star) == {}
@@ -58,9 +60,9 @@ lists = st.sets(st.sampled_from(["0:1", "0:2", "0:3", "1:1", "2:7"])).map(lambda
 @given(lists, lists)
 def test_whatever_was_there_is_there_again(leaders: str, followers: str) -> None:
     former = {key: value for key, value in ((LEADER_LIST, leaders), (FOLLOWER_LIST, followers)) if value}
-    during = former | with_ours(former, OURS)
+    during = changed(former, with_ours(former, OURS))
     assert all(OURS[key] <= entries_of(during[key]) for key in OURS)
-    again = {key: value for key, value in (during | put_back(during, OURS, former)).items() if value is not None}
+    again = changed(during, put_back(during, OURS, former))
     assert {key: entries_of(value) for key, value in again.items()} == {k: entries_of(v) for k, v in former.items()}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.config_changes import ConfigChange
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
 from kraft_runbook.procedures.throttle_replication import (
@@ -29,6 +30,7 @@ from kraft_runbook.reassignment.throttles import (
     Former,
     leftovers,
 )
+from tests.unit.config_table import changed
 from tests.unit.observations import SPEC
 from tests.unit.placements import tp
 
@@ -49,7 +51,7 @@ class Brokers:
         self.late: set[str] = set()
         self.dead: set[str] = set()
         self.deleted: set[str] = set()
-        self.writes: list[Mapping[Entity, Mapping[str, str | None]]] = []
+        self.writes: list[Mapping[Entity, Mapping[str, ConfigChange]]] = []
         self._given: Any = {"secrets": None, "configs": Configs(self.read, self.alter, within=0.05)}
         self.throttle = partial(set_throttles, SPEC, **self._given)
         self.put_back = partial(remove_throttles, SPEC, **self._given)
@@ -66,16 +68,14 @@ class Brokers:
         return found
 
     def alter(
-        self, spec: Any, changes: Mapping[Entity, Mapping[str, str | None]], *, secrets: Any
+        self, spec: Any, changes: Mapping[Entity, Mapping[str, ConfigChange]], *, secrets: Any
     ) -> tuple[Entity, ...]:
         self.writes.append({entity: values for entity, values in changes.items() if values})
         gone = tuple(entity for entity in changes if entity.name in self.deleted)
         changes = {entity: values for entity, values in changes.items() if entity not in gone}
         for entity, values in changes.items():
-            for key, value in values.items():
-                self.values.setdefault(entity, {}).pop(key, None)
-                if value is not None:
-                    self.values[entity][key] = value
+            if values:
+                self.values[entity] = changed(self.values.get(entity, {}), values)
         return gone
 
 
@@ -138,6 +138,21 @@ def test_a_rate_that_was_noted_and_never_set_leaves_the_one_before_it_to_be_put_
     noted = OURS.and_then(RunThrottles.of(MOVES, 9000))
     assert brokers.put_back(noted, NOTHING) == ()
     assert brokers.values == {ALL_BROKERS: {}, TOPIC: {}}
+
+
+def test_what_another_tool_adds_between_the_look_and_the_change_is_not_lost(brokers: Brokers) -> None:
+    read, seen = brokers.read, []
+
+    def raced(spec: Any, entities: Any, keys: Any, *, secrets: Any) -> dict[Entity, Found]:
+        found = read(spec, entities, keys, secrets=secrets)
+        if TOPIC in entities and not seen:
+            seen.append(brokers.values.setdefault(TOPIC, {}).update({LEADER_LIST: "9:9"}))
+        return found
+
+    set_throttles(SPEC, MOVES, 5000, secrets=None, configs=Configs(raced, brokers.alter, within=0.05))
+    assert brokers.values[TOPIC] == {LEADER_LIST: "9:9,0:1,0:2", FOLLOWER_LIST: "0:3"}
+    brokers.put_back(OURS, NOTHING)
+    assert brokers.values[TOPIC] == {LEADER_LIST: "9:9"}
 
 
 def test_what_an_earlier_plan_of_the_run_throttled_is_put_back_too(brokers: Brokers) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.config_changes import ConfigChange
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, alter_configs, read_configs
@@ -79,7 +80,7 @@ def set_throttles(
     """
     lists = throttled_lists(moves)
     now = read_throttles(spec, lists, secrets=secrets, live=(), configs=configs)
-    changes: dict[Entity, Mapping[str, str | None]] = {
+    changes: dict[Entity, Mapping[str, ConfigChange]] = {
         Entity(EntityKind.TOPIC, topic): with_ours(now.lists.get(topic, {}), ours) for topic, ours in lists.items()
     }
     if lists:
@@ -128,7 +129,7 @@ def remove_throttles(
     well. A topic that no longer exists has none.
     """
     now = read_throttles(spec, ours.lists, secrets=secrets, live=(), configs=configs)
-    changes: dict[Entity, Mapping[str, str | None]] = {
+    changes: dict[Entity, Mapping[str, ConfigChange]] = {
         Entity(EntityKind.TOPIC, topic): put_back(now.lists.get(topic, {}), entries, former.lists.get(topic, {}))
         for topic, entries in ours.lists.items()
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
+from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
 from kraft_runbook.cluster.java_values import java_int
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
@@ -53,28 +54,30 @@ def throttled_lists(moves: Iterable[Move]) -> dict[str, dict[str, frozenset[str]
     return {topic: {key: frozenset(entries) for key, entries in lists.items()} for topic, lists in found.items()}
 
 
-def with_ours(now: Values, ours: Mapping[str, frozenset[str]]) -> dict[str, str]:
-    """The lists of one topic with our entries added; only those that change. ``*`` has them already."""
-    changes = {}
-    for key, entries in ours.items():
-        there = entries_of(now.get(key))
-        if EVERY not in there and not entries <= there:
-            changes[key] = _joined(there | entries)
-    return changes
-
-
-def put_back(now: Values, ours: Mapping[str, frozenset[str]], former: Values) -> dict[str, str | None]:
-    """What to change so that nothing of ours is left in one topic's lists, and all else stays: what was there before
-    us, and what somebody added meanwhile.
+def with_ours(now: Values, ours: Mapping[str, frozenset[str]]) -> dict[str, Append]:
+    """What to append to the lists of one topic so that our entries are in them. ``*`` has them already. Nothing is set
+    as a whole: what another tool adds meanwhile stays.
     """
-    changes: dict[str, str | None] = {}
+    missing = {key: entries - entries_of(now.get(key)) for key, entries in ours.items()}
+    return {
+        key: Append(_joined(entries))
+        for key, entries in missing.items()
+        if entries and EVERY not in entries_of(now.get(key))
+    }
+
+
+def put_back(now: Values, ours: Mapping[str, frozenset[str]], former: Values) -> dict[str, ConfigChange]:
+    """What to change so that nothing of ours is left in one topic's lists, and all else stays: what was there before
+    us, and what somebody added meanwhile. A list that held nothing else is deleted.
+    """
+    changes: dict[str, ConfigChange] = {}
     for key, entries in ours.items():
         there, before = entries_of(now.get(key)), entries_of(former.get(key))
         if EVERY in there and EVERY in before:
             continue
-        kept = there - (entries - before)
-        if kept != there:
-            changes[key] = _joined(kept) if kept else None
+        mine = there & (entries - before)
+        if mine:
+            changes[key] = Subtract(_joined(mine)) if there - mine else None
     return changes
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
+from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
@@ -20,7 +21,8 @@ from kraft_runbook.io.secrets import Secrets
 RESOURCES_A_REQUEST = 500
 """Topics in one request: a broker answers for all of them before it reads anything else from the connection."""
 NOT_ALLOWED, UNKNOWN_TOPIC = 31, 3
-SET, DELETE = 0, 1
+SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
+"""``AlterConfigOp.OpType``."""
 
 
 class EntityKind(IntEnum):
@@ -77,12 +79,13 @@ def read_configs(
 
 def alter_configs(
     spec: ClusterSpec,
-    changes: Mapping[Entity, Mapping[str, str | None]],
+    changes: Mapping[Entity, Mapping[str, ConfigChange]],
     *,
     secrets: Secrets,
     timeout: float = 30.0,
 ) -> tuple[Entity, ...]:
-    """Set these keys, or delete those whose value is None; no other key is touched. Returns the topics that do not
+    """Set these keys, delete those whose value is None, append to lists or subtract from them; no other key is touched.
+    Returns the topics that do not
     exist (any more), which is no error.
 
     What is set can be read some 1.5 s later, not at once (measured on 3.9.2). Raises Unreachable; Refused where this
@@ -183,7 +186,7 @@ def _own(entity: Entity, configs: Iterable[Any]) -> dict[str, str]:
 
 
 def _alter(
-    connection: KafkaConnection, changes: Mapping[Entity, Mapping[str, str | None]]
+    connection: KafkaConnection, changes: Mapping[Entity, Mapping[str, ConfigChange]]
 ) -> Iterator[tuple[Entity, int, str]]:
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
     answer = connection.send(
@@ -195,10 +198,8 @@ def _alter(
                     resource_type=int(entity.kind),
                     resource_name=entity.name,
                     configs=[
-                        resource.AlterableConfig(
-                            name=key, config_operation=DELETE if value is None else SET, value=value
-                        )
-                        for key, value in values.items()
+                        resource.AlterableConfig(name=key, config_operation=operation, value=given)
+                        for key, (operation, given) in ((key, _operation(value)) for key, value in values.items())
                     ],
                 )
                 for entity, values in changes.items()
@@ -208,6 +209,14 @@ def _alter(
     for each in answer.responses:
         entity = Entity(EntityKind(each.resource_type), each.resource_name)
         yield entity, int(each.error_code), each.error_message or ""
+
+
+def _operation(change: ConfigChange) -> tuple[int, str | None]:
+    if isinstance(change, Append):
+        return APPEND, change.entries
+    if isinstance(change, Subtract):
+        return SUBTRACT, change.entries
+    return (DELETE, None) if change is None else (SET, change)
 
 
 def _not_allowed(what: str, operation: str) -> Refused:
