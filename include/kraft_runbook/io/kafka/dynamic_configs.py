@@ -85,8 +85,7 @@ def alter_configs(
     timeout: float = 30.0,
 ) -> tuple[Entity, ...]:
     """Set these keys, delete those whose value is None, append to lists or subtract from them; no other key is touched.
-    Returns the topics that do not
-    exist (any more), which is no error.
+    Returns the topics that do not exist (any more), which is no error.
 
     What is set can be read some 1.5 s later, not at once (measured on 3.9.2). Raises Unreachable; Refused where this
     is not allowed; StepFailed, which names what was refused, where the rest is done.
