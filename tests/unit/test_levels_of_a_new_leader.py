@@ -105,7 +105,7 @@ def test_nor_what_a_lower_level_would_delete_nor_an_assignment_to_compare(knows:
     with pytest.raises(Unreachable, match="does not know yet"):
         preview_levels.losses_in_the_log(SPEC, lower, secrets=nobody)
     with pytest.raises(Unreachable, match="does not know yet"):
-        topics_in_log(SPEC, secrets=nobody, salt=b"1")
+        topics_in_log(SPEC, secrets=nobody, salt=b"1", looks=1)
 
 
 def test_a_change_waits_for_it_and_is_neither_refused_nor_taken_for_done(

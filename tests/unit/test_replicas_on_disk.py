@@ -196,9 +196,10 @@ def test_a_broker_whose_host_is_not_read_is_asked_for_its_replicas_ids() -> None
     )
     assert (found.otherwise_count, found.apart) == (1, ())
     assert found.unread == (
-        "broker 1: no SSH; asked by Fetch for a replica of each topic, it has 19 with ZooKeeper's id or none",
-        "broker 2: no SSH; asked by Fetch for a replica of each topic, it has 18 with ZooKeeper's id or none; it"
-        " tells nothing of 1: clicks",
+        "broker 1: no SSH; asked by Fetch for one replica of each topic that it shows, it has 19 with ZooKeeper's id or"
+        " none",
+        "broker 2: no SSH; asked by Fetch for one replica of each topic that it shows, it has 18 with ZooKeeper's id or"
+        " none; it tells nothing of 1: clicks",
     )
 
 

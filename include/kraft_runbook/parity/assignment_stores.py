@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.metadata_quorum import broker_mode, describe_committed
+from kraft_runbook.io.kafka.metadata_quorum import LOOKS_AT_AN_ELECTION, broker_mode, describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -34,9 +34,13 @@ def is_in_zookeeper(spec: ClusterSpec, *, secrets: Secrets) -> bool:
     )
 
 
-def topics_in_log(spec: ClusterSpec, *, secrets: Secrets, salt: bytes) -> TopicColumns:
-    """All topics as the metadata log holds them by now. Raises as ``LogFollower.read_to``."""
-    end = describe_committed(spec, secrets=secrets).high_watermark - 1
+def topics_in_log(
+    spec: ClusterSpec, *, secrets: Secrets, salt: bytes, looks: int = LOOKS_AT_AN_ELECTION
+) -> TopicColumns:
+    """All topics as the metadata log holds them by now. ``looks``: as ``describe_elected``. Raises as
+    ``LogFollower.read_to``.
+    """
+    end = describe_elected(spec, secrets=secrets, looks=looks).high_watermark - 1
     replay = LogReplay(end, Fingerprints(salt), spec.kafka.ibp)
     with LogFollower(spec, replay, secrets=secrets) as log:
         log.read_to(end)

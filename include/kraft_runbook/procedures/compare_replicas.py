@@ -193,7 +193,8 @@ def _asked(
         ]
         of_topics = f"; it tells nothing of {sample(held.unread)}" if held.unread else ""
         said[broker_id] = (
-            f"asked by Fetch for a replica of each topic, it has {held.alike} with ZooKeeper's id or none{of_topics}"
+            f"asked by Fetch for one replica of each topic that it shows, it has {held.alike} with ZooKeeper's id or"
+            f" none{of_topics}"
         )
     told = [f"{each}; {said[i]}" if (i := _of(each)) in said else each for each in unread]
     return tuple(told), tuple(otherwise)

@@ -46,8 +46,8 @@ def replicas_have_the_topics_ids(seen: ClusterObservation, spec: ClusterSpec) ->
     A tool older than Kafka 2.8 that writes /brokers/topics/TOPIC drops topic_id; the next controller makes another one
     (KAFKA-14190). The replicas keep theirs, and partitions whose leader changes take no writes any more. After the copy
     every broker renames these replicas '-stray' and begins at offset 0: all data of the topic is lost (measured on
-    3.9.2). A broker whose host can't be read is asked by Fetch for a replica of each topic with ZooKeeper's id: that
-    finds another id in its log, and none that is missing.
+    3.9.2). A broker whose host can't be read is asked by Fetch, with ZooKeeper's id, for one replica of each topic that
+    it shows: that finds another id in its log, and none that is missing.
     """
     found = needed(seen.replicas)
     wrong = [_apart(each) for each in found.apart[:SAMPLE]]
