@@ -19,6 +19,7 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.dashboard.dag_names import DAGS
 from kraft_runbook.dashboard.facts import Clusters
 from kraft_runbook.dashboard.look_files import keep_look
 from kraft_runbook.evidence.store import append_record, run_name
@@ -92,6 +93,24 @@ def test_who_may_read_one_cluster_sees_nothing_of_another_by_any_route(client: T
             answer = client.get(path)
             assert answer.status_code in (403, 404), path
             assert SECRET_OF_B not in answer.text, path
+
+
+@pytest.mark.parametrize(
+    "foreign", ["etl__b", "__b", "cluster_watch___b", "zk_to_kraft_migration_b", "x__cluster_watch__b"]
+)
+def test_a_foreign_dag_that_is_named_like_a_cluster_shows_nothing_of_it(client: TestClient, foreign: str) -> None:
+    security.get_auth_manager().dags.add(foreign)  # type: ignore[attr-defined]
+    for path in ("/clusters", "/clusters.json", f"/dags/{foreign}"):
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert SECRET_OF_B not in answer.text, path
+    assert "not one of a Kafka cluster" in client.get(f"/dags/{foreign}").text
+    for path in ("/clusters/b", "/clusters/b.json"):
+        assert client.get(path).status_code == 404
+
+
+def test_every_dag_file_is_known_by_its_name() -> None:
+    assert {each.stem for each in (Path(__file__).resolve().parents[2] / "dags").glob("*.py")} == DAGS
 
 
 def test_the_page_of_all_clusters_has_a_link_to_each_and_the_fragment_is_no_document(client: TestClient) -> None:

@@ -240,6 +240,19 @@ def test_the_claim_is_shown_and_one_whose_lease_ended_as_such(tmp_path: Path) ->
     assert over is not None and over.ended
 
 
+def test_who_holds_the_cluster_is_named_only_to_those_who_may_read_that_dag(tmp_path: Path) -> None:
+    (tmp_path / "claims").mkdir()
+    claim = Claim(MIGRATION, "run-of-others", NOW.isoformat(), "host-1", NOW + timedelta(hours=1))
+    (tmp_path / "claims" / "lab.json").write_bytes(claim.to_json())
+    seen = facts(tmp_path, dags={"cluster_watch__lab"})
+    assert seen.claim is not None and (seen.claim.dag, seen.claim.run_id, seen.claim.host) == (None, None, None)
+    page = render_cluster(seen, LINKS, now=NOW)
+    assert "a run of a DAG that you may not read" in page
+    assert "run-of-others" not in page and "host-1" not in page and MIGRATION not in page
+    mine = facts(tmp_path, dags={MIGRATION}).claim
+    assert mine is not None and (mine.dag, mine.run_id, mine.host) == (MIGRATION, "run-of-others", "host-1")
+
+
 def test_how_far_a_reassignment_is(tmp_path: Path) -> None:
     dag, run = "reassign_partitions__lab", "reassign_partitions__lab__r-1"
     write(tmp_path, run, told({"task": "move", "outcome": "moves", "what": "started", "partitions": 40}, dag=dag))

@@ -151,12 +151,12 @@ class MovesFact:
 @dataclass(frozen=True, slots=True)
 class ClaimFact:
     """The claim in the state directory; the cluster's own ZooKeeper may hold another Airflow's. ``ended``: its lease
-    has.
+    has. ``dag``, ``run_id``, ``host``: None where the reader may not read that DAG.
     """
 
-    dag: str
-    run_id: str
-    host: str
+    dag: str | None
+    run_id: str | None
+    host: str | None
     until: datetime
     ended: bool
 

@@ -51,14 +51,15 @@ def cluster_facts(
     dags: Collection[str] | None = None,
 ) -> ClusterFacts:
     """``spec``: what the cluster file says, or its problem in words. ``state``, ``evidence``: the directories.
-    ``dags``: of whose runs something may be shown; None: of all. Raises nothing for a file that can't be read.
+    ``dags``: of whose runs and claims something may be shown; None: of all. Raises nothing for a file that can't be
+    read.
     """
     usable = spec if isinstance(spec, ClusterSpec) else None
     look = look_fact(read_latest(state, name), now)
     seen, unread = runs.of_cluster(evidence, name, dags)
     lines = read_lines(state, name, last=LAST_HOUR)
     samples = _samples(state / "quorum" / f"{name}.json")
-    claim = _claim(claim_path(state, name), now)
+    claim = _claim(claim_path(state, name), now, dags)
     moves = _moves(state, seen, now)
     parts: tuple[Any, ...] = (lines, samples, claim, moves)
     points = [*(samples if was_read(samples) else ()), *(lines if was_read(lines) else ())]
@@ -194,14 +195,17 @@ def _samples(path: Path) -> list[Mapping[str, Any]] | Unread:
     return [each for each in found if isinstance(each, dict)]
 
 
-def _claim(path: Path, now: datetime) -> ClaimFact | Unread | None:
+def _claim(path: Path, now: datetime, dags: Collection[str] | None) -> ClaimFact | Unread | None:
     try:
         claim = Claim.from_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         return Unread(f"the claim ({path.name}) can't be read, so who holds the cluster is not known: {error}")
-    return ClaimFact(claim.dag_id, claim.run_id, claim.host, claim.until, claim.until <= now)
+    ended = claim.until <= now
+    if dags is not None and claim.dag_id not in dags:
+        return ClaimFact(None, None, None, claim.until, ended)
+    return ClaimFact(claim.dag_id, claim.run_id, claim.host, claim.until, ended)
 
 
 def _moves(state: Path, seen: Sequence[RunSeen], now: datetime) -> MovesFact | Unread | None:

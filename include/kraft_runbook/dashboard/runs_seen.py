@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from kraft_runbook.dashboard.dag_names import WATCHES
 from kraft_runbook.dashboard.facts import GateFact, GateState, RunFact, SignatureFact
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
@@ -20,8 +21,6 @@ from kraft_runbook.evidence.run_report import outcome_of_run
 from kraft_runbook.evidence.store import inspect_run
 from kraft_runbook.gates.signatures import standing
 
-WATCHES = frozenset({"quorum_watch", "way_back_watch", "reassignment_watch", "metadata_parity_check"})
-"""Whose runs only look."""
 NEWEST = 8
 """Runs of each DAG that are read: the newest."""
 

@@ -18,6 +18,7 @@ from airflow.configuration import conf
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.dashboard.dag_names import cluster_of
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters
 from kraft_runbook.dashboard.page import Links, render_cluster, render_clusters, render_words
 from kraft_runbook.dashboard.read_facts import cluster_facts
@@ -106,8 +107,8 @@ def application() -> FastAPI:
 
     @app.get("/dags/{dag_id}", dependencies=[reads_the_dag], response_model=None)
     def cluster_of_dag(dag_id: str, dags: frozenset[str] = of_person) -> Response:
-        cluster = dag_id.partition("__")[2]
-        if cluster not in clusters_of(dags & {dag_id}):
+        cluster = cluster_of(dag_id)
+        if cluster is None or cluster not in clusters_of(dags & {dag_id}):
             return html(render_words("This DAG is not one of a Kafka cluster of kraft-runbook."))
         return html(render_cluster(one(cluster, dags), links(), now=datetime.now(UTC)))
 
@@ -146,9 +147,9 @@ def goes_on(dag_id: str, run_id: str) -> bool:
 
 
 def clusters_of(dags: frozenset[str]) -> tuple[str, ...]:
-    """The clusters that have a file here and one of these DAGs."""
+    """The clusters that have a file here and, among these DAGs, one of this project's."""
     files = {each.stem for each in clusters_directory().glob("*.yaml")}
-    return tuple(sorted(files & {each.partition("__")[2] for each in dags}))
+    return tuple(sorted(files & {cluster for each in dags if (cluster := cluster_of(each))}))
 
 
 def everything(dags: frozenset[str], runs: RunsRead) -> Clusters:

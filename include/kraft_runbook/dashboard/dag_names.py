@@ -1,0 +1,27 @@
+"""Which cluster a DAG of this project is of, by its id. Airflow has DAGs of others too, with any name."""
+
+from __future__ import annotations
+
+WATCHES = frozenset({"quorum_watch", "way_back_watch", "reassignment_watch", "metadata_parity_check"})
+"""Whose runs only look, and leave evidence."""
+DAGS = WATCHES | {
+    "cancel_reassignments",
+    "cluster_watch",
+    "downgrade_software",
+    "move_consumer_group",
+    "quorum_drill",
+    "reassign_partitions",
+    "restore_assignment",
+    "rolling_restart",
+    "upgrade_features",
+    "upgrade_software",
+    "zk_to_kraft_migration",
+    "zk_to_kraft_rollback",
+}
+"""Every DAG of a cluster, without the cluster's name: the names of the files in ``dags``."""
+
+
+def cluster_of(dag_id: str) -> str | None:
+    """The cluster of a DAG ``<one of DAGS>__<cluster>``; None for any other DAG."""
+    operation, _, cluster = dag_id.partition("__")
+    return cluster if operation in DAGS and cluster else None
