@@ -200,32 +200,78 @@ def moving(*numbers: int, unsafe: int | None = None) -> Look:
     return replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
 
 
+def cancelling(*looks: Look, patience: float = 0.05) -> Any:
+    """How a cancel is done where these looks follow one another; the last is seen from then on."""
+    shown = list(looks)
+    show = lambda *_, **__: shown.pop(0) if len(shown) > 1 else shown[0]  # noqa: E731
+    return {"secrets": lambda _: "", "looks": show, "patience": patience, "apart": 0.0}
+
+
 def test_an_unsafe_cancel_is_not_sent_and_hinders_no_other() -> None:
     client: Any = Client(Answer.ACCEPTED)
     look = moving(0, 1, unsafe=1)
+    how = cancelling(look)
     with pytest.raises(Refused, match="cancelling would lose data: a-1: none of the replicas"):
-        cancel_moves(SPEC, look, [tp("a", 1)], secrets=lambda _: "", client=client)
+        cancel_moves(SPEC, look, [tp("a", 1)], client=client, **how)
     assert not client.sent
     with pytest.raises(CancelledInPart, match=r"1 reassignments are cancelled, and not all: .* a-1") as error:
-        cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=client)
+        cancel_moves(SPEC, look, list(look.seen), client=client, **how)
     assert client.sent == [[tp("a", 0)]] == [list(error.value.done)]
-    assert list(cancel_moves(SPEC, look, [tp("a", 0)], secrets=lambda _: "", client=client)) == [tp("a", 0)]
+    assert list(cancel_moves(SPEC, look, [tp("a", 0)], client=client, **how)) == [tp("a", 0)]
 
 
 def test_cancels_go_in_batches_and_what_was_taken_of_them_is_known() -> None:
     look = moving(*range(120))
+    how = cancelling(look)
     client: Any = Client(Answer.ACCEPTED)
-    assert len(cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=client)) == 120
+    assert len(cancel_moves(SPEC, look, list(look.seen), client=client, **how)) == 120
     assert [len(each) for each in client.sent] == [50, 50, 20]
     failing: Any = Client(Answer.ACCEPTED, fails_after=2)
     with pytest.raises(CancelledInPart, match="100 reassignments are cancelled, and not all: nobody answers") as error:
-        cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=failing)
+        cancel_moves(SPEC, look, list(look.seen), client=failing, **how)
     assert len(error.value.done) == 100
     refusing: Any = Client(Answer.CLUSTER_AUTHORIZATION_FAILED)
     with pytest.raises(CancelledInPart, match="0 reassignments are cancelled, and not all: Kafka did not cancel"):
-        cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=refusing)
+        cancel_moves(SPEC, look, list(look.seen), client=refusing, **how)
     ended: Any = Client(Answer.NO_REASSIGNMENT_IN_PROGRESS)
-    assert not cancel_moves(SPEC, look, list(look.seen), secrets=lambda _: "", client=ended)
+    assert not cancel_moves(SPEC, look, list(look.seen), client=ended, **how)
+
+
+def test_what_has_become_unsafe_since_the_first_request_is_not_cancelled_by_a_later_one() -> None:
+    look = moving(*range(120))
+    client: Any = Client(Answer.ACCEPTED)
+    with pytest.raises(CancelledInPart, match=r"119 reassignments are cancelled, and not all: .* a-70: none of"):
+        cancel_moves(SPEC, look, list(look.seen), client=client, **cancelling(look, moving(*range(120), unsafe=70)))
+    assert [len(each) for each in client.sent] == [50, 49, 20]
+
+
+def test_a_cancel_that_a_new_controller_is_to_take_is_judged_anew() -> None:
+    class Elected(Client):
+        """The first request finds no controller."""
+
+        def cancel(self, partitions: Any) -> dict:
+            if not self.sent:
+                self.sent.append([])
+                raise Unreachable("it is not the controller (any more)", way_out="")
+            return super().cancel(partitions)
+
+    client: Any = Elected(Answer.ACCEPTED)
+    look = moving(0, 1)
+    with pytest.raises(CancelledInPart, match=r"1 reassignments are cancelled, and not all: .* a-1: none of"):
+        how = cancelling(look, moving(0, 1, unsafe=1), patience=30.0)
+        cancel_moves(SPEC, look, list(look.seen), client=client, **how)
+    assert client.sent == [[], [tp("a", 0)]]
+
+
+def test_a_move_that_somebody_began_since_is_not_cancelled_and_one_that_ended_is_no_error() -> None:
+    client: Any = Client(Answer.ACCEPTED)
+    look, since = moving(0, 1, 2), moving(0, 1)
+    elsewhere = {**since.placement.ongoing, tp("a", 1): Ongoing((4, 1, 2), (4,), (1, 2))}
+    since = replace(since, placement=replace(since.placement, ongoing=elsewhere))
+    with pytest.raises(CancelledInPart, match=r"1 reassignments .* not all: 1 move elsewhere .*: a-1"):
+        cancel_moves(SPEC, look, list(look.seen), client=client, **cancelling(since))
+    assert client.sent == [[tp("a", 0)]]
+    assert not cancel_moves(SPEC, look, [tp("a", 2)], client=client, **cancelling(since))
 
 
 def test_elections_go_in_batches() -> None:

@@ -140,6 +140,13 @@ def test_a_cancel_that_was_not_answered_is_done_once_nothing_moves() -> None:
     assert client(server, patience=0.05).cancel([tp("a")])[tp("a")].answer is Answer.NOT_APPLIED
 
 
+def test_a_cancel_is_not_sent_again_to_another_controller() -> None:
+    server = Server(answer(whole=41), answer())
+    with pytest.raises(Unreachable, match="not the controller"):
+        client(server, patience=30.0).cancel([tp("a")])
+    assert len(server.sent) == 1  # whoever asks looks again first: the replicas may be others by now
+
+
 def test_a_changed_replication_factor_is_not_sent_unless_asked_for() -> None:
     more = Move(tp("a"), (1, 2), (1, 2, 3))
     server = Server(answer(), answer(), newest=1)

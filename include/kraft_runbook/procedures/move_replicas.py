@@ -31,6 +31,8 @@ Client = Callable[..., Reassignments]
 Looks = Callable[..., Look]
 SAMPLE = 5
 LOOKS, APART_SECONDS = 10, 1.0
+PATIENCE_SECONDS = 30.0
+"""In which another controller is looked for after an election."""
 A_REQUEST = 50
 """Partitions in a request that cancels, reorders or elects: a controller in ZooKeeper mode takes no more without being
 busy for long (``batches.ZOOKEEPER_LIMITS``).
@@ -127,36 +129,63 @@ def cancel_moves(
     *,
     secrets: Secrets,
     client: Client = Reassignments,
+    looks: Looks | None = None,
+    patience: float = PATIENCE_SECONDS,
+    apart: float = APART_SECONDS,
 ) -> Mapping[TopicPartition, Ongoing]:
     """Cancel the reassignment of those of these partitions where no data is lost by it; returns what was cancelled. One
-    that ended by itself is no error.
+    that ended by itself is no error. ``look``: which move of each is meant; another one that has begun since goes on.
+
+    Some are cancelled at a time, and brokers die meanwhile: so the live brokers and the ISRs are looked at before each
+    request, and before it is sent again to another controller (for ``patience`` seconds).
 
     Raises Refused where a cancel of any that moves would lose data, before anything is sent; CancelledInPart, once all
     others are cancelled, where one would, or Kafka refused some; Unreachable where it took none.
     """
     ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if p in set(partitions)}
-    unsafe = unsafe_cancels(ongoing, look.seen, look.placement.live)
+    unsafe = list(unsafe_cancels(ongoing, look.seen, look.placement.live))
     if unsafe and len(unsafe) == len(ongoing):
         raise Refused(of_unsafe(unsafe), way_out=ways_out(unsafe))
     kept = {each.partition for each in unsafe}
+    left = [p for p in ongoing if p not in kept]
     done: dict[TopicPartition, Ongoing] = {}
-    kafka, ways = client(spec, secrets=secrets), [ways_out(unsafe)] if unsafe else []
-    said = [of_unsafe(unsafe)] if unsafe else []
-    for some in slices([p for p in ongoing if p not in kept], A_REQUEST):
+    others: list[TopicPartition] = []
+    kafka, said, ways = client(spec, secrets=secrets), [], []
+    since: float | None = None
+    while left:
         try:
-            answers = kafka.cancel(some)
+            now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False)
+            left = [p for p in left if p in now.placement.ongoing]
+            some = {p: now.placement.ongoing[p] for p in left[:A_REQUEST]}
+            other = [p for p, moving in some.items() if not _same_move(moving, ongoing[p])]
+            lossy = unsafe_cancels({p: some[p] for p in some.keys() - set(other)}, now.seen, now.placement.live)
+            meant = [p for p in some if p not in {*other, *(each.partition for each in lossy)}]
+            answers = kafka.cancel(meant) if meant else {}
         except Unreachable as error:
+            since = since or time.monotonic()
+            if time.monotonic() - since < patience:
+                time.sleep(apart)
+                continue
             if not done:
                 raise
             said.append(error.problem)
             ways.append(error.way_out)
             break
+        left, since = left[A_REQUEST:], None
+        others += other
+        unsafe += lossy
         done |= {p: ongoing[p] for p, each in answers.items() if each.accepted}
         try:
             _require_accepted(answers, "cancel", but=Answer.NO_REASSIGNMENT_IN_PROGRESS)
         except StepFailed as error:
             said.append(error.problem)
             ways.append(error.way_out)
+    if others:
+        said.insert(0, f"{len(others)} move elsewhere since they were listed: {', '.join(map(str, others[:SAMPLE]))}")
+        ways.insert(0, "list what moves anew")
+    if unsafe:
+        said.insert(0, of_unsafe(unsafe))
+        ways.insert(0, ways_out(unsafe))
     if said:
         raise CancelledInPart(
             f"{len(done)} reassignments are cancelled, and not all: {'; '.join(said[:SAMPLE])}",
@@ -164,6 +193,10 @@ def cancel_moves(
             done=done,
         )
     return done
+
+
+def _same_move(one: Ongoing, other: Ongoing) -> bool:
+    return set(one.original) == set(other.original) and set(one.target) == set(other.target)
 
 
 def give_back_order(

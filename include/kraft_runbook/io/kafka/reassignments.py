@@ -97,11 +97,12 @@ class Reassignments:
         """Cancel the reassignment of these partitions: each gets the replicas that it had, not their order.
 
         In ZooKeeper mode Kafka also cancels where that loses data (KAFKA-14424): ask
-        ``reassignment.cancelling`` first. Raises as ``alter``.
+        ``reassignment.cancelling`` first. So a cancel that no controller took is not sent again after an election: the
+        replicas may be others then. Raises Refused as ``alter``; Unreachable at once where no controller took it.
         """
         wanted = list(partitions)
         _refuse_repeated(wanted)
-        return self._send(dict.fromkeys(wanted), allow_replication_factor_change=True)
+        return self._send(dict.fromkeys(wanted), allow_replication_factor_change=True, again=False)
 
     def ongoing(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Ongoing]:
         """What is being reassigned: of these partitions, or all of it. What is not, or does not exist, is absent.
@@ -132,7 +133,11 @@ class Reassignments:
         }
 
     def _send(
-        self, targets: Mapping[TopicPartition, Replicas | None], *, allow_replication_factor_change: bool
+        self,
+        targets: Mapping[TopicPartition, Replicas | None],
+        *,
+        allow_replication_factor_change: bool,
+        again: bool = True,
     ) -> dict[TopicPartition, PartitionResult]:
         if not targets:
             return {}
@@ -151,7 +156,7 @@ class Reassignments:
                 raise _NotController(connection)
             return _results(targets, answer)
 
-        answered = self._by_controller(ask)
+        answered = self._by_controller(ask, again=again)
         return answered if answered is not None else self._looked_up(targets)
 
     def _looked_up(self, targets: Mapping[TopicPartition, Replicas | None]) -> dict[TopicPartition, PartitionResult]:
@@ -183,15 +188,17 @@ class Reassignments:
             for partition, wanted in targets.items()
         }
 
-    def _by_controller(self, ask: Callable[[KafkaConnection], T]) -> T:
-        """The answer of the controller, looked for anew while there is none or another was elected."""
+    def _by_controller(self, ask: Callable[[KafkaConnection], T], *, again: bool = True) -> T:
+        """The answer of the controller, looked for anew while there is none or another was elected, unless ``again`` is
+        False.
+        """
         deadline = time.monotonic() + self._patience
         while True:
             try:
                 with self._connected() as connection:
                     return ask(connection)
             except (Unreachable, _NotController) as error:
-                if time.monotonic() > deadline:
+                if not again or time.monotonic() > deadline:
                     raise (error.as_unreachable if isinstance(error, _NotController) else error) from None
             time.sleep(self._pause)
 
