@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kraft_runbook.cluster.assignment import Move, TopicPartition
+from kraft_runbook.cluster.assignment import Move, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
 from kraft_runbook.cluster.java_values import java_int
 
@@ -145,35 +145,39 @@ def produced_into(
     return found
 
 
-def passed_on(
+def read_from_leaders(
     moves: Iterable[Move],
     before: Mapping[TopicPartition, int],
     after: Mapping[TopicPartition, int],
     seconds: float,
-    leaders: Mapping[TopicPartition, int | None],
+    seen: Mapping[TopicPartition, PartitionSeen],
 ) -> dict[int, float]:
-    """Bytes a second that each leader gives to followers in sync of partitions that are listed for a throttle. Kafka
-    counts them against the leader's rate, and lets copies alone wait for it (KafkaApis.sizeOfThrottledPartitions).
+    """Bytes a second that each leader must send of partitions that are listed for a throttle, for its copies to keep
+    up: to the followers in its ISR, and to each copy. Kafka counts both against the leader's rate, and lets copies
+    alone wait for it (KafkaApis.sizeOfThrottledPartitions). A partition without a leader sends nothing.
     """
     found: dict[int, float] = {}
     for move in moves:
-        leader = leaders.get(move.partition)
-        if move.adding and leader is not None:
-            grown = max(0, after.get(move.partition, 0) - before.get(move.partition, 0))
-            found[leader] = found.get(leader, 0.0) + grown * (len(move.present) - 1) / max(seconds, 0.1)
+        partition = seen.get(move.partition)
+        if not move.adding or partition is None or partition.leader is None:
+            continue
+        readers = {*partition.isr, *move.adding} - {partition.leader}
+        grown = max(0, after.get(move.partition, 0) - before.get(move.partition, 0))
+        found[partition.leader] = found.get(partition.leader, 0.0) + grown * len(readers) / max(seconds, 0.1)
     return found
 
 
-def cannot_end(rate: int, produced: Mapping[int, float], passed: Mapping[int, float]) -> tuple[str, ...]:
+def cannot_end(rate: int, produced: Mapping[int, float], read: Mapping[int, float]) -> tuple[str, ...]:
     """Why a throttle of ``rate`` bytes a second a broker would never let the move end. For each broker that takes
-    copies, the bytes a second that are produced into them must be less than what the throttle surely lets through. At
-    each leader, its followers in sync must leave something of the rate (``passed``: what ``passed_on`` found).
+    copies, the bytes a second that are produced into them must be less than what the throttle surely lets through. What
+    each leader must send (``read``: what ``read_from_leaders`` found) must be less than the rate.
     """
     through = LEAST_OF_RATE * rate
     leaders = tuple(
-        f"broker {broker}: followers in sync of the partitions that it leads take {speed:,.0f} bytes/s, which Kafka"
-        f" counts against its throttle of {rate:,}: no copy would get any"
-        for broker, speed in sorted(passed.items())
+        f"broker {broker}: its followers in sync and the copies read {speed:,.0f} bytes/s of the partitions that it"
+        f" leads, as much as is produced into them, and Kafka counts all of it against its throttle of {rate:,}: the"
+        " copies would fall behind"
+        for broker, speed in sorted(read.items())
         if speed >= rate
     )
     return leaders + tuple(
@@ -184,9 +188,9 @@ def cannot_end(rate: int, produced: Mapping[int, float], passed: Mapping[int, fl
     )
 
 
-def least_rate(produced: Mapping[int, float], passed: Mapping[int, float]) -> float:
+def least_rate(produced: Mapping[int, float], read: Mapping[int, float]) -> float:
     """The bytes a second that a throttle must be well above, for ``cannot_end`` to find nothing."""
-    return max(max(produced.values(), default=0.0) / LEAST_OF_RATE, max(passed.values(), default=0.0))
+    return max(max(produced.values(), default=0.0) / LEAST_OF_RATE, max(read.values(), default=0.0))
 
 
 def rate_that_keeps_up(rate: int, gaps: Sequence[int], seconds: float) -> int:

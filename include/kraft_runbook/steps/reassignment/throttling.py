@@ -19,7 +19,7 @@ from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import MOVE
-from kraft_runbook.reassignment.throttles import cannot_end, least_rate, passed_on, produced_into
+from kraft_runbook.reassignment.throttles import cannot_end, least_rate, produced_into, read_from_leaders
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
@@ -50,9 +50,9 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int) -> N
     later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
     grown = plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at
     produced = produced_into(*grown)
-    passed = passed_on(*grown, {p: later.seen[p].leader for p in plan.target if p in later.seen})
-    if reasons := cannot_end(rate, produced, passed):
-        least = least_rate(produced, passed) / 1e6
+    read = read_from_leaders(*grown, later.seen)
+    if reasons := cannot_end(rate, produced, read):
+        least = least_rate(produced, read) / 1e6
         raise Refused(
             f"the throttle would never let it end: {'; '.join(reasons[:5])}",
             way_out=f"give a throttle well above {least:,.1f} MB/s, or none",
