@@ -50,6 +50,7 @@ from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 from tests.unit.observations import SPEC, broker, observation
+from tests.unit.placements import one_volume_each
 from tests.unit.recording import RecordingCluster, run_on
 
 MB = 1_000_000
@@ -59,7 +60,7 @@ PLACEMENT = Placement(
     {1: "x", 2: "y", 3: "x"},
     {A: (1, 2), B: (1, 2)},
     sizes={A: 10 * MB, B: 10 * MB},
-    usable=dict.fromkeys((1, 2, 3), 10**12),
+    directories=one_volume_each(dict.fromkeys((1, 2, 3), 10**12)),
 )
 PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.cluster.log_dirs import LogDir
 from kraft_runbook.reassignment.placement import Placement
 
 MB = 1_000_000
@@ -21,6 +22,11 @@ def tp(topic: str, partition: int = 0) -> TopicPartition:
 def of(**topics: list[Replicas]) -> dict[TopicPartition, Replicas]:
     """Each topic's partitions in order: ``of(a=[(1, 2), (2, 1)])``."""
     return {tp(topic, number): replicas for topic, lists in topics.items() for number, replicas in enumerate(lists)}
+
+
+def one_volume_each(usable: Mapping[int, int | None]) -> dict[int, tuple[LogDir, ...]]:
+    """One directory a broker, with so many bytes free."""
+    return {broker: (LogDir("/logs", None if free is None else 10**15, free),) for broker, free in usable.items()}
 
 
 def two_racks(*brokers: int) -> dict[int, str | None]:

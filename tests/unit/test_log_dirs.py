@@ -2,30 +2,109 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir
+from kraft_runbook.cluster.log_dirs import LogDir, filled, is_one_volume, may_be_one_volume, usable_bytes
+from kraft_runbook.reassignment.disk_room import perhaps_too_full, too_full
+from kraft_runbook.reassignment.goals import Explicit
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.planner import make_plan
+from tests.unit.placements import of
 
 GB = 10**9
+Shown = tuple[str, int | None, int | None, int]
+"""Path, total GB, usable GB, logs."""
+
+
+def directories(*shown: Shown) -> tuple[LogDir, ...]:
+    return tuple(
+        LogDir(path, total and total * GB, free if free is None else int(free * GB), logs=logs)
+        for path, total, free, logs in shown
+    )
+
+
+def refused_and_noted(shown: list[Shown], sizes: list[int]) -> tuple[list[str], list[str]]:
+    """What is said of a plan that brings replicas of these GB to broker 2."""
+    present = of(a=[(1,)] * len(sizes))
+    placement = Placement(
+        dict.fromkeys((1, 2)),
+        present,
+        sizes={p: size * GB for p, size in zip(present, sizes, strict=True)},
+        directories={2: directories(*shown)},
+    )
+    plan = make_plan(Explicit(dict.fromkeys(present, (2,))), placement)
+    return list(too_full(plan, placement)), list(perhaps_too_full(plan, placement))
 
 
 @pytest.mark.parametrize(
-    ("directories", "usable"),
+    ("shown", "sizes"),
     [
-        pytest.param([("/a", 100, 40, 9)], 40, id="one volume"),
-        pytest.param([("/a", 100, 1, 3), ("/b", 100, 90, 50)], 1, id="the full one has the fewest logs and takes all"),
-        pytest.param([("/a", 100, 1, 50), ("/b", 100, 90, 3)], 90, id="the empty one has the fewest logs"),
-        pytest.param([("/a", 100, 10, 50), ("/b", 100, 90, 50)], 20, id="in turn, until the fuller is full"),
-        pytest.param([("/a", 100, 40, 5), ("/b", 100, 40, 5)], 40, id="two directories of one volume"),
-        pytest.param([("/a", 100, 40, 5), ("/b", None, None, 5)], None, id="one does not say"),
+        pytest.param([("/a", 4000, 3000, 40), ("/b", 4000, 2900, 30)], [40] * 100, id="counts even out, then in turn"),
+        pytest.param([("/a", 100, 40, 9)], [9] * 4, id="one volume"),
+        pytest.param([("/a", 100, 1, 50), ("/b", 100, 90, 3)], [1] * 40, id="the full one gets none"),
+        pytest.param([("/a", 100, 90, 0), ("/b", 200, 90, 0)], [80, 80], id="two empty volumes"),
+        pytest.param([("/a", None, None, 5)], [10**6], id="it does not say: the preview shows that"),
+        pytest.param([("/a", 100, 41, 5), ("/b", 100, None, 5)], [30, 999], id="the other does not say"),
     ],
 )
-def test_the_directories_with_the_fewest_logs_are_the_room(
-    directories: list[tuple[str, int | None, int | None, int]], usable: int | None
-) -> None:
-    dirs = tuple(LogDir(path, total, free, logs=logs) for path, total, free, logs in directories)
-    assert BrokerLogs(1, dirs, {}).usable == usable
+def test_what_fits_in_each_directory_is_not_refused(shown: list[Shown], sizes: list[int]) -> None:
+    assert refused_and_noted(shown, sizes)[0] == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "sizes", "said"),
+    [
+        ([("/a", 100, 40, 9)], [37], "broker 2 is to take 37,000,000,000 bytes and has 40,000,000,000 free"),
+        (
+            [("/a", 100, 1, 3), ("/b", 100, 90, 50)],
+            [1] * 10,
+            "broker 2 is to take 10,000,000,000 bytes in /a and has 1,000,000,000 free",
+        ),
+        (
+            [("/a", 100, 40, 5), ("/b", 100, 40, 5)],
+            [20, 20],
+            "broker 2 is to take 40,000,000,000 bytes in /a and /b and has 40,000,000,000 free",
+        ),
+    ],
+)
+def test_a_directory_that_is_filled_is_refused_by_its_name(shown: list[Shown], sizes: list[int], said: str) -> None:
+    assert refused_and_noted(shown, sizes)[0] == [said]
+
+
+@pytest.mark.parametrize("logs_and_free", [(0, 99), (7, 98.99)], ids=["empty", "written to between the two looks"])
+def test_whether_two_directories_share_a_volume_is_said_to_be_unknown(logs_and_free: tuple[int, float]) -> None:
+    logs, free = logs_and_free
+    shown: list = [("/a", 100, 99, logs), ("/b", 100, free, logs)]
+    refused, noted = refused_and_noted(shown, [50, 50])
+    assert not refused
+    assert len(noted) == 1 and noted[0].startswith("broker 2: whether /a and /b are one volume is not known; if they")
+    assert refused_and_noted(shown, [40, 40]) == ([], [])  # it fits in any case
+    assert len(refused_and_noted(shown, [95, 95])[0]) == 2  # it does not in any case
+    assert usable_bytes(directories(*shown)) is None
+
+
+def test_which_replicas_a_directory_gets_is_said_to_be_kafkas_choice_where_it_matters() -> None:
+    refused, noted = refused_and_noted([("/a", 100, 50, 0), ("/b", 200, 190, 0)], [1, 60])
+    assert not refused
+    assert noted == [
+        "broker 2: /a takes about 1,000,000,000 bytes, up to 60,000,000,000 if the largest replicas come there, which"
+        " Kafka decides; 50,000,000,000 are free"
+    ]
 
 
 def test_a_directory_that_failed_takes_nothing() -> None:
-    assert BrokerLogs(1, (LogDir("/a", 9, 9, "error 56"), LogDir("/b", 8, 5, logs=7)), {}).usable == 5
+    failed, works = LogDir("/a", 9, 9, "error 56"), LogDir("/b", 8, 5, logs=7)
+    assert usable_bytes([failed, works]) == 5 and usable_bytes([failed]) is None
+    (volume,) = filled([failed, works], [3, 1], one=is_one_volume)
+    assert (volume.paths, volume.taken, volume.at_most) == (("/b",), 4, 4)
+    assert filled([failed], [3], one=is_one_volume) == ()
+
+
+def test_free_bytes_of_one_volume_count_once() -> None:
+    one, two = directories(("/a", 100, 40, 5), ("/b", 100, 40, 5))
+    assert usable_bytes([one, two]) == 40 * GB
+    assert usable_bytes([one, replace(two, usable=9 * GB)]) == 49 * GB
+    assert usable_bytes([one, replace(two, usable=None)]) is None
+    assert not may_be_one_volume(one, replace(two, total=99 * GB))

@@ -27,7 +27,7 @@ from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Cause, why_not_done
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.reassignment.verifying import Deviation, verify
-from tests.unit.placements import MB, after, of, placements, random_placement, tp
+from tests.unit.placements import MB, after, of, one_volume_each, placements, random_placement, tp
 
 BEFORE = Placement(dict.fromkeys((1, 2, 3, 4)), of(a=[(1, 2), (1, 2), (2, 1)]))
 PLAN = make_plan(Explicit(of(a=[(3, 2), (1, 4), (1, 2)])), BEFORE)
@@ -232,7 +232,7 @@ def test_the_preview_counts_each_broker_before_and_after_and_says_how_long() -> 
         {1: "x", 2: "y", 3: "x"},
         of(a=[(1, 2), (1, 2)]),
         sizes={tp("a", 0): 60 * MB, tp("a", 1): 40 * MB},
-        usable={1: 10**9, 2: None, 3: 5 * 10**9},
+        directories=one_volume_each({1: 10**9, 2: None, 3: 5 * 10**9}),
     )
     preview = make_preview(make_plan(Explicit(of(a=[(3, 2)])), placement), placement, throttle=10 * MB)
     one, two, three = preview.brokers

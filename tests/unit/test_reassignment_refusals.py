@@ -16,13 +16,13 @@ from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, refusals, require_no_refusal
-from tests.unit.placements import MB, of, tp
+from tests.unit.placements import MB, of, one_volume_each, tp
 
 PLACEMENT = Placement(
     {1: "a", 2: "b", 3: "a", 4: "b"},
     of(a=[(1, 2), (3, 4)]),
     sizes={tp("a", 0): 100 * MB, tp("a", 1): 100 * MB},
-    usable={1: 1000 * MB, 2: 1000 * MB, 3: 1000 * MB, 4: 105 * MB},
+    directories=one_volume_each({1: 1000 * MB, 2: 1000 * MB, 3: 1000 * MB, 4: 105 * MB}),
     min_isr={"a": 2},
 )
 DECLARED = (1, 2, 3, 4, 5)
@@ -38,7 +38,7 @@ DECLARED = (1, 2, 3, 4, 5)
         (of(x=[(1, 2)]), {}, Reason.UNKNOWN_PARTITION, "unknown partition: x-0"),
         (
             of(a=[(1, 4)]),
-            {"leaderless": frozenset([tp("a", 0)]), "usable": {}},
+            {"leaderless": frozenset([tp("a", 0)]), "directories": {}},
             Reason.LEADERLESS,
             "partition without a leader: a-0",
         ),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
 from kraft_runbook.cluster.assignment import TopicPartition
+
+ABOUT = 0.001
+"""The part of a volume by which the usable bytes of one volume may differ in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +35,78 @@ class BrokerLogs:
     directories: tuple[LogDir, ...]
     sizes: Mapping[TopicPartition, int]
 
-    @property
-    def usable(self) -> int | None:
-        """Bytes that replicas which come may take; None where a directory does not say.
 
-        A replica that comes goes into the directory with the fewest logs, however full its volume is
-        (LogManager.nextLogDirs): a full volume beside an empty one is no room. So only the directories with the fewest
-        logs count, with those that have a tenth more. They take replicas in turn, until the fullest is full.
-        Directories that show the same total and the same usable bytes are taken for one volume.
-        """
-        working = [each for each in self.directories if not each.error]
-        if not working or any(each.usable is None for each in working):
-            return None
-        most = max(each.logs for each in working)
-        fewest = min(each.logs for each in working)
-        taking = {(each.total, each.usable) for each in working if each.logs - fewest <= max(1, most // 10)}
-        return min(free or 0 for _, free in taking) * len(taking)
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One volume, with the directories on it that replicas go to. ``usable``: bytes free now. ``taken``: bytes that
+    come if replicas come in the order that was given; ``at_most``: if the largest ones come to it.
+    """
+
+    paths: tuple[str, ...]
+    usable: int
+    taken: int
+    at_most: int
+
+
+def usable_bytes(directories: Sequence[LogDir]) -> int | None:
+    """Bytes free on all volumes; None where a directory does not say, or whether some share a volume is not known."""
+    working = [each for each in directories if not each.error]
+    volumes = filled(working, (), one=is_one_volume)
+    said = sum(len(each.paths) for each in volumes) == len(working)
+    if not working or not said or len(filled(working, (), one=may_be_one_volume)) != len(volumes):
+        return None
+    return sum(each.usable for each in volumes)
+
+
+def is_one_volume(one: LogDir, other: LogDir) -> bool:
+    """Whether two directories lie on one volume, beyond doubt: logs lie in them, and both show the same bytes.
+
+    Kafka tells no more of a volume than its total and its usable bytes (KIP-827). Two disks of one make that are empty
+    show the same.
+    """
+    return one.total == other.total and one.usable == other.usable and one.logs + other.logs > 0
+
+
+def may_be_one_volume(one: LogDir, other: LogDir) -> bool:
+    """Whether two directories may lie on one volume: it is as large, and about as much is free. A broker asks one
+    directory after the other, while it writes.
+    """
+    if one.total is None or one.usable is None or other.usable is None:
+        return False
+    return one.total == other.total and abs(one.usable - other.usable) <= one.total * ABOUT
+
+
+def filled(
+    directories: Iterable[LogDir], sizes: Sequence[int], *, one: Callable[[LogDir, LogDir], bool]
+) -> tuple[Volume, ...]:
+    """What replicas of these sizes that come take of each volume. ``one``: whether two directories are on one volume.
+
+    Kafka puts each into the directory with the fewest logs, however full its volume is (LogManager.nextLogDirs). So
+    how many each gets is known, and which ones only if the order is. Directories that failed get none; a volume of
+    which the broker does not say how much is free is left out.
+    """
+    working = [each for each in directories if not each.error]
+    counts, taken = [0] * len(working), [0] * len(working)
+    fewest = [(each.logs, at) for at, each in enumerate(working)]
+    heapify(fewest)
+    for size in sizes if working else ():
+        logs, at = fewest[0]
+        heapreplace(fewest, (logs + 1, at))
+        counts[at] += 1
+        taken[at] += size
+    largest = sorted(sizes, reverse=True)
+    groups: list[list[int]] = []
+    for at, each in enumerate(working):
+        joined = [group for group in groups if any(one(each, working[other]) for other in group)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(other for group in joined for other in group), at])
+    return tuple(
+        Volume(
+            tuple(working[at].path for at in group),
+            min(free),
+            sum(taken[at] for at in group),
+            sum(largest[: sum(counts[at] for at in group)]),
+        )
+        for group in groups
+        if len(free := [u for at in group if (u := working[at].usable) is not None]) == len(group)
+    )

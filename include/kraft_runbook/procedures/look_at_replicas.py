@@ -72,7 +72,7 @@ def look_at_replicas(
         {p: _present(found.replicas, ongoing.get(p)) for p, found in seen.partitions.items()},
         ongoing={p: moving for p, moving in ongoing.items() if p in seen.partitions},
         sizes=sizes,
-        usable={broker: each.usable for broker, each in logs.items()},
+        directories={broker: each.directories for broker, each in logs.items()},
         min_isr=min_isr,
         being_deleted=znodes.being_deleted,
         leaderless=frozenset(p for p, found in seen.partitions.items() if found.leader is None),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.assignment import Assignment, Ongoing, Replicas, TopicPartition
+from kraft_runbook.cluster.log_dirs import LogDir
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,17 +14,17 @@ class Placement:
     """One look at a cluster.
 
     ``racks``: of each live broker. ``present``: each partition's replicas in order; of one that is being reassigned,
-    those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``usable``: bytes
-    free on each broker; None where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion waits.
-    ``leaderless``: partitions that nobody leads. ``in_sync``: how many of a partition's replicas are in sync, of those
-    that it had before any reassignment; absent where unknown.
+    those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``directories``:
+    each broker's log directories; absent where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion
+    waits. ``leaderless``: partitions that nobody leads. ``in_sync``: how many of a partition's replicas are in sync, of
+    those that it had before any reassignment; absent where unknown.
     """
 
     racks: Mapping[int, str | None]
     present: Assignment
     ongoing: Mapping[TopicPartition, Ongoing] = field(default_factory=dict)
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
-    usable: Mapping[int, int | None] = field(default_factory=dict)
+    directories: Mapping[int, tuple[LogDir, ...]] = field(default_factory=dict)
     min_isr: Mapping[str, int] = field(default_factory=dict)
     being_deleted: frozenset[str] = frozenset()
     leaderless: frozenset[TopicPartition] = frozenset()

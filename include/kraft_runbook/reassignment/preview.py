@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.log_dirs import usable_bytes
+from kraft_runbook.reassignment.disk_room import perhaps_too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
@@ -137,7 +139,7 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
             copied["read", move.present[0]] += size * len(move.adding)
     brokers = []
     for broker in sorted(placement.live | {b for _, b in before_counts} | {b for _, b in after_counts}):
-        usable = placement.usable.get(broker)
+        usable = usable_bytes(placement.directories.get(broker, ()))
         brokers.append(
             BrokerChange(
                 broker,
@@ -175,7 +177,7 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         throttle,
         seconds,
         tuple(brokers),
-        (*plan.notes, *_racks_of_one(brokers)),
+        (*plan.notes, *_racks_of_one(brokers), *perhaps_too_full(plan, placement)),
     )
 
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.disk_room import too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
 
-KEEP_FREE = 0.1
-"""The part of a broker's free bytes that a plan leaves free: segments roll and compaction writes before it deletes."""
 SAMPLE = 5
 
 
@@ -73,7 +72,7 @@ def refusals(
     for reason, name in (
         *_of_partitions(plan, placement, declared),
         *_of_racks(plan, placement),
-        *_of_disks(plan, placement),
+        *((Reason.DISK, said) for said in too_full(plan, placement)),
     ):
         if reason not in MAY_BE_ALLOWED.intersection(allowed):
             found.setdefault(reason, []).append(name)
@@ -128,17 +127,6 @@ def _of_racks(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[Re
     coming = Counter(broker for move in plan.moves for broker in move.adding)
     for broker in sorted(each for each in coming if each in placement.racks and not placement.racks[each]):
         yield Reason.NO_RACK, f"{broker} for {coming[broker]:,} replicas"
-
-
-def _of_disks(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[Reason, str]]:
-    incoming: dict[int, int] = {}
-    for move in plan.moves:
-        for broker in move.adding:
-            incoming[broker] = incoming.get(broker, 0) + placement.size(move.partition)
-    for broker, size in sorted(incoming.items()):
-        usable = placement.usable.get(broker)
-        if usable is not None and size > usable * (1 - KEEP_FREE):
-            yield Reason.DISK, f"broker {broker} is to take {size:,} bytes and has {usable:,} free"
 
 
 WAYS_OUT = {
