@@ -224,9 +224,14 @@ def test_only_what_is_lost_is_replaced(lost: tuple[int, ...], said: str) -> None
         make_plan(ReplaceLost(lost), placement)
 
 
-def test_a_partition_of_which_nothing_lives_is_named_where_lost_replicas_are_replaced() -> None:
+def test_partitions_without_a_leader_hinder_no_other_where_lost_replicas_are_replaced() -> None:
     placement = Placement(dict.fromkeys((1, 2)), of(a=[(9, 1), (9,)]), leaderless=frozenset([tp("a", 1)]))
-    found = refusals(make_plan(ReplaceLost(), placement), placement, declared=(9,))
+    plan = make_plan(ReplaceLost(), placement)
+    assert list(plan.target) == [tp("a", 0)] and plan.copies == plan.bound == 1
+    assert any(each.startswith("1 partitions without a leader are left out") and "a-1" in each for each in plan.notes)
+    assert refusals(plan, placement, declared=(9,)) == ()
+    alone = replace(placement, present=of(a=[(2, 1), (9,)]))
+    found = refusals(make_plan(ReplaceLost(), alone), alone, declared=(9,))
     assert [(each.reason, each.names) for each in found] == [(Reason.LEADERLESS, ("a-1",))]
 
 

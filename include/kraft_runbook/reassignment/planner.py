@@ -4,7 +4,8 @@ even; ``replica_flow``, ``leader_flow`` and ``byte_moves`` do the rest.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.cluster.naming import by_number, nodes
@@ -31,6 +32,8 @@ from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_size
 from kraft_runbook.reassignment.replica_flow import even_flow, frugal_flow, group_by_replicas
 from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
+
+SAMPLE = 20
 
 
 def make_plan(
@@ -153,10 +156,22 @@ def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment) -> Rea
             way_out="correct the id, or name none: then all brokers count that hold replicas and do not run",
         )
     lost = set(goal.brokers) or holding
-    touched = {p: replicas for p, replicas in scope.items() if lost & set(replicas)}
+    holding_any = {p: replicas for p, replicas in scope.items() if lost & set(replicas)}
+    # A copy is read from the leader. Where all are without one, they stay in, and are refused by their names.
+    touched = {p: r for p, r in holding_any.items() if p not in placement.leaderless} or holding_any
     factors = {p: len(replicas) for p, replicas in touched.items()}
     bound = sum(len(set(replicas) - placement.live) for replicas in touched.values())
-    return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
+    plan = _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
+    return replace(plan, notes=(*plan.notes, *_without_a_leader(sorted(holding_any.keys() - touched.keys()))))
+
+
+def _without_a_leader(left_out: Sequence[TopicPartition]) -> Iterator[str]:
+    if left_out:
+        more = f" and {len(left_out) - SAMPLE} more" if len(left_out) > SAMPLE else ""
+        yield (
+            f"{len(left_out)} partitions without a leader are left out, since a copy is read from the leader:"
+            f" {', '.join(map(str, left_out[:SAMPLE]))}{more}. Start the brokers that were in sync last, and plan again"
+        )
 
 
 def _drained_by_bytes(
