@@ -54,6 +54,7 @@ class World:
         monkeypatch.setattr(move_group, "lift_fence", lambda _, group, some: self.disown(some))
         monkeypatch.setattr(move_group, "write_offsets", lambda _, group, offsets: self.store(offsets))
         monkeypatch.setattr(move_group, "commit_offsets", lambda _, group, offsets, secrets: self.commit(offsets))
+        monkeypatch.setattr(move_group, "delete_group", lambda _, group, secrets: self.delete())
 
     def look(self, spec: Any, *, secrets: Any, names: Iterable[str], topics: Any = ()) -> tuple[GroupLook, ...]:
         if self.unread:
@@ -98,8 +99,13 @@ class World:
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         held = {} if self.kafka is None else dict(self.kafka.offsets)
         self.commits.append(dict(offsets))
-        self.kafka = kafka(offsets={**held, **{p: offsets[p] for p in self._some(offsets)}})
+        kind = "" if self.kafka is None else self.kafka.protocol_type
+        self.kafka = kafka(kind=kind, offsets={**held, **{p: offsets[p] for p in self._some(offsets)}})
         self._live(offsets)
+
+    def delete(self) -> None:
+        assert not self.kafka.members
+        self.kafka = None
 
     def plan(self, direction: Direction = Direction.TO_KAFKA, without: Any = None) -> MovePlan:
         (seen,) = self.look(SPEC, secrets=None, names=[GROUP])
@@ -227,7 +233,7 @@ def test_what_is_not_there_after_a_write_is_named(world: World, monkeypatch: pyt
         fence_group(SPEC, plan, **GIVEN)
     world.own([T0, T1])
     monkeypatch.setattr(move_group, "commit_offsets", lambda *_, **__: None)
-    world.kafka = kafka(offsets={T0: 7})
+    world.kafka = kafka(kind="", offsets={T0: 7})
     with pytest.raises(StepFailed, match="1 partitions of group g have another offset in Kafka"):
         commit_group(SPEC, plan, **GIVEN)
 
@@ -307,6 +313,27 @@ def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: Wor
     taken = list(world.commits)
     assert commit_group(SPEC, plan, **GIVEN) == 0
     assert world.commits == taken * 2
+
+
+def test_the_group_that_kafka_has_of_former_members_is_deleted_before_the_commit(world: World) -> None:
+    """Its offsets would expire by the time at which those members left, however young the commit is."""
+    world.kafka = kafka(offsets={T0: 3})
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    assert commit_group(SPEC, plan, **GIVEN) == 2
+    assert world.kafka.protocol_type == "" and world.kafka.offsets == {T0: 7, T1: 8}
+    world.kafka = kafka(offsets={T0: 7, T1: 8})
+    assert commit_group(SPEC, plan, **GIVEN) == 0
+    assert world.kafka.protocol_type == "" and world.kafka.offsets == {T0: 7, T1: 8}
+
+
+def test_no_offset_of_a_group_is_deleted_that_its_plan_does_not_hold(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={("u", 0): 3})
+    with pytest.raises(Refused, match="u-0 came to the topics of group g"):
+        commit_group(SPEC, plan, **GIVEN)
+    assert world.kafka.offsets == {("u", 0): 3}
 
 
 def test_before_the_start_the_offsets_are_the_written_ones_and_then_no_lower(world: World) -> None:

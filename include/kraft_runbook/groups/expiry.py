@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from kraft_runbook.errors import Refused
 
 SHARE = 4
-"""The start must come within this part of the retention: far below it, since Kafka counts from the moment in which the
-group became empty, where it knows that one (GroupMetadata.removeExpiredOffsets), and not from the commit.
+"""The start must come within this part of the retention, counted from the commit: far below it, since brokers may have
+other values later. Kafka counts from the commit too, since the commit is to a group that never had members: one that
+had is deleted before (``procedures.move_group.commit_group``). Else it would count from the moment in which that one
+became empty (GroupMetadata.removeExpiredOffsets).
 """
 LEAST_SECONDS = 600.0
 """Nobody starts applications faster."""

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.classify import in_kafka
 from kraft_runbook.groups.faults import Side, exists, held, name
 from kraft_runbook.groups.look import GroupLook, Partition
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
@@ -28,6 +29,7 @@ from kraft_runbook.groups.stopped import (
     unmarked,
 )
 from kraft_runbook.io.kafka.group_commits import commit_offsets
+from kraft_runbook.io.kafka.group_deletes import delete_group
 from kraft_runbook.io.kafka.group_members import remove_static_members
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.group_znodes import fence, lift_fence, mark_committed, write_offsets
@@ -97,8 +99,12 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
 def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
     coordinator; then the fence says so, for the way back. Returns how many were others before. Those that are there
-    are committed again: where nobody was in the group for long, they expire by the age of their commit. Those that have
-    expired are there again.
+    are committed again, and those that have expired are there again.
+
+    A group that had members in Kafka is deleted first, while it is empty: Kafka counts the expiry of its offsets from
+    the moment in which it became empty, whenever they are committed (GroupMetadata.removeExpiredOffsets). One that the
+    commit makes has no protocol type, and its offsets expire by the age of their commit. The plan holds every offset
+    that is deleted, or one in its place: ``_require_unmoved`` has refused others.
 
     Raises Refused where somebody is there, a partition is not fenced, or an offset was written to ZooKeeper since it
     was read; StepFailed where Kafka holds others afterwards; Unreachable.
@@ -120,7 +126,10 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
             f" ({_some(sorted(again))}): its members have read on there, and nothing is committed",
             way_out="start its members again, or move the group back",
         )
-    commit_offsets(spec, plan.group, _numbers(plan), secrets=secrets)
+    numbers = _numbers(plan)
+    if (kafka := in_kafka(look)) is not None and kafka.protocol_type:
+        delete_group(spec, plan.group, secrets=secrets)
+    commit_offsets(spec, plan.group, numbers, secrets=secrets)
     after = _see(spec, plan, secrets)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)

@@ -46,6 +46,12 @@ KAFKA = (
     Right("DescribeGroupsRequest", GROUPS, "consumer groups"),
     Right("OffsetFetchRequest", f"{GROUPS}, {TOPICS}", "consumer groups' offsets"),
     Right("OffsetCommitRequest", "Read Group *, Read Topic *", "moves of consumer groups", changes=True),
+    Right(
+        "DeleteGroupsRequest",
+        "Delete Group *",
+        "moves of consumer groups that had members in Kafka before",
+        changes=True,
+    ),
     Right("LeaveGroupRequest", "Read Group *", "moves of consumer groups", changes=True),
     Right("AlterPartitionReassignmentsRequest", ALTER, "moves of replicas", changes=True),
     Right("ElectLeadersRequest", ALTER, "preferred leaders after a move", changes=True),

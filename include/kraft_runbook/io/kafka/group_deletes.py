@@ -1,0 +1,72 @@
+"""Deleting a group that has no members (DeleteGroups), at its coordinator."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from kafka.protocol.admin import DeleteGroupsRequest
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.connection import Connect, connect_to
+from kraft_runbook.io.kafka.group_commits import AGAIN_SECONDS, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, coordinator_of
+from kraft_runbook.io.secrets import Secrets
+
+DELETE_VERSION = 2
+NOT_AUTHORIZED, NOT_EMPTY, NOT_FOUND = 30, 68, 69
+_AGAIN = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+
+
+def delete_group(
+    spec: ClusterSpec,
+    group: str,
+    *,
+    secrets: Secrets,
+    timeout: float = 30.0,
+    apart: float = AGAIN_SECONDS,
+    connect: Connect = connect_to,
+) -> None:
+    """Delete the group with its offsets. One that is not there is no error. A coordinator that moves is looked for
+    again, for ``timeout`` seconds.
+
+    Raises Refused where the group has members (Kafka answers NON_EMPTY_GROUP) or this tool's identity may not do it,
+    StepFailed, Unreachable.
+    """
+    ask = partial(connect, spec, secrets=secrets, timeout=max(1.0, min(10.0, timeout)))
+    ends = time.monotonic() + timeout
+    turn = 0
+    while (code := _code(spec, ask, group, turn)) in _AGAIN and time.monotonic() <= ends:
+        time.sleep(apart)
+        turn += 1
+    if code in (0, NOT_FOUND):
+        return
+    if code == NOT_EMPTY:
+        raise Refused(
+            f"group {group} has members in Kafka, so it is not deleted (NON_EMPTY_GROUP)",
+            way_out="stop them, then do this step again",
+        )
+    if code == NOT_AUTHORIZED:
+        raise Refused(
+            f"this tool's identity may not delete group {group} in Kafka, which had members there before: offsets that"
+            " are committed to it now would expire by the time at which those left",
+            way_out="grant it DELETE on the group, or see that it is empty and run kafka-consumer-groups --delete"
+            f" --group {group}; then do this step again",
+        )
+    raise StepFailed(f"group {group} was not deleted in Kafka: error {code}", way_out="do this step again")
+
+
+def _code(spec: ClusterSpec, ask: Connect, group: str, turn: int) -> int:
+    node = coordinator_of(spec, ask, group, turn)
+    if node is None:
+        return NOT_AVAILABLE
+    broker = next((each for each in spec.brokers if each.id == node), None)
+    if broker is None:
+        raise Refused(
+            f"the coordinator of group {group} is broker {node}, which the cluster file does not name",
+            way_out="add it to the cluster file",
+        )
+    with ask(broker) as connection:
+        answer = connection.send(DeleteGroupsRequest(version=DELETE_VERSION, groups_names=[group]))
+    codes = [int(each.error_code) for each in answer.results if each.group_id == group]
+    return codes[0] if codes else NOT_AVAILABLE
