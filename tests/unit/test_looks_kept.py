@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.dashboard import look_files
 from kraft_runbook.dashboard.kept_look import LookKept, QuorumKept, look_of
 from kraft_runbook.dashboard.look_files import keep_look, latest_path, lines_path, read_latest, read_lines
 from tests.unit.observations import NOW, SPEC, WHY, broker, later, observation, topics
@@ -128,6 +130,27 @@ def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
 
 def test_a_directory_that_can_t_be_written_stops_nothing_and_is_said(tmp_path: Path) -> None:
     (tmp_path / "looks").write_text("in the way")
+    (warned,) = keep(tmp_path, observation(Phase.HYBRID))
+    assert "not kept for the dashboard" in warned
+
+
+def test_a_writer_that_never_ends_stops_nobody_and_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look_files, "PATIENCE", 0.05)
+    seen = observation(Phase.HYBRID)
+    keep(tmp_path, seen)
+    with latest_path(tmp_path, SPEC.name).with_suffix(".lock").open("r+") as stopped:
+        fcntl.flock(stopped, fcntl.LOCK_EX)
+        (warned,) = keep(tmp_path, later(seen, 1))
+    assert "another writer has held lab.lock" in warned
+    assert latest(tmp_path).at == seen.observed_at
+    assert keep(tmp_path, later(seen, 2)) == [], "once that writer has gone, looks are kept again"
+
+
+def test_whatever_is_wrong_with_a_look_the_step_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(_: object) -> LookKept:
+        raise KeyError("a part that nobody foresaw")
+
+    monkeypatch.setattr(look_files, "look_of", breaks)
     (warned,) = keep(tmp_path, observation(Phase.HYBRID))
     assert "not kept for the dashboard" in warned
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,9 @@ from kraft_runbook.io.private_file import make_private_directory, private_file
 
 MOST_BYTES = 2_000_000
 """Of a cluster's lines: some 6,000 looks. A file that is longer loses its older half."""
+
+PATIENCE = 1.0
+"""Seconds for which a step waits for another writer of looks; then it goes on without keeping its own."""
 
 
 def latest_path(directory: Path, cluster: str) -> Path:
@@ -47,7 +51,7 @@ def keep_look(
             with private_file(latest_path(directory, look.cluster), durable=False) as file:
                 file.write(LOOK.dump_json(look))
             _append(lines_path(directory, look.cluster), line_of(look), most)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # whatever is wrong with it, the step goes on
         warn(f"This look is not kept for the dashboard: {error}")
 
 
@@ -99,12 +103,22 @@ def _append(path: Path, line: Mapping[str, Any], most: int) -> None:
 
 @contextmanager
 def _locked(directory: Path, cluster: str) -> Iterator[None]:
-    """One writer at a time: each holds the lock for a few milliseconds."""
+    """One writer at a time: each holds the lock for a few milliseconds. Raises TimeoutError where one holds it for
+    longer than ``PATIENCE``: it may be stopped, or on a host that is gone.
+    """
     path = latest_path(directory, cluster).with_suffix(".lock")
     make_private_directory(path.parent)
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        ends = time.monotonic() + PATIENCE
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= ends:
+                    raise TimeoutError(f"another writer has held {path.name} for {PATIENCE:.0f} s") from None
+            time.sleep(0.02)
         yield
     finally:
         os.close(lock)
