@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -97,6 +98,15 @@ def test_a_look_from_ahead_of_this_clock_is_not_fresh(tmp_path: Path) -> None:
     seen = facts(tmp_path, NOW - timedelta(seconds=30))
     assert seen.look.standing is Standing.STALE
     assert "the clocks differ" in seen.look.words
+
+
+def test_a_look_from_ahead_of_its_file_s_clock_is_not_fresh_when_its_time_comes(tmp_path: Path) -> None:
+    keep(tmp_path, Phase.HYBRID)
+    written = (NOW - timedelta(minutes=20)).timestamp()
+    os.utime(latest_path(tmp_path, SPEC.name), (written, written))
+    seen = facts(tmp_path, NOW + timedelta(seconds=3))
+    assert seen.look.standing is Standing.STALE
+    assert "20 min ahead of the clock of its file" in seen.look.words
 
 
 def test_a_cluster_at_which_nobody_looked_shows_no_phase_and_nothing_good(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,21 @@ def test_an_older_look_that_ends_later_does_not_take_the_place_of_a_newer_one(tm
     lines = read_lines(tmp_path, SPEC.name)
     assert isinstance(lines, list)
     assert len(lines) == 1
+
+
+def test_a_look_of_a_clock_that_is_ahead_does_not_stop_the_next_ones(tmp_path: Path) -> None:
+    seen, now = observation(Phase.HYBRID), datetime.now(UTC)
+    keep(tmp_path, replace(seen, observed_at=now + timedelta(hours=1)))
+    keep(tmp_path, replace(seen, observed_at=now))
+    assert latest(tmp_path).at == now
+
+
+def test_a_look_that_is_ahead_of_its_file_does_not_stop_the_next_ones(tmp_path: Path) -> None:
+    seen = observation(Phase.HYBRID)
+    keep(tmp_path, later(seen, 60))
+    os.utime(latest_path(tmp_path, SPEC.name), (NOW.timestamp(), NOW.timestamp()))
+    keep(tmp_path, later(seen, 10))
+    assert latest(tmp_path).at == later(seen, 10).observed_at
 
 
 def test_a_line_tells_phase_modes_replicas_out_of_sync_and_the_quorum(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ MOST_BYTES = 2_000_000
 
 PATIENCE = 1.0
 """Seconds for which a step waits for another writer of looks; then it goes on without keeping its own."""
+
+AHEAD = timedelta(seconds=5)
+"""By how much the clocks of two hosts may differ before a look's time is not believed."""
 
 
 def latest_path(directory: Path, cluster: str) -> Path:
@@ -39,15 +43,18 @@ def lines_path(directory: Path, cluster: str) -> Path:
 def keep_look(
     directory: Path, seen: ClusterObservation, warn: Callable[[str], object], *, most: int = MOST_BYTES
 ) -> None:
-    """Keep this look, unless a later one is there. ``warn`` hears where that can't be done. ``most``: bytes that its
-    lines may have.
+    """Keep this look, unless a later one is there. One whose time has not come yet, by this host's clock or by its
+    file's, is of a clock that is ahead: it is overwritten. ``warn`` hears where that can't be done. ``most``: bytes
+    that its lines may have.
     """
     try:
         look = look_of(seen)
         with _locked(directory, look.cluster):
             before = read_latest(directory, look.cluster)
             if was_read(before) and before is not None and before.at >= look.at:
-                return
+                written = written_at(directory, look.cluster)
+                if before.at - min(datetime.now(UTC), written or before.at) <= AHEAD:
+                    return
             with private_file(latest_path(directory, look.cluster), durable=False) as file:
                 file.write(LOOK.dump_json(look))
             _append(lines_path(directory, look.cluster), line_of(look), most)
@@ -67,6 +74,14 @@ def read_latest(directory: Path, cluster: str) -> LookKept | Unread | None:
     if look.cluster != cluster:
         return Unread(f"the file of the last look ({path.name}) holds one of another cluster")
     return look
+
+
+def written_at(directory: Path, cluster: str) -> datetime | None:
+    """When the latest look was written, by the clock of the file system; None where that can't be said."""
+    try:
+        return datetime.fromtimestamp(latest_path(directory, cluster).stat().st_mtime, UTC)
+    except OSError:
+        return None
 
 
 def read_lines(directory: Path, cluster: str, *, last: int = MOST_BYTES) -> list[Mapping[str, Any]] | Unread:

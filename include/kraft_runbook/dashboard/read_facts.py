@@ -25,7 +25,7 @@ from kraft_runbook.dashboard.facts import (
     WayBackFact,
 )
 from kraft_runbook.dashboard.kept_look import LookKept, moment_of
-from kraft_runbook.dashboard.look_files import read_latest, read_lines
+from kraft_runbook.dashboard.look_files import AHEAD, read_latest, read_lines, written_at
 from kraft_runbook.dashboard.runs_seen import RunSeen, RunsRead
 from kraft_runbook.evidence.body import moment, number, texts, whole
 from kraft_runbook.io.claim_file import claim_path
@@ -55,7 +55,7 @@ def cluster_facts(
     read.
     """
     usable = spec if isinstance(spec, ClusterSpec) else None
-    look = look_fact(read_latest(state, name), now)
+    look = look_fact(read_latest(state, name), now, written_at(state, name))
     seen, unread = runs.of_cluster(evidence, name, dags)
     lines = read_lines(state, name, last=LAST_HOUR)
     samples = _samples(state / "quorum" / f"{name}.json")
@@ -81,15 +81,19 @@ def cluster_facts(
     )
 
 
-def look_fact(found: LookKept | Unread | None, now: datetime) -> LookFact:
-    """How old the latest look is, in words."""
+def look_fact(found: LookKept | Unread | None, now: datetime, written: datetime | None = None) -> LookFact:
+    """How old the latest look is, in words. ``written``: when its file was, by that file system's clock."""
     if found is None:
         return LookFact(Standing.NEVER, "Nobody has looked at this cluster yet: unpause its cluster_watch", None, None)
     if not was_read(found):
         return LookFact(Standing.UNREADABLE, found.reason, None, None)
     age = (now - found.at).total_seconds()
-    if age < -5:
+    if found.at - now > AHEAD:
         told = f"This look is {in_words(-age)} ahead of this server's clock: the clocks differ, so its age is not known"
+        return LookFact(Standing.STALE, told, age, found)
+    if written is not None and found.at - written > AHEAD:
+        ahead = in_words((found.at - written).total_seconds())
+        told = f"This look is {ahead} ahead of the clock of its file: the clocks differ, so its age is not known"
         return LookFact(Standing.STALE, told, age, found)
     if age > STALE:
         told = f"Old: nobody has looked for {in_words(age)}. What is shown may no longer hold"
