@@ -211,17 +211,65 @@ def test_a_whole_run_shows_its_gates_parity_and_outcome(tmp_path: Path) -> None:
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 
+def watched(state: Path, *threats: str, possible: bool = True) -> None:
+    way = {"task": "can_it_go_back", "outcome": "way_back", "phase": "HYBRID", "possible": possible, "why": "open"}
+    way |= {"steps": [], "threats": list(threats), "seconds": 180.0, "window_seconds": 3.0}
+    write(state, "way_back_watch__lab__w-1", told(way, dag="way_back_watch__lab"))
+
+
+def way_back_on_the_page(seen: ClusterFacts) -> str:
+    page = render_cluster(seen, LINKS, now=NOW)
+    return page[page.index('aria-label="Way back"') : page.index('aria-label="Reassignment"')]
+
+
 def test_the_last_watch_of_the_way_back_is_shown_and_is_not_the_run(tmp_path: Path) -> None:
-    way = {"task": "can_it_go_back", "outcome": "way_back", "phase": "HYBRID", "possible": True, "why": "open"}
-    way |= {"steps": [], "threats": ["KRB-PRE-067"], "seconds": 180.0, "window_seconds": 3.0}
-    write(tmp_path, "way_back_watch__lab__w-1", told(way, dag="way_back_watch__lab"))
+    watched(tmp_path, "KRB-PRE-067")
+    keep_look(tmp_path, later(observation(Phase.HYBRID), 110), pytest.fail)
     seen = facts(tmp_path, NOW + timedelta(minutes=2))
     assert seen.way_back is not None
     assert (seen.way_back.possible, seen.way_back.threats, seen.way_back.age_seconds) == (True, ("KRB-PRE-067",), 120)
     (run,) = seen.runs
     assert run.watch and run.good is False
-    page = render_cluster(seen, LINKS, now=NOW)
-    assert '<strong class="warn">Possible</strong>' in page
+    assert '<strong class="warn">Possible</strong>' in way_back_on_the_page(seen)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "phase", "shown", "why"),
+    [
+        (2, Phase.HYBRID, 'good">Possible<', ""),
+        (20, Phase.HYBRID, 'good">Possible<', ""),
+        (21, Phase.HYBRID, 'warn">Was possible<', "no watch has looked for longer than 20 min"),
+        (2, Phase.DUAL_WRITE, 'warn">Was possible<', "the watch saw HYBRID, and the cluster is in DUAL_WRITE now"),
+        (2, None, 'warn">Was possible<', "no fresh look"),
+        (2, Phase.FINALIZED, 'bad">Not possible<', "there is none any more: the migration is final"),
+        (90_000, Phase.FINALIZED, 'bad">Not possible<', "there is none any more"),
+    ],
+)
+def test_the_way_back_is_good_only_by_a_young_watch_and_a_fresh_look_at_the_same_phase(
+    tmp_path: Path, minutes: int, phase: Phase | None, shown: str, why: str
+) -> None:
+    watched(tmp_path)
+    if phase:
+        keep_look(tmp_path, later(observation(phase), 60 * minutes), pytest.fail)
+    box = way_back_on_the_page(facts(tmp_path, NOW + timedelta(minutes=minutes)))
+    assert f'<strong class="{shown}' in box
+    assert why in box
+    assert ('class="good"' in box) is shown.startswith("good")
+
+
+def test_a_look_that_is_old_makes_no_way_back_good(tmp_path: Path) -> None:
+    watched(tmp_path)
+    keep(tmp_path, Phase.HYBRID)
+    assert 'warn">Was possible<' in way_back_on_the_page(facts(tmp_path, NOW + timedelta(minutes=2)))
+
+
+def test_the_way_back_is_young_for_two_schedules_of_its_watch(tmp_path: Path) -> None:
+    watched(tmp_path)
+    keep_look(tmp_path, later(observation(Phase.HYBRID), 900), pytest.fail)
+    at = NOW + timedelta(minutes=15)
+    for schedule, young in (("*/5 * * * *", False), ("*/10 * * * *", True), (None, True), ("7 3 * * *", True)):
+        found = facts(tmp_path, at, spec=SPEC.model_copy(update={"way_back_schedule": schedule})).way_back
+        assert found is not None and found.holds is young, schedule
 
 
 def test_a_watch_that_found_nothing_wrong_is_not_under_way(tmp_path: Path) -> None:

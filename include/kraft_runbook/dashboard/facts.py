@@ -110,9 +110,14 @@ class ParityFact:
 
 @dataclass(frozen=True, slots=True)
 class WayBackFact:
-    """What the last watch of the way back found. ``seconds``, ``window_seconds``: the estimate. ``threats``: codes."""
+    """What the last watch of the way back found; in FINALIZED and KRAFT what the phase alone says. ``holds``: whether
+    that is still so by its age and the latest look; ``words``: why not, else empty. ``seconds``, ``window_seconds``:
+    the estimate. ``threats``: codes.
+    """
 
     possible: bool
+    holds: bool
+    words: str
     why: str
     at: datetime
     age_seconds: float

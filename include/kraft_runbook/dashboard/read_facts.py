@@ -33,6 +33,10 @@ from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.parity.parity_report import Verdict
 
 LINE = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
+NO_WAY_BACK = {
+    Phase.FINALIZED: "there is none any more: the migration is final",
+    Phase.KRAFT: "there is none: the cluster is in KRaft mode, and no ZooKeeper has its metadata",
+}
 HOUR = timedelta(hours=1)
 LAST_HOUR = 1_000_000
 """Bytes of lines that are read for the last hour: some 3,000 looks."""
@@ -71,7 +75,7 @@ def cluster_facts(
         stages=stages(look, zookeeper=usable is None or usable.zookeeper is not None),
         gates=_gates(seen),
         parity=_parity(seen, usable.approvals.valid_for if usable else None, now),
-        way_back=_way_back(seen, now),
+        way_back=_way_back(seen, look, usable.way_back_schedule if usable else None, now),
         elections=elections(points, now),
         moves=moves if was_read(moves) else None,
         targets=_targets(usable),
@@ -178,13 +182,48 @@ def _parity(seen: Sequence[RunSeen], valid_for: float | None, now: datetime) -> 
     )
 
 
-def _way_back(seen: Sequence[RunSeen], now: datetime) -> WayBackFact | None:
+def _way_back(seen: Sequence[RunSeen], look: LookFact, schedule: str | None, now: datetime) -> WayBackFact | None:
+    phase = look.look.phase if look.look else Phase.UNKNOWN
     found = max((each.way_back for each in seen if each.way_back), key=lambda each: each[0], default=None)
+    if look.look and phase in NO_WAY_BACK:
+        age = (now - look.look.at).total_seconds()
+        threats = found[1].threats if found and found[1].phase == phase else ()
+        return WayBackFact(False, True, "", NO_WAY_BACK[phase], look.look.at, age, None, None, threats)
     if found is None:
         return None
     at, told = found
-    age = (now - at).total_seconds()
-    return WayBackFact(told.possible, told.why, at, age, told.seconds, told.window_seconds, told.threats)
+    age, most = (now - at).total_seconds(), 2 * _seconds_between(schedule)
+    words = (
+        "it is ahead of this server's clock: the clocks differ"
+        if age < -5
+        else f"no watch has looked for longer than {in_words(most)}"
+        if age > most
+        else "there is no fresh look at the cluster, so whether this still holds is not known"
+        if look.standing is not Standing.FRESH
+        else "the latest look shows no phase, so whether this still holds is not known"
+        if phase is Phase.UNKNOWN
+        else f"the watch saw {told.phase}, and the cluster is in {phase} now"
+        if told.phase != phase.value
+        else ""
+    )
+    return WayBackFact(
+        possible=told.possible,
+        holds=not words,
+        words=words,
+        why=told.why,
+        at=at,
+        age_seconds=age,
+        seconds=told.seconds,
+        window_seconds=told.window_seconds,
+        threats=told.threats,
+    )
+
+
+def _seconds_between(schedule: str | None) -> float:
+    """Between two watches, where the schedule is every so many minutes; else those of the usual one."""
+    first, *rest = (schedule or "").split() or [""]
+    every = first.removeprefix("*/") if first != "*" else "1"
+    return 60.0 * int(every) if rest == ["*"] * 4 and (first == "*" or first[:2] == "*/") and every.isdigit() else 600.0
 
 
 def _samples(path: Path) -> list[Mapping[str, Any]] | Unread:
