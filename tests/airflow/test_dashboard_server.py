@@ -5,8 +5,10 @@ person may not read.
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 from types import SimpleNamespace
 from typing import Any
 
@@ -155,3 +157,12 @@ def test_airflow_is_told_of_each_page_by_a_name_that_the_script_knows() -> None:
         assert f'"{each["name"]}"' in script or f"globalThis.{each['name']} =" in script
         assert not each["bundle_url"].startswith("/"), "Airflow may be below a path"
     assert {each["destination"] for each in server.react_apps()} == {"nav", "dashboard", "dag", "dag_run"}
+
+
+@pytest.mark.skipif(not which("node"), reason="runs the page's script in Node")
+def test_under_another_dag_nothing_of_the_one_before_is_shown(tmp_path: Path) -> None:
+    script = tmp_path / "page.mjs"
+    script.write_text(server.SCRIPT.read_text())
+    draws = Path(__file__).with_name("page_script.mjs")
+    done = subprocess.run(["node", draws, script.as_uri()], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ["", "of the first", ""]

@@ -10,6 +10,8 @@ const KafkaClusters = ({ dagId }) => {
   const path = dagId ? `dags/${encodeURIComponent(dagId)}` : cluster ? `clusters/${encodeURIComponent(cluster)}` : "clusters";
   useEffect(() => {
     let timer, left = false, last = "nothing has been shown yet";
+    setShown({ html: "", focus: "" });  // of another cluster, where Airflow keeps this tab from one DAG to the next
+    setSilent("");
     const renew = async () => {
       try {
         const answer = await fetch(new URL(path, import.meta.url), { signal: AbortSignal.timeout(30000) });
