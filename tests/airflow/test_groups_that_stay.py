@@ -17,6 +17,7 @@ from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.files import files_of
 from kraft_runbook_airflow.groups.moving import NameWhoStayed
+from kraft_runbook_airflow.groups.watching import AwaitGroups
 
 
 @pytest.fixture
@@ -90,6 +91,36 @@ def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_a
     resumed(scene, False, {}, until=0)
     assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a", "b"]
     assert files_of(scene.context).stayed(digest) == {}
+
+
+def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_another(
+    scene: Scene, asked: list[str]
+) -> None:
+    """Its members consume: nothing waits for them to go, and nobody is asked to stop them."""
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    for step in (Step.FENCE, Step.COMMIT):
+        scene.step(step)
+    assert resumed(scene, True, {"b": "b: x"}, until=0) == {"groups": 1, "stayed": ["b"]}
+    scene.did.clear()
+    scene.missing = ("b",)
+    with pytest.raises(TaskDeferred) as deferred:
+        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+    assert deferred.value.trigger.groups == ["b"]
+    resumed(scene, False, {}, until=0)
+    assert scene.step(Step.FENCE) == {"groups": 1, "stayed": []}
+    assert scene.step(Step.COMMIT) == {"groups": 1, "stayed": []}
+    assert [each.split()[1] for each in scene.did] == ["b", "b"]
+    assert resumed(scene, True, {}, until=0) == {"groups": 2, "stayed": []}
+    assert set(files_of(scene.context).started(digest)) == {"a", "b"}
+    scene.missing, did = (), len(scene.did)
+    assert resumed(scene, False, {}, until=0) == {"groups": 0, "stayed": []}
+    assert scene.step(Step.FENCE) == {"groups": 0, "stayed": []} and len(scene.did) == did
+    stop = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)
+    assert stop.act(scene.context, scene.run) == {"not_asked": "already done"}
+    scene.missing = ("a",)
+    assert scene.step(Step.FENCE) == {"groups": 1, "stayed": []}, "what a look does not confirm is not taken to be so"
 
 
 # -- offsets that expire -----------------------------------------------------------------------------------------------

@@ -122,6 +122,13 @@ class GroupFiles:
         if every != before:
             write_private(self._of("stayed", digest), json.dumps({g: each.to_dict() for g, each in every.items()}))
 
+    def started(self, digest: str) -> Mapping[str, float]:
+        """By group, when this run saw its members own and read on the other side, seconds since the epoch."""
+        return _table(self._of("started", digest), float)
+
+    def keep_started(self, digest: str, groups: Iterable[str], at: float) -> None:
+        write_private(self._of("started", digest), json.dumps({**dict.fromkeys(groups, at), **self.started(digest)}))
+
     def written(self, digest: str) -> Mapping[str, float]:
         """By group, when its offsets were last committed, seconds since the epoch; no later than that."""
         return _table(self._of("written", digest), float)

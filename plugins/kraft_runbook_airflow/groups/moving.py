@@ -39,6 +39,9 @@ class MoveGroups(ClusterOperator):
         if LEFT_OUT[wave.plan.direction] == self.step:
             self.log.info("%s: this step is not on the way", wave.plan.direction)
             return {"groups": 0}
+        if wave.over:
+            self.log.info("already done: every group of this wave has started on the other side")
+            return {"groups": 0, "stayed": []}
         require_signed(run, wave.digest, wave.groups)
         if wave.plan.direction is Direction.BACK:
             require_brokers_for_old_members(run.cluster.settled())

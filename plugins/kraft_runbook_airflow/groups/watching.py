@@ -140,6 +140,8 @@ class AwaitGroups(ClusterOperator):
 
     def act(self, context: Any, run: Run) -> Any:
         wave = wave_of(context, run, self.wave)
+        if wave.over and not self.starts:
+            return self._over()
         require_signed(run, wave.digest, wave.groups)
         until = run.cluster.now() + self.deadline
         if self.starts:
@@ -171,6 +173,8 @@ class AwaitGroups(ClusterOperator):
 
         def act(context: Any, run: Run) -> Any:
             wave = wave_of(context, run, self.wave)
+            if wave.over and not self.starts:
+                return self._over()
             require_signed(run, wave.digest, wave.groups)
             missing, error = event["missing"], event.get("error", "")
             late = run.cluster.now() >= until
@@ -189,6 +193,10 @@ class AwaitGroups(ClusterOperator):
             return self._silent(run, wave, plans, missing)
 
         return self.act_or_rehearse(context, act=act, rehearse=self.rehearse)
+
+    def _over(self) -> dict[str, Any]:
+        self.log.info("already done: every group of this wave has started on the other side")
+        return {"groups": 0, "stayed": []}
 
     def _awaited(self, wave: Wave) -> list[MovePlan]:
         """Of a start, without those that stayed in this try."""
@@ -252,6 +260,7 @@ class AwaitGroups(ClusterOperator):
         run.journal.record(Told(what=what, partitions=sum(len(each.offsets) for each in moved), told=names))
         self.log.info("%s: %s; every partition has an owner there, and is read", what, names)
         wave.files.keep_stayed(wave.digest, [each.group for each in plans], stayed)
+        wave.files.keep_started(wave.digest, [each.group for each in moved], run.cluster.now())
         return {"groups": len(moved), "stayed": sorted(stayed)}
 
     def _keep(self, run: Run, wave: Wave, plans: Sequence[MovePlan], stayed: Mapping[str, Stayed]) -> None:

@@ -10,6 +10,7 @@ from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.stayed import Act
 from kraft_runbook.groups.waves import waves
+from kraft_runbook.steps.group_moves import not_started
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.groups.files import GroupFiles, files_of
 
@@ -22,24 +23,37 @@ def waves_of(plan: Moves, params: Mapping[str, Any]) -> tuple[tuple[str, ...], .
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """``plan``: of the whole run, as it was signed. ``groups``: those of this wave."""
+    """``plan``: of the whole run, as it was signed. ``groups``: those of this wave. ``done``: those of them that have
+    started on the other side, and own and read there now: no act before the start is for them.
+    """
 
     files: GroupFiles
     plan: Moves
     groups: tuple[str, ...]
+    done: frozenset[str] = frozenset()
 
     @property
     def digest(self) -> str:
         return self.plan.digest
 
+    @property
+    def over(self) -> bool:
+        """Whether every group of this wave has started."""
+        return self.done.issuperset(self.groups)
+
+    def going_on(self, act: Act) -> tuple[str, ...]:
+        """The groups that this act is for."""
+        ours = self.files.going_on(self.digest, self.groups, act)
+        return ours if act is Act.START else tuple(each for each in ours if each not in self.done)
+
     def planned(self, act: Act) -> list[MovePlan]:
         """The plans of those that this act is for, as they were signed."""
-        ours = self.files.going_on(self.digest, self.groups, act)
+        ours = self.going_on(act)
         return [each for each in self.plan.plans if each.group in ours]
 
     def stopped(self, act: Act) -> list[MovePlan]:
         """The same with the offsets at the stop. Raises Refused where they were not read."""
-        return self.files.stopped_plans(self.digest, self.files.going_on(self.digest, self.groups, act))
+        return self.files.stopped_plans(self.digest, self.going_on(act))
 
 
 def wave_of(context: Any, run: Run, number: int) -> Wave:
@@ -49,4 +63,13 @@ def wave_of(context: Any, run: Run, number: int) -> Wave:
     every = waves_of(plan, run.params)
     if number > len(every):
         raise NothingToDo(f"the groups of this run are moved in {len(every)} waves")
-    return Wave(files, plan, every[number - 1])
+    groups = every[number - 1]
+    return Wave(files, plan, groups, _done(files, plan.digest, groups, run))
+
+
+def _done(files: GroupFiles, digest: str, groups: tuple[str, ...], run: Run) -> frozenset[str]:
+    """Those that this run has seen start, where a look confirms it."""
+    began = set(files.started(digest)).intersection(groups)
+    if not began or run.cluster.rehearses:
+        return frozenset()
+    return frozenset(began.difference(run.cluster.ask(not_started, files.stopped_plans(digest, sorted(began)))))
