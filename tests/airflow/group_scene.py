@@ -85,10 +85,11 @@ class Scene:
         return run_in(self.context, self.cluster, Signed)
 
     def act(self, act: Any) -> Any:
-        def done(plan: Any) -> int:
+        def done(plan: Any, **how: Any) -> int:
             if plan.group in self.failing:
                 raise self.failing[plan.group]
-            self.did.append(f"{act.__name__} {plan.group} {[each.offset for each in plan.offsets]}")
+            begun = " begun" if how.get("begun") else ""
+            self.did.append(f"{act.__name__} {plan.group} {[each.offset for each in plan.offsets]}{begun}")
             return len(plan.offsets)
 
         return done

@@ -121,6 +121,8 @@ def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_anot
     assert stop.act(scene.context, scene.run) == {"not_asked": "already done"}
     scene.missing = ("a",)
     assert scene.step(Step.FENCE) == {"groups": 1, "stayed": []}, "what a look does not confirm is not taken to be so"
+    scene.step(Step.COMMIT)
+    assert scene.did[-1] == "commit_group a [7, 8] begun", "the commit is told that its members have started before"
 
 
 # -- offsets that expire -----------------------------------------------------------------------------------------------

@@ -306,6 +306,19 @@ def test_offsets_that_have_expired_are_committed_again_and_read_on_ones_are_not(
         commit_group(SPEC, plan, **GIVEN)
 
 
+def test_offsets_that_are_gone_after_members_have_started_are_not_those_of_the_stop_again(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    world.kafka = kafka(offsets={T0: 7})
+    with pytest.raises(
+        Refused, match=r"t-1 of group g have no offset in Kafka any more, and this run has seen"
+    ) as told:
+        commit_group(SPEC, plan, begun=True, **GIVEN)
+    assert "another run, whose form names where they begin: t-1=OFFSET" in told.value.way_out
+    assert world.kafka.offsets == {T0: 7}
+
+
 def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: World) -> None:
     plan = world.plan()
     fence_group(SPEC, plan, **GIVEN)

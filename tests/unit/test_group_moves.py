@@ -109,6 +109,13 @@ def test_a_fenced_group_whose_members_may_have_read_on_is_not_sent_back() -> Non
     assert named.offsets[0] == PlannedOffset(T0, 70, Origin.FORM, 70, 50) and moved_since(named, seen) == ()
 
 
+def test_the_form_names_the_offset_that_kafka_has_lost_since_the_move() -> None:
+    side = zookeeper(owners={T0: MARKED, T1: MARKED}, offsets={T0: 50, T1: 60})
+    seen = look(side, kafka(offsets={T1: 60}), logs=LOGS)
+    named = plan(seen, TO_KAFKA, {"t-0": 70})
+    assert named.offsets[0] == PlannedOffset(T0, 70, Origin.FORM, None, 50) and moved_since(named, seen) == ()
+
+
 def test_a_group_that_has_been_moved_is_not_moved_again() -> None:
     side = zookeeper(owners={T0: MARKED, T1: MARKED}, offsets={T0: 50, T1: 60})
     ((obstacle, why),) = refused(look(side, kafka(offsets={T0: 50, T1: 60}), logs=LOGS))

@@ -254,6 +254,8 @@ def plan_offset(
                 unread.way_out or "make it readable",
             )
     replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
+    if direction is Direction.TO_KAFKA and replaces is None and _is_named_for_a_lost_one(look, partition, without):
+        return _of_rule(look, partition, source, without, replaces, found)
     usual: PlannedOffset | MoveRefused | None
     if direction is Direction.BACK:
         usual = _of_fence(look, partition, found, replaces)
@@ -299,6 +301,16 @@ def _of_fence(
         " move's offsets were committed",
         "clear 'move.commit' of the run that fenced it, which commits ZooKeeper's, or name the offset in the form:"
         f" {name(partition)}=OFFSET",
+    )
+
+
+def _is_named_for_a_lost_one(look: GroupLook, partition: Partition, without: Without | None) -> bool:
+    """Whether the form names the offset of a partition that Kafka was given one for. Kafka has none now, and its new
+    members may have read on before it went.
+    """
+    side = look.zookeeper
+    return (
+        was_read(side) and partition in side.committed and isinstance(without, Mapping) and name(partition) in without
     )
 
 

@@ -96,7 +96,7 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     return made
 
 
-def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False) -> int:
     """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
     coordinator; then the fence says so, for the way back. Returns how many were others before. Those that are there
     are committed again, and those that have expired are there again.
@@ -105,6 +105,8 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     the moment in which it became empty, whenever they are committed (GroupMetadata.removeExpiredOffsets). One that the
     commit makes has no protocol type, and its offsets expire by the age of their commit. The plan holds every offset
     that is deleted, or one in its place: ``_require_unmoved`` has refused others.
+
+    ``begun``: this run has seen the group's members start. What their offsets were nobody knows once they are gone.
 
     Raises Refused where somebody is there, a partition is not fenced, or an offset was written to ZooKeeper since it
     was read; StepFailed where Kafka holds others afterwards; Unreachable.
@@ -119,6 +121,13 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
     expired = frozenset(each for each in others if held(look, Side.KAFKA, each) is None)
+    if begun and (lost := expired - frozenset(unmarked(plan, look))):
+        raise Refused(
+            f"{_some(sorted(lost))} of group {plan.group} have no offset in Kafka any more, and this run has seen the"
+            " group's members start: from the offsets of the stop they would read again what they have read since",
+            way_out="move the group to Kafka by another run, whose form names where they begin:"
+            f" {name(min(lost))}=OFFSET",
+        )
     _require_not_read_on(plan, look, others - expired)
     if again := others - expired - frozenset(unmarked(plan, look)):
         raise Refused(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
@@ -116,9 +116,13 @@ def fence(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
     return _act(run, plans, Direction.TO_KAFKA, Act.FENCE, fence_group, fences, "fenced")
 
 
-def commit(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
-    """Write the offsets to the other side, and read them back."""
-    to_kafka = _act(run, plans, Direction.TO_KAFKA, Act.COMMIT, commit_group, offsets, "committed to Kafka")
+def commit(run: Run, plans: Sequence[MovePlan], begun: Collection[str] = ()) -> Done[int]:
+    """Write the offsets to the other side, and read them back. ``begun``: the groups that this run has seen start."""
+
+    def how(plan: MovePlan) -> dict[str, Any]:
+        return {"begun": True} if plan.group in begun else {}
+
+    to_kafka = _act(run, plans, Direction.TO_KAFKA, Act.COMMIT, commit_group, offsets, "committed to Kafka", how)
     back = _act(run, plans, Direction.BACK, Act.COMMIT, write_back_group, offsets, "written to ZooKeeper")
     return Done({**to_kafka.answers, **back.answers}, {**to_kafka.stayed, **back.stayed})
 
@@ -210,6 +214,7 @@ def _act(
     act: Callable[..., int],
     would: Callable[[MovePlan], tuple[Change, ...]],
     what: str,
+    how: Callable[[MovePlan], dict[str, Any]] = lambda plan: {},
 ) -> Done[int]:
     ours = [each for each in plans if each.direction is direction]
     if not ours:
@@ -219,7 +224,7 @@ def _act(
     changed: dict[str, int] = {}
 
     def one(plan: MovePlan) -> int:
-        done = run.cluster.do(act, plan, would=would(plan))
+        done = run.cluster.do(act, plan, would=would(plan), **how(plan))
         if done is not None:
             changed[plan.group] = done
             run.cluster.tell(f"{plan.group}: {what}, {done} partitions; {'already done' if not done else 'read back'}")

@@ -48,7 +48,7 @@ class MoveGroups(ClusterOperator):
         number, act = ACTS[Step(self.step)]
         plans = wave.stopped(number)
         began = run.cluster.now()
-        done = act(run, plans)
+        done = commit(run, plans, wave.files.started(wave.digest)) if number is Act.COMMIT else act(run, plans)
         wave.files.keep_stayed(wave.digest, [each.group for each in plans], done.stayed)
         if number is Act.COMMIT:
             wave.files.keep_written(wave.digest, done.answers, began)
