@@ -204,6 +204,26 @@ def test_the_owner_is_asked_to_start_until_all_own_and_read(scene: Scene, asked:
     assert task.act(scene.context, scene.run) == {"not_asked": "already done"} and len(asked) == 1
 
 
+class Lost(Signed):
+    """Another run has moved the groups since."""
+
+    def take_groups(self, groups: Any) -> None:
+        raise Refused("lab's group g is being changed by run two", way_out="wait")
+
+
+def test_a_question_of_an_older_run_is_not_asked_again(scene: Scene, asked: list[str]) -> None:
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    for starts in (False, True):
+        task = AskOwner(task_id="ask", cluster="lab", starts=starts, wave=1)
+        with pytest.raises(Refused, match="is being changed by run two"):
+            task.act(scene.context, run_in(scene.context, scene.cluster, Lost))
+        with pytest.raises(Refused):
+            task.act(scene.context, run_in(scene.context, scene.cluster, Claimed))
+    assert asked == []
+
+
 def test_an_answer_is_on_record_and_giving_up_ends_the_run(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda self, context, event: event)
     task = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)

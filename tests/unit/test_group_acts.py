@@ -367,6 +367,32 @@ def test_before_the_start_the_offsets_are_the_written_ones_and_then_no_lower(wor
         require_in_place(SPEC, plan, begun=True, **GIVEN)
 
 
+def test_no_start_is_asked_for_while_the_side_that_was_left_may_consume(world: World) -> None:
+    """Another run may have moved the group back since."""
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    moved = world.zookeeper
+    for there, says in (
+        (replace(moved, members=(OLD,)), "registered in ZooKeeper"),
+        (replace(moved, owners={**moved.owners, T0: Owner("x-0", False)}), "not fenced: t-0; owns partitions"),
+        (replace(moved, owners={}), "not fenced: t-0, t-1"),
+    ):
+        world.zookeeper = there
+        for begun in (False, True):
+            with pytest.raises(Refused, match=f"not where this run moved it to: {says}"):
+                require_in_place(SPEC, plan, begun=begun, **GIVEN)
+    world.zookeeper = moved
+    back = world.plan(Direction.BACK)
+    write_back_group(SPEC, back, **GIVEN)
+    lift_group(SPEC, back, **GIVEN)
+    world.zookeeper = replace(world.zookeeper, members=(OLD,))
+    require_in_place(SPEC, back, **GIVEN)
+    world.kafka = kafka(new("app", T0), offsets={T0: 7, T1: 8})
+    with pytest.raises(Refused, match=r"not where this run moved it to: in Kafka's group: app \(10"):
+        require_in_place(SPEC, back, **GIVEN)
+
+
 def test_a_partition_that_comes_to_a_topic_during_the_run_gets_an_offset_or_stops_it(world: World) -> None:
     plan = world.plan()
     world.partitions = 3

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka
 from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
-from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.look import GroupLook, KafkaSide, Partition, ZookeeperSide
 from kraft_runbook.groups.move_plan import (
     Direction,
     MovePlan,
@@ -64,6 +64,17 @@ def listen(earlier: Silence | None, look: GroupLook, direction: Direction, now: 
     return earlier
 
 
+def left_behind(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
+    """Who may consume on the side that a move has left, in words: members of it, or partitions open to old ones. What
+    could not be read is not in this answer.
+    """
+    if plan.direction is Direction.BACK:
+        kafka = in_kafka(look)
+        return (f"in Kafka's group: {_members(kafka)}",) if kafka is not None and kafka.members else ()
+    lines = [f"not fenced: {_some(map(name, left))}"] if (left := unfenced(plan, look)) else []
+    return (*lines, *_in_zookeeper(look.zookeeper)) if was_read(look.zookeeper) else ()
+
+
 def still_there(look: GroupLook) -> tuple[str, ...]:
     """Who may consume on either side, each in words; also what could not be read."""
     return tuple(_there(look))
@@ -74,11 +85,7 @@ def _there(look: GroupLook) -> Iterator[str]:
     if not was_read(side):
         yield f"its znodes were not read: {side.reason}"
         return
-    ids = {each.id for each in side.members} | side.migrating_ids
-    if ids:
-        yield f"registered in ZooKeeper: {_some(sorted(ids))}"
-    elif owning := sorted({each.who for each in side.owners.values() if not each.persistent}):
-        yield f"owns partitions in ZooKeeper: {_some(owning)}"
+    yield from _in_zookeeper(side)
     if not was_read(look.kafka):
         yield f"Kafka's group was not read: {look.kafka.reason}"
         return
@@ -86,14 +93,25 @@ def _there(look: GroupLook) -> Iterator[str]:
     if kafka is None:
         return
     if kafka.members or kafka.state != EMPTY:
-        who = _some(
-            f"{each.client_id} ({each.host})"
-            + (f", static as {each.instance_id}: it stays for its session.timeout.ms" if each.instance_id else "")
-            for each in kafka.members
-        )
-        yield f"in Kafka's group, which is {kafka.state}: {who or 'nobody yet'}"
+        yield f"in Kafka's group, which is {kafka.state}: {_members(kafka) or 'nobody yet'}"
     if not was_read(kafka.offsets):
         yield f"its offsets in Kafka were not read: {kafka.offsets.reason}"
+
+
+def _in_zookeeper(side: ZookeeperSide) -> Iterator[str]:
+    ids = {each.id for each in side.members} | side.migrating_ids
+    if ids:
+        yield f"registered in ZooKeeper: {_some(sorted(ids))}"
+    elif owning := sorted({each.who for each in side.owners.values() if not each.persistent}):
+        yield f"owns partitions in ZooKeeper: {_some(owning)}"
+
+
+def _members(kafka: KafkaSide) -> str:
+    return _some(
+        f"{each.client_id} ({each.host})"
+        + (f", static as {each.instance_id}: it stays for its session.timeout.ms" if each.instance_id else "")
+        for each in kafka.members
+    )
 
 
 def static_alone(look: GroupLook) -> tuple[str, ...]:

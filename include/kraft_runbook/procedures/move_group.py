@@ -19,6 +19,7 @@ from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stopped import (
     came_since,
     in_place,
+    left_behind,
     moved_since,
     read_at_the_stop,
     static_alone,
@@ -200,15 +201,22 @@ def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) 
 
 
 def require_in_place(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False) -> None:
-    """Raise Refused unless the group's new members would begin at the offsets that were written. ``begun``: they may be
-    starting by now, so that they may have read on; else the offsets are the written ones exactly, unless members are
-    there.
+    """Raise Refused unless the group's new members would begin at the offsets that were written, and nobody consumes
+    on the side that was left. ``begun``: they may be starting by now, so that they may have read on; else the offsets
+    are the written ones exactly, unless members are there.
     """
     look = _see(spec, plan, secrets)
     if not was_read(look.kafka) or not was_read(look.zookeeper):
         raise Refused(
             f"the offsets of group {plan.group} could not be read: {'; '.join(still_there(look))}",
             way_out="make them readable, then clear this task",
+        )
+    if left := left_behind(plan, look):
+        raise Refused(
+            f"group {plan.group} is not where this run moved it to: {'; '.join(left)}. Both sides would consume the"
+            " same records",
+            way_out="start no member on the other side; if another run has moved the group since, go on with that one;"
+            " else stop who is there, then clear the task 'silent' of its wave with its downstream tasks",
         )
     if lost := in_place(plan, look):
         raise Refused(
