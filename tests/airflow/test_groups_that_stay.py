@@ -9,10 +9,11 @@ import pytest
 from airflow.sdk.exceptions import TaskDeferred
 from group_scene import OLD, T0, Scene, begin, pages_put_before, resumed
 
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.groups.expiry import Retention
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.procedures.move_group import NotSeen
 from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.files import files_of
@@ -182,6 +183,37 @@ def test_offsets_that_are_lost_while_members_are_awaited_end_the_wait_for_that_g
     files_of(scene.context).keep_stayed(digest, ["b"], {})
     assert resumed(scene, True, {"b": "b: x"}, until=9e9) == {"groups": 1, "stayed": ["b"]}, "a has started"
     assert scene.told()[-1] == "moved to Kafka: a"
+
+
+def test_offsets_are_looked_at_right_after_the_owners_answer(scene: Scene) -> None:
+    """Nothing looks while the question waits; who starts then would begin where auto.offset.reset says."""
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.missing = ("a", "b")
+    scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
+    task = AwaitGroups(task_id="wait", cluster="lab", starts=True, deadline=60, wave=1)
+    with pytest.raises(TaskDeferred) as deferred:
+        task.act(scene.context, scene.run)
+    assert deferred.value.trigger.groups == ["a"]
+    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    scene.failing["a"] = scene.failing["b"]
+    with pytest.raises(Refused, match="no offset in Kafka any more"):
+        task.act(scene.context, scene.run)
+
+
+@pytest.mark.parametrize("kind", [NotSeen, Unreachable])
+def test_a_group_that_can_not_be_read_at_this_moment_is_waited_for(scene: Scene, kind: type[RunbookError]) -> None:
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.failing = {"g": kind("Kafka's group was not read: its coordinator loads it", way_out="wait")}
+    with pytest.raises(TaskDeferred):
+        resumed(scene, True, {"g": "g: x"}, until=9e9)
+    assert files_of(scene.context).stayed(digest) == {}
+    with pytest.raises(StepFailed, match="g: not started in 1 min"):
+        resumed(scene, True, {"g": "g: x"}, until=0)
 
 
 def test_a_group_that_does_not_start_in_time_is_named_and_the_others_have_moved(scene: Scene) -> None:

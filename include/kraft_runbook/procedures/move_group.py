@@ -41,6 +41,10 @@ SAMPLES = 5
 AGAIN = "then do this step again: what is already so is left alone"
 
 
+class NotSeen(Refused):
+    """A side of the group could not be read at this moment, so nothing of it is known."""
+
+
 def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets, topics: Collection[str] = ()) -> GroupLook:
     """One look at one group. ``topics``: as of ``look_at_groups``. Raises Refused where it is not below /consumers,
     Unreachable.
@@ -203,11 +207,11 @@ def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) 
 def require_in_place(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False) -> None:
     """Raise Refused unless the group's new members would begin at the offsets that were written, and nobody consumes
     on the side that was left. ``begun``: they may be starting by now, so that they may have read on; else the offsets
-    are the written ones exactly, unless members are there.
+    are the written ones exactly, unless members are there. NotSeen where a side could not be read.
     """
     look = _see(spec, plan, secrets)
     if not was_read(look.kafka) or not was_read(look.zookeeper):
-        raise Refused(
+        raise NotSeen(
             f"the offsets of group {plan.group} could not be read: {'; '.join(still_there(look))}",
             way_out="make them readable, then clear this task",
         )

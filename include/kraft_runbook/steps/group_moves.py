@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.groups.expiry import Retention, require_still_kept
@@ -19,6 +19,7 @@ from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.move_group import (
+    NotSeen,
     commit_group,
     fence_group,
     lift_group,
@@ -153,10 +154,17 @@ def time_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, flo
 
 
 def still_in_place(run: Run, plans: Sequence[MovePlan], *, others: bool) -> Done[None]:
-    """Whether the offsets are still there, while members start. ``others``: as of ``ready_to_start``. Raises where
-    those of no group are there, and none has started.
+    """Whether the offsets are still there, while members start. A group that can't be read at this moment is waited
+    for. ``others``: as of ``ready_to_start``. Raises where those of no group are there, and none has started.
     """
-    return each_of(plans, lambda plan: run.cluster.ask(require_in_place, plan, begun=True), Act.START, others=others)
+
+    def one(plan: MovePlan) -> None:
+        try:
+            run.cluster.ask(require_in_place, plan, begun=True)
+        except (NotSeen, Unreachable) as error:
+            run.cluster.tell(f"{plan.group}: not known at this moment, and waited for: {error.problem}")
+
+    return each_of(plans, one, Act.START, others=others)
 
 
 def _retention(run: Run, plans: Sequence[MovePlan]) -> Retention | None:

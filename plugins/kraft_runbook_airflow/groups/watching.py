@@ -151,8 +151,16 @@ class AwaitGroups(ClusterOperator):
             waiting = [each for each in plans if each.group in missing]
             if not waiting:
                 return self._started(run, wave, plans, {})
-            left = time_to_start(run, waiting, wave.files.written(wave.digest))
-            _require_some(plans, left.stayed)
+            there = still_in_place(run, waiting, others=len(waiting) < len(plans))
+            left = time_to_start(
+                run, [each for each in waiting if each.group in there.answers], wave.files.written(wave.digest)
+            )
+            stayed = {**there.stayed, **left.stayed}
+            _require_some(plans, stayed)
+            if stayed:
+                self._keep(run, wave, plans, stayed)
+            if len(stayed) == len(waiting):
+                return self._started(run, wave, plans, stayed)
             until = min([until, *(run.cluster.now() + each for each in left.answers.values())])
         return self._wait(run, wave, until)
 
