@@ -22,6 +22,7 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.gates.proof import Exhibit, make_proof
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
+from kraft_runbook.groups.stopped import INTERVALS
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.base.journal import records_of
@@ -318,8 +319,10 @@ def test_a_wait_that_can_not_begin_says_why(scene: Scene) -> None:
     assert "plan.json can't be read" in told["error"] and "g" in told["missing"]
 
 
-def test_silence_that_began_lasts_less_than_a_wait_between_two_claims() -> None:
-    assert 2 * PARAMS["commit_interval"].schema["maximum"] < watching.AWAKE_SECONDS
+def test_silence_and_the_grace_after_it_last_less_than_a_wait_between_two_claims() -> None:
+    """Else a group that is silent would wait for another one for ever: the next trigger begins anew."""
+    longest = INTERVALS * PARAMS["commit_interval"].schema["maximum"]
+    assert longest + watching.GRACE_SECONDS < watching.AWAKE_SECONDS
 
 
 # -- the acts ----------------------------------------------------------------------------------------------------------

@@ -38,8 +38,9 @@ from kraft_runbook_airflow.groups.wave import Wave, wave_of
 
 POLL_SECONDS = 1.0
 SAY_SECONDS = 30.0
-AWAKE_SECONDS = 600.0
-"""The task renews its claim at least so often; silence that has begun must last less, so the form bounds its interval.
+AWAKE_SECONDS = 900.0
+"""The task renews its claim at least so often. A trigger begins each silence anew, so the longest silence and the grace
+after it must last less: the form bounds the interval.
 """
 GRACE_SECONDS = 300.0
 """So much longer a group that is silent waits for one of its wave that is not."""
