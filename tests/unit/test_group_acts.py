@@ -319,6 +319,25 @@ def test_offsets_that_are_gone_after_members_have_started_are_not_those_of_the_s
     assert world.kafka.offsets == {T0: 7}
 
 
+def test_offsets_are_read_anew_where_the_side_that_is_written_to_has_others_since(world: World) -> None:
+    plan = world.plan()
+    world.kafka = kafka(offsets={T0: 90})
+    fence_group(SPEC, plan, **GIVEN)
+    with pytest.raises(Refused, match="another offset in Kafka than at the stop") as told:
+        commit_group(SPEC, plan, **GIVEN)
+    assert "to take the offsets anew, do the step 'silent' again" in told.value.way_out
+    with pytest.raises(Refused, match="t-0 is at 7 in ZooKeeper and at 90 in Kafka, and a part of the group is fenced"):
+        stop_read(SPEC, plan, None, kept=plan, **GIVEN)
+    named = stop_read(SPEC, plan, {"t-0": 90}, kept=plan, **GIVEN)
+    assert [(each.offset, each.replaces) for each in named.offsets] == [(90, 90), (8, None)]
+    world.zookeeper = replace(world.zookeeper, owners={})
+    anew = stop_read(SPEC, plan, None, kept=plan, **GIVEN)
+    assert [(each.offset, each.replaces) for each in anew.offsets] == [(7, 90), (8, None)]
+    assert stop_read(SPEC, plan, None, kept=anew, **GIVEN) is anew
+    world.kafka = None
+    assert stop_read(SPEC, plan, None, kept=anew, **GIVEN) is anew, "what has expired is nobody's"
+
+
 def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: World) -> None:
     plan = world.plan()
     fence_group(SPEC, plan, **GIVEN)

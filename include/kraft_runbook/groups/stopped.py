@@ -140,8 +140,8 @@ def read_at_the_stop(
     """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
     that was deleted since is left out; one that came since gets an offset as any other. Or every reason against it.
 
-    ``kept``: what an earlier try has read; a partition that the side that is left has not changed since stays as it is
-    there. ``quiet``: where the logs ended when the members had stopped.
+    ``kept``: what an earlier try has read; a partition that neither side has changed since stays as it is there.
+    ``quiet``: where the logs ended when the members had stopped.
     """
     known = {each.partition: each for each in kept.offsets} if kept is not None else {}
     if quiet is not None and not is_as_left(quiet, look, plan.direction):
@@ -152,7 +152,8 @@ def read_at_the_stop(
     for partition in _of_plan(plan, look):
         if not exists(look, partition):
             continue
-        if (earlier := known.get(partition)) is not None and not _moved(earlier, look, plan.direction):
+        earlier = known.get(partition)
+        if earlier is not None and not (_moved(earlier, look, plan.direction) or _other(earlier, look, plan.direction)):
             offsets.append(earlier)
             continue
         found = plan_offset(look, partition, plan.direction, without, replaced=replaced.get(partition))
@@ -219,6 +220,19 @@ def _moved(planned: PlannedOffset, look: GroupLook, direction: Direction) -> boo
     origin = source_of(direction)
     left = planned.offset if planned.origin.value == origin.value else planned.left
     return held(look, origin, planned.partition) != left
+
+
+def others_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions for which the side that is written to has an offset that was not there when the plan was read,
+    and is not the plan's.
+    """
+    return tuple(each.partition for each in plan.offsets if _other(each, look, plan.direction))
+
+
+def _other(planned: PlannedOffset, look: GroupLook, direction: Direction) -> bool:
+    """None is no offset of somebody else: it has expired, or a commit that deletes the group first was killed."""
+    found = held(look, target_of(direction), planned.partition)
+    return found is not None and found not in (planned.replaces, planned.offset)
 
 
 def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:

@@ -21,6 +21,7 @@ from kraft_runbook.groups.stopped import (
     in_place,
     left_behind,
     moved_since,
+    others_since,
     read_at_the_stop,
     static_alone,
     still_there,
@@ -68,14 +69,15 @@ def stop_read(
 ) -> MovePlan:
     """The plan with the offsets that the stopped members have left. Nothing is changed.
 
-    ``kept``: what an earlier try had read. An offset there holds while the side that is left has not changed it: a
-    partition that begins at the end of its log begins where that was at the first reading. ``quiet``: where the logs
-    ended when the members had stopped. Raises Refused.
+    ``kept``: what an earlier try had read. An offset there holds while the side that is left has not changed it, and
+    the side that is written to holds what it held then, the offset itself or none: a partition that begins at the end
+    of its log begins where that was at the first reading. ``quiet``: where the logs ended when the members had stopped.
+    Raises Refused.
     """
     look = _silent(spec, plan, secrets)
     if (
         kept is not None
-        and not (moved_since(kept, look) or came_since(kept, look))
+        and not (moved_since(kept, look) or came_since(kept, look) or others_since(kept, look))
         and all(exists(look, each.partition) for each in kept.offsets)
     ):
         return kept
