@@ -21,7 +21,7 @@ class Claimed(OfTask):
     def rest(self) -> None:
         pass
 
-    def take_groups(self, groups: Any) -> None:
+    def take_groups(self, groups: Any, *, waits: bool = False) -> None:
         self.context["ti"].claimed = list(groups)
 
     def give_back_groups(self, groups: Any) -> None:

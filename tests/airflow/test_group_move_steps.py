@@ -128,7 +128,9 @@ class Busy(Signed):
     asked: ClassVar[list[Any]] = []
     looks: ClassVar[int] = 2
 
-    def take_groups(self, groups: Any) -> None:
+    def take_groups(self, groups: Any, *, waits: bool = False) -> None:
+        if waits:
+            return
         self.asked.append(groups)
         if len(self.asked) <= self.looks:
             raise Acts("run one of zk_to_kraft_migration__lab acts on cluster lab: its task x goes on", way_out="wait")
@@ -151,6 +153,30 @@ def test_no_group_is_touched_while_another_run_restarts_a_node(scene: Scene) -> 
     with pytest.raises(Acts, match="its task x goes on"):
         task.act(scene.context, run_in(scene.context, scene.cluster, Busy))
     assert len(scene.did) == 1
+
+
+def test_a_wait_goes_on_while_another_run_acts_and_removes_nobody_meanwhile(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Busy, "looks", 10**6)
+    scene.context["params"]["direction"] = "back to ZooKeeper"
+    scene.looks = (NEW,)
+    scene.plan()
+    run = run_in(scene.context, scene.cluster, Busy)
+    began = run.cluster.now()
+    with pytest.raises(TaskDeferred):
+        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, run)
+    assert run.cluster.now() == began and scene.did == []
+    assert scene.cluster.told[-1].startswith("Static members are removed later: run one of zk_to_kraft_migration__lab")
+
+
+def test_the_claims_on_the_groups_of_all_waves_are_renewed(scene: Scene) -> None:
+    scene.context["params"]["canary"] = True
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    scene.plan()
+    with pytest.raises(TaskDeferred):
+        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+    assert scene.context["ti"].claimed == ["a", "b"]
 
 
 def test_the_way_back_looks_for_brokers_that_serve_old_members_before_each_act(scene: Scene) -> None:
@@ -208,7 +234,7 @@ def test_the_owner_is_asked_to_start_until_all_own_and_read(scene: Scene, asked:
 class Lost(Signed):
     """Another run has moved the groups since."""
 
-    def take_groups(self, groups: Any) -> None:
+    def take_groups(self, groups: Any, *, waits: bool = False) -> None:
         raise Refused("lab's group g is being changed by run two", way_out="wait")
 
 

@@ -127,7 +127,7 @@ class Ports:
     def give_back(self) -> None:
         self.asked.append("claim back")
 
-    def take_groups(self, groups: Sequence[str]) -> None:
+    def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
         self.asked.append(f"claim of {', '.join(groups)}")
 
     def give_back_groups(self, groups: Sequence[str]) -> None:

@@ -13,8 +13,8 @@ import pytest
 from observations import SPEC
 
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, rest_cluster
-from kraft_runbook.io.group_claims import Acts, group_path, hold_groups, release_groups
+from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, rest_cluster
+from kraft_runbook.io.group_claims import Acts, group_lease_end, group_path, hold_groups, release_groups
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.znode import Znode
@@ -49,8 +49,10 @@ class Znodes:
     def at(self, path: str) -> Any:
         return ClaimZnode(self, path, writer=lambda reader: reader)  # type: ignore[arg-type, return-value]
 
-    def hold(self, groups: list[str], mine: Claim, directory: Path, state: RunState = RunState.ACTIVE) -> None:
-        given: dict[str, Any] = {"secrets": SECRETS, "directory": directory, "now": NOW}
+    def hold(
+        self, groups: list[str], mine: Claim, directory: Path, state: RunState = RunState.ACTIVE, **how: Any
+    ) -> None:
+        given: dict[str, Any] = {"secrets": SECRETS, "directory": directory, "now": NOW, **how}
         hold_groups(SPEC, groups, mine, ask=lambda _: state, znodes=lambda *_, **__: nullcontext(self.at), **given)
 
 
@@ -77,6 +79,21 @@ def test_no_group_is_claimed_while_the_run_that_holds_the_cluster_acts(znodes: Z
     assert set(znodes.data) == {PATH}
     znodes.hold(["a"], TWO, tmp_path, RunState.ENDED)
     assert group_path("a") in znodes.data
+
+
+def test_a_run_that_waits_renews_its_claims_while_another_one_acts(znodes: Znodes, tmp_path: Path) -> None:
+    znodes.data[PATH] = ACTING.to_json()
+    znodes.hold(["a"], TWO, tmp_path, waits=True)
+    assert group_path("a") in znodes.data
+    with pytest.raises(Refused, match="lab's group a is being changed by run two"):
+        znodes.hold(["a"], ONE, tmp_path, waits=True)
+
+
+def test_a_claim_on_groups_lasts_longer_than_the_question_and_the_waits_of_a_wave() -> None:
+    assert group_lease_end(SPEC, NOW) - NOW == timedelta(hours=27)
+    deadlines = SPEC.deadlines.model_copy(update={"metadata_copy": 3 * 86400.0})
+    slow = SPEC.model_copy(update={"deadlines": deadlines})
+    assert group_lease_end(slow, NOW) == lease_end(slow, NOW) > group_lease_end(SPEC, NOW)
 
 
 def test_a_group_that_another_run_moves_is_refused_and_none_of_the_others_is_kept(

@@ -48,14 +48,15 @@ BUSY_SECONDS, LOOK_SECONDS = 900.0, 5.0
 """How long the task of another run is waited for, such as one that restarts a node."""
 
 
-def claim_groups(run: Run, groups: Sequence[str]) -> None:
+def claim_groups(run: Run, groups: Sequence[str], *, waits: bool = False) -> None:
     """Take the claims on these groups, once no other run acts on the cluster: a migration that soaks, or waits for a
-    person, holds the cluster's claim and does not act. Raises Refused.
+    person, holds the cluster's claim and does not act. ``waits``: this run only waits and looks, whoever acts. Raises
+    Refused.
     """
     ends = run.cluster.now() + BUSY_SECONDS
     while True:
         try:
-            return run.claim.take_groups(groups)
+            return run.claim.take_groups(groups, waits=waits)
         except Acts as busy:
             if run.cluster.now() >= ends:
                 raise
@@ -63,11 +64,11 @@ def claim_groups(run: Run, groups: Sequence[str]) -> None:
             run.cluster.pause(LOOK_SECONDS)
 
 
-def require_signed(run: Run, digest: str, groups: Sequence[str]) -> None:
+def require_signed(run: Run, digest: str, groups: Sequence[str], *, waits: bool = False) -> None:
     """The claims on these groups are this run's, and the gate was confirmed on this very plan. Once a step has begun to
-    act the proof's age stops nobody. Raises Refused.
+    act the proof's age stops nobody. ``waits``: as of ``claim_groups``. Raises Refused.
     """
-    claim_groups(run, groups)
+    claim_groups(run, groups, waits=waits)
     run.signatures.require(GROUPS, MOVE_GROUPS, run.cluster.settled(), exhibit=digest, under_way=True)
 
 
@@ -97,7 +98,14 @@ def read_all(
 
 
 def remove_static(run: Run, plans: Sequence[MovePlan]) -> None:
-    """Remove the static members that stopped processes have left. What can't be removed is said and waited for."""
+    """Remove the static members that stopped processes have left. What can't be removed is said and waited for, and so
+    is a task of another run that acts.
+    """
+    try:
+        run.claim.take_groups([each.group for each in plans])
+    except Acts as busy:
+        run.cluster.tell(f"Static members are removed later: {busy.problem}")
+        return
     for plan in plans:
         change = Change(f"remove the static members of group {plan.group} that are left alone in it")
         try:

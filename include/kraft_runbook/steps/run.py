@@ -74,9 +74,9 @@ class Claim(Protocol):
     def give_back(self) -> None:
         """Release it at the run's end. What can't be released is said and left: its lease ends."""
 
-    def take_groups(self, groups: Sequence[str]) -> None:
-        """Take or renew the claims on these consumer groups, or none of them. Raises Acts while the run that holds the
-        cluster acts, Refused, naming who has a group.
+    def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
+        """Take or renew the claims on these consumer groups, or none of them. ``waits``: this run only waits and looks.
+        Raises Acts while the run that holds the cluster acts, unless this one waits; Refused, naming who has a group.
         """
 
     def give_back_groups(self, groups: Sequence[str]) -> None:

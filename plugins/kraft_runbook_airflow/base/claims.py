@@ -22,7 +22,7 @@ from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError, SecretMissing, StepFailed, Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, release_cluster, rest_cluster
-from kraft_runbook.io.group_claims import hold_groups, release_groups
+from kraft_runbook.io.group_claims import group_lease_end, hold_groups, release_groups
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.environment import state_directory
@@ -92,18 +92,19 @@ def rest(context: Any, cluster: Cluster) -> None:
         log.warning("The claim still says that this task acts: %s", error.problem)
 
 
-def claim_groups(context: Any, cluster: Cluster, groups: Sequence[str]) -> None:
+def claim_groups(context: Any, cluster: Cluster, groups: Sequence[str], *, waits: bool = False) -> None:
     """Take or renew the claims on these consumer groups. Raises as ``group_claims.hold_groups``."""
     now = datetime.now(UTC)
     ti = context["ti"]
     hold_groups(
         cluster.spec,
         groups,
-        _claim_of(context, lease_end(cluster.spec, now)),
+        _claim_of(context, group_lease_end(cluster.spec, now)),
         secrets=cluster.secrets,
         directory=state_directory(),
         ask=lambda holder: run_state(ti, holder),
         now=now,
+        waits=waits,
     )
 
 

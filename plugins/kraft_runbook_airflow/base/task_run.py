@@ -88,8 +88,8 @@ class OfTask:
         give_back(self.context, self.cluster)
         self.took.clear()
 
-    def take_groups(self, groups: Sequence[str]) -> None:
-        claim_groups(self.context, self.cluster, groups)
+    def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
+        claim_groups(self.context, self.cluster, groups, waits=waits)
 
     def give_back_groups(self, groups: Sequence[str]) -> None:
         give_back_groups(self.context, self.cluster, groups)

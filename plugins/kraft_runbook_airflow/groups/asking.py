@@ -13,6 +13,7 @@ from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.groups.expiry import in_words
 from kraft_runbook.groups.move_plan import Direction, MovePlan
 from kraft_runbook.groups.stayed import Act, Stayed
+from kraft_runbook.io.group_claims import ANSWER_SECONDS
 from kraft_runbook.steps.group_moves import not_started, ready_to_start, require_signed
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
@@ -20,7 +21,7 @@ from kraft_runbook_airflow.base.journal import record, told_to_a_person
 from kraft_runbook_airflow.groups.wave import Wave, wave_of
 
 DONE, GIVE_UP = "Done", "Give up"
-SECONDS = 24 * 3600.0
+SECONDS = ANSWER_SECONDS
 """How long an answer may take. To start the applications there is less time where Kafka's offsets expire soon."""
 
 
@@ -50,7 +51,7 @@ class AskOwner(ActsOrRehearses, HITLOperator):
 
     def act(self, context: Any, run: Run) -> Any:
         wave = wave_of(context, run, self.wave)
-        require_signed(run, wave.digest, wave.groups)
+        require_signed(run, wave.digest, wave.every, waits=True)
         page = self._to_start(run, wave) if self.starts else self._to_stop(wave)
         if page is None:
             self.log.info("already done: nobody is asked")

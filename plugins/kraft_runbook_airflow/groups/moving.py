@@ -42,7 +42,7 @@ class MoveGroups(ClusterOperator):
         if wave.over:
             self.log.info("already done: every group of this wave has started on the other side")
             return {"groups": 0, "stayed": []}
-        require_signed(run, wave.digest, wave.groups)
+        require_signed(run, wave.digest, wave.every)
         if wave.plan.direction is Direction.BACK:
             require_brokers_for_old_members(run.cluster.settled())
         number, act = ACTS[Step(self.step)]

@@ -143,7 +143,7 @@ class AwaitGroups(ClusterOperator):
         wave = wave_of(context, run, self.wave)
         if wave.over and not self.starts:
             return self._over()
-        require_signed(run, wave.digest, wave.groups)
+        require_signed(run, wave.digest, wave.every, waits=True)
         until = run.cluster.now() + self.deadline
         if self.starts:
             plans = wave.stopped(Act.START)  # refuses where nothing was read
@@ -184,9 +184,9 @@ class AwaitGroups(ClusterOperator):
             wave = wave_of(context, run, self.wave)
             if wave.over and not self.starts:
                 return self._over()
-            require_signed(run, wave.digest, wave.groups)
-            missing, error = event["missing"], event.get("error", "")
             late = run.cluster.now() >= until
+            require_signed(run, wave.digest, wave.every, waits=True)
+            missing, error = event["missing"], event.get("error", "")
             if error and not late:
                 return self._wait(run, wave, until)
             if error:

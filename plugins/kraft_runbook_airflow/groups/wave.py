@@ -37,6 +37,11 @@ class Wave:
         return self.plan.digest
 
     @property
+    def every(self) -> tuple[str, ...]:
+        """The groups of all waves: each task renews the claims on them, since later waves wait for this one."""
+        return tuple(each.group for each in self.plan.plans)
+
+    @property
     def over(self) -> bool:
         """Whether every group of this wave has started."""
         return self.done.issuperset(self.groups)

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.waves import MOST
+from kraft_runbook.io.group_claims import SILENT_SECONDS, STARTED_SECONDS
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.operators import BeginOperator
@@ -18,7 +19,6 @@ from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed, give_
 from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
-SILENT_SECONDS, STARTED_SECONDS = 3600.0, 3600.0
 # A parameter without a default would end the triggerer (see ``reassignment.words``).
 PARAMS: Mapping[str, Param] = {
     "groups": Param(
