@@ -78,6 +78,56 @@ def test_a_caller_without_a_mechanism_that_the_listener_takes_is_named(
     assert told in result.evidence
 
 
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true"
+BOTH = {ENABLED: "GSSAPI,PLAIN"}
+"""The tool logs in by password, nodes by Kerberos."""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"sasl.mechanism.inter.broker.protocol": "GSSAPI"}, id="between brokers"),
+        pytest.param({}, id="nowhere: it is Kafka's default, and the JVM has the login"),
+    ],
+)
+def test_a_cluster_that_relies_on_kafkas_default_mechanism_is_not_blocked(said: dict[str, str]) -> None:
+    spec = listening(SecurityProtocol.SASL_PLAINTEXT, BOTH, {}).model_copy(update={"broker_properties": said})
+    assert asked(spec).passed
+    told = asked(spec, "KRB-PRE-102").evidence
+    assert (f"brokers 1, 2, 3: {CALLED_BY} is not set, nor anything of Kerberos" in told) is (not said)
+    assert "the login and the serviceName come from java.security.auth.login.config" in told
+
+
+@pytest.mark.parametrize(
+    "said", [{"sasl.mechanism.inter.broker.protocol": "PLAIN"}, {PLAIN_LOGIN: "${secrets:/s:l}"}, {ENABLED: "PLAIN"}]
+)
+def test_a_node_whose_properties_name_another_mechanism_is_blocked_without_its_name(said: dict[str, str]) -> None:
+    result = asked(listening(SecurityProtocol.SASL_PLAINTEXT, BOTH, said))
+    assert result.verdict is Verdict.FAIL
+    assert f"brokers 1, 2, 3: {CALLED_BY} is not set: Kafka takes GSSAPI, and nothing here says" in result.evidence
+
+
+def test_kerberos_needs_the_name_of_the_service_in_the_properties_or_in_the_login() -> None:
+    login = f"{OWN}gssapi.sasl.jaas.config"
+    wanted = "sasl.kerberos.service.name is missing, and the login names no serviceName"
+    for said, code, told in (
+        ({login: f"{KERBEROS};"}, "KRB-PRE-101", wanted),
+        ({login: f'{KERBEROS} serviceName="kafka";'}, "KRB-PRE-101", None),
+        ({login: f"{KERBEROS};", f"{OWN}sasl.kerberos.service.name": "kafka"}, "KRB-PRE-101", None),
+        ({login: "${secrets:/s:l}"}, "KRB-PRE-101", None),
+        ({login: "${secrets:/s:l}"}, "KRB-PRE-102", "the login must name a serviceName, and it is a secret"),
+        ({login: "${secrets:/s:l}", "sasl.kerberos.service.name": "kafka"}, "KRB-PRE-102", None),
+    ):
+        named = {CALLED_BY: "GSSAPI", **said}
+        result = asked(listening(SecurityProtocol.SASL_PLAINTEXT, BOTH | named, named), code)
+        assert result.passed is (told is None), (said, result.evidence)
+        assert (
+            told is None
+            or f"controllers 101, 102, 103, brokers 1, 2, 3: {told}" in result.evidence
+            or ("sasl.kerberos.service.name is not set: " + told in result.evidence)
+        )
+
+
 def test_a_tls_listener_without_a_certificate_and_a_caller_without_one_are_named() -> None:
     result = asked(listening(SecurityProtocol.SSL, {}, {}))
     assert "controllers 101, 102, 103: ssl.keystore.location is missing: its listener has no cert" in result.evidence

@@ -8,6 +8,7 @@ start: "Could not find a 'KafkaServer' or 'controller.KafkaServer' entry in the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kraft_runbook.cluster.broker_calls import (
@@ -15,6 +16,7 @@ from kraft_runbook.cluster.broker_calls import (
     ENABLED,
     GSSAPI,
     KEYSTORE,
+    MECHANISM,
     SERVICE_NAME,
     TRUSTSTORE,
     Properties,
@@ -29,6 +31,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
 
 CALLED_BY = CALLS_CONTROLLERS
+NAMES_SERVICE = re.compile(r"\bserviceName\s*=")
 
 
 def controllers_listener(spec: ClusterSpec) -> Listener:
@@ -51,9 +54,28 @@ def _means_kerberos(properties: Properties, listener: Listener) -> bool:
     named = for_listener(properties, listener, ENABLED)
     return (
         (named is not None and GSSAPI in enabled(properties, listener))
+        or properties.get(MECHANISM, "").strip() == GSSAPI
         or for_listener(properties, listener, SERVICE_NAME) is not None
         or prefixed(listener, f"{GSSAPI.lower()}.sasl.jaas.config") in properties
     )
+
+
+def _means_another(properties: Properties, listener: Listener) -> bool:
+    """Whether the properties name mechanisms or a login for such calls, and none is of Kerberos. Where they name
+    nothing, Kafka's defaults may be what is meant, with the JVM's login.
+    """
+    if CALLED_BY in properties or _means_kerberos(properties, listener):
+        return False
+    return (
+        for_listener(properties, listener, ENABLED) is not None
+        or MECHANISM in properties
+        or any(key.startswith(prefixed(listener, "")) and key.endswith(".sasl.jaas.config") for key in properties)
+    )
+
+
+def _lacks_service(caller: Properties, listener: Listener) -> bool:
+    """Whether the node's properties don't say Kerberos' name of the service. The login may (``KerberosLogin``)."""
+    return called_by(caller) == GSSAPI and not for_listener(caller, listener, SERVICE_NAME)
 
 
 def lacking(caller: Properties, controller: Properties, listener: Listener) -> Iterator[str]:
@@ -61,14 +83,23 @@ def lacking(caller: Properties, controller: Properties, listener: Listener) -> I
     show no reason.
     """
     if listener.protocol.is_sasl:
-        if CALLED_BY not in caller and not _means_kerberos(caller, listener):
+        taken = enabled(controller, listener)
+        if called_by(caller) not in taken:
+            said = called_by(caller) if CALLED_BY in caller else f"not set: Kafka takes {GSSAPI}"
+            yield f"{CALLED_BY} is {said}, the controllers' listener takes {', '.join(taken)}"
+        elif _means_another(caller, listener):
             yield f"{CALLED_BY} is not set: Kafka takes {GSSAPI}, and nothing here says that Kerberos is meant"
-        elif called_by(caller) not in enabled(controller, listener):
-            taken = ", ".join(enabled(controller, listener))
-            yield f"{CALLED_BY} is {called_by(caller)}, the controllers' listener takes {taken}"
+        login = caller.get(login_key(caller, listener))
+        if _lacks_service(caller, listener) and login and not _is_hidden(login) and not NAMES_SERVICE.search(login):
+            yield f"{SERVICE_NAME} is missing, and the login names no serviceName, without which Kafka ends"
     asks = listener.protocol.is_tls and client_auth_of(controller, listener) == "required"
     if asks and not has_any(caller, listener, KEYSTORE):
         yield f"{KEYSTORE[0]} is missing, and the controllers' listener has {CLIENT_AUTH}=required"
+
+
+def _is_hidden(login: str) -> bool:
+    """Whether it is, or holds, a reference to a secret, which nobody reads here (KIP-297)."""
+    return "${" in login
 
 
 def lacking_as_server(controller: Properties, listener: Listener) -> Iterator[str]:
@@ -78,8 +109,15 @@ def lacking_as_server(controller: Properties, listener: Listener) -> Iterator[st
 
 
 def left_to_the_jvm(caller: Properties, listener: Listener) -> Iterator[str]:
-    """What a node's properties don't name, so that its JVM decides."""
-    if listener.protocol.is_sasl and login_key(caller, listener) not in caller:
-        yield f"{login_key(caller, listener)} is not set: the login comes from java.security.auth.login.config"
+    """What a node's properties don't name, or name in a secret, so that its JVM, or what nobody reads here, decides."""
+    if listener.protocol.is_sasl:
+        login = caller.get(login_key(caller, listener))
+        if CALLED_BY not in caller and not _means_kerberos(caller, listener) and not _means_another(caller, listener):
+            yield f"{CALLED_BY} is not set, nor anything of Kerberos: Kafka takes {GSSAPI}"
+        if login is None:
+            service = " and the serviceName come" if _lacks_service(caller, listener) else " comes"
+            yield (f"{login_key(caller, listener)} is not set: the login{service} from java.security.auth.login.config")
+        elif _lacks_service(caller, listener) and _is_hidden(login):
+            yield f"{SERVICE_NAME} is not set: the login must name a serviceName, and it is a secret"
     if listener.protocol.is_tls and not has_any(caller, listener, TRUSTSTORE):
         yield f"{TRUSTSTORE[0]} is not set: the JVM's own truststore counts"

@@ -27,8 +27,8 @@ from kraft_runbook.runbook.check_results import Finding, Severity, settle
         f"name the mechanism (PLAIN, or GSSAPI for Kerberos) as {CALLED_BY} under broker_properties and"
         " controller_properties, as listener.name.<controller listener>.sasl.enabled.mechanisms under"
         " controller_properties, and the login as listener.name.<controller listener>.<mechanism>.sasl.jaas.config"
-        " under 'secrets'; or give controller_listener the protocol SSL, with a key store on every node"
-        " (docs/cluster-file.md)"
+        " under 'secrets'; for Kerberos also sasl.kerberos.service.name, unless the login has serviceName; or give"
+        " controller_listener the protocol SSL, with a key store on every node (docs/cluster-file.md)"
     ),
     stages=BEFORE_THE_COPY,
 )
@@ -37,7 +37,9 @@ def everybody_can_log_in_to_the_controllers(seen: ClusterObservation, spec: Clus
 
     The listener has settings of its own: what the brokers' listeners use does not count. Kafka's default mechanism is
     GSSAPI: a controller that says nothing and has no Kerberos ends at its start (measured on 3.9.2). One that takes
-    another mechanism than its callers', or has no certificate, starts and is never elected.
+    another mechanism than its callers', or has no certificate, starts and is never elected. Kerberos needs the name of
+    the service, from the properties or from the login. Where only the JVM can name login and mechanism, KRB-PRE-102
+    says so.
     """
     listener = controllers_listener(spec)
     controllers = dict(_controllers(spec))
@@ -73,7 +75,8 @@ def everybody_can_log_in_to_the_controllers(seen: ClusterObservation, spec: Clus
 def no_login_to_the_controllers_is_left_to_the_jvm(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The properties name each node's login and truststore for the controllers' listener.
 
-    If they don't, the JVM decides: its login configuration and its truststore, which the runbook does not see.
+    If they don't, the JVM decides: its login configuration and its truststore, which the runbook does not see. Nor does
+    it read a login that is a secret, which may lack Kerberos' serviceName.
     """
     listener = controllers_listener(spec)
     found: dict[str, list[str]] = {}
