@@ -222,6 +222,22 @@ def test_a_wait_ends_where_the_controller_stands_still_for_as_long_as_its_deadli
     assert cluster.observed == 9 + 1 + 6
 
 
+def test_a_wait_ends_where_the_log_grows_as_fast_as_the_controller_applies_it() -> None:
+    """Its offset rises, and it never has what is committed."""
+
+    def growing(at: int) -> ClusterObservation:
+        end = 1000 * at + 5000
+        grown = with_quorum(high_watermark=end, voters=tuple(Voter(i, end) for i in SPEC.controller_ids))
+        return gauges(102, last_applied_offset=1000 * at, last_applied_lag_ms=5_000)(
+            grown(later(observation(Phase.KRAFT), at))
+        )
+
+    wait = Wait(Recorded(*map(growing, range(30))), restart.CONTROLLER_BACK, 5.0, 102)
+    with pytest.raises(StepFailed, match="the deadline of 5 s has passed, and for 6 s nothing got on"):
+        for _ in range(30):
+            wait.look()
+
+
 def test_what_rises_while_something_else_is_waited_for_gives_no_time() -> None:
     """A voter that is down is down, however much the others apply."""
     down = (a_controller(102, running=False)(applied(10 * n, n)) for n in range(30))

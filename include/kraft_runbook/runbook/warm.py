@@ -104,16 +104,20 @@ def not_warm(seen: ClusterObservation, ids: Iterable[int], earlier: ClusterObser
             yield Missing(f"waiting for the metrics of controller {i}: {metrics.reason}")
         elif found is Warmth.COLD:
             yield Missing(
-                f"waiting for controller {i} to apply the metadata log: {how_cold(metrics, seen)}", _far(i, metrics)
+                f"waiting for controller {i} to apply the metadata log: {how_cold(metrics, seen)}",
+                _far(i, metrics, seen),
             )
         elif not was_read(found) and shows_applying(metrics):
-            yield Missing(f"waiting to tell whether controller {i} is warm: {found.reason}", _far(i, metrics))
+            yield Missing(f"waiting to tell whether controller {i} is warm: {found.reason}", _far(i, metrics, seen))
 
 
-def _far(node: int, metrics: ControllerMetrics) -> tuple[str, int] | None:
-    """How far it is in applying: by its offset, else by the age of its last record, which falls."""
-    if metrics.last_applied_offset is not None:
-        return f"offset of controller {node}", metrics.last_applied_offset
+def _far(node: int, metrics: ControllerMetrics, seen: ClusterObservation) -> tuple[str, int] | None:
+    """How far it is in applying: by the records that it lacks of what is committed, else by the age of its last record;
+    both fall. An offset that rises tells nothing: the log grows, and whoever applies it at a constant lag never ends.
+    """
+    committed = seen.quorum.high_watermark if was_read(seen.quorum) else -1
+    if metrics.last_applied_offset is not None and committed is not None and committed >= 0:
+        return f"records that controller {node} lacks", metrics.last_applied_offset - committed
     lag = _lag(metrics)
     return None if lag is None else (f"age of controller {node}", -lag)
 
