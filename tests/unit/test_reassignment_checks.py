@@ -200,48 +200,58 @@ def moving(*numbers: int, unsafe: int | None = None) -> Look:
     return replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
 
 
-def cancelling(*looks: Look, patience: float = 0.05) -> Any:
-    """How a cancel is done where these looks follow one another; the last is seen from then on."""
-    shown = list(looks)
-    show = lambda *_, **__: shown.pop(0) if len(shown) > 1 else shown[0]  # noqa: E731
-    return {"secrets": lambda _: "", "looks": show, "patience": patience, "apart": 0.0}
+def cancelling(client: Any, *looks: Look, patience: float = 0.05) -> Any:
+    """How a cancel is done where these looks follow one another; the last is seen from then on. Of each look, what
+    moves is listed first.
+    """
+    shown = [*looks]
+
+    def ongoing(partitions: Any) -> dict:
+        found = shown[0].placement.ongoing
+        return {p: found[p] for p in partitions if p in found}
+
+    def sees(*_: Any, **__: Any) -> AssignmentSeen:
+        look = shown.pop(0) if len(shown) > 1 else shown[0]
+        return AssignmentSeen("id", look.placement.racks, look.seen)
+
+    client.ongoing = ongoing
+    return {"secrets": lambda _: "", "client": client, "sees": sees, "patience": patience, "apart": 0.0}
 
 
 def test_an_unsafe_cancel_is_not_sent_and_hinders_no_other() -> None:
     client: Any = Client(Answer.ACCEPTED)
     look = moving(0, 1, unsafe=1)
-    how = cancelling(look)
+    how = cancelling(client, look)
     with pytest.raises(Refused, match="cancelling would lose data: a-1: none of the replicas"):
-        cancel_moves(SPEC, look, [tp("a", 1)], client=client, **how)
+        cancel_moves(SPEC, look, [tp("a", 1)], **how)
     assert not client.sent
     with pytest.raises(CancelledInPart, match=r"1 reassignments are cancelled, and not all: .* a-1") as error:
-        cancel_moves(SPEC, look, list(look.seen), client=client, **how)
+        cancel_moves(SPEC, look, list(look.seen), **how)
     assert client.sent == [[tp("a", 0)]] == [list(error.value.done)]
-    assert list(cancel_moves(SPEC, look, [tp("a", 0)], client=client, **how)) == [tp("a", 0)]
+    assert list(cancel_moves(SPEC, look, [tp("a", 0)], **how)) == [tp("a", 0)]
 
 
 def test_cancels_go_in_batches_and_what_was_taken_of_them_is_known() -> None:
     look = moving(*range(120))
-    how = cancelling(look)
     client: Any = Client(Answer.ACCEPTED)
-    assert len(cancel_moves(SPEC, look, list(look.seen), client=client, **how)) == 120
+    assert len(cancel_moves(SPEC, look, list(look.seen), **cancelling(client, look))) == 120
     assert [len(each) for each in client.sent] == [50, 50, 20]
     failing: Any = Client(Answer.ACCEPTED, fails_after=2)
     with pytest.raises(CancelledInPart, match="100 reassignments are cancelled, and not all: nobody answers") as error:
-        cancel_moves(SPEC, look, list(look.seen), client=failing, **how)
+        cancel_moves(SPEC, look, list(look.seen), **cancelling(failing, look))
     assert len(error.value.done) == 100
     refusing: Any = Client(Answer.CLUSTER_AUTHORIZATION_FAILED)
     with pytest.raises(CancelledInPart, match="0 reassignments are cancelled, and not all: Kafka did not cancel"):
-        cancel_moves(SPEC, look, list(look.seen), client=refusing, **how)
+        cancel_moves(SPEC, look, list(look.seen), **cancelling(refusing, look))
     ended: Any = Client(Answer.NO_REASSIGNMENT_IN_PROGRESS)
-    assert not cancel_moves(SPEC, look, list(look.seen), client=ended, **how)
+    assert not cancel_moves(SPEC, look, list(look.seen), **cancelling(ended, look))
 
 
 def test_what_has_become_unsafe_since_the_first_request_is_not_cancelled_by_a_later_one() -> None:
     look = moving(*range(120))
     client: Any = Client(Answer.ACCEPTED)
     with pytest.raises(CancelledInPart, match=r"119 reassignments are cancelled, and not all: .* a-70: none of"):
-        cancel_moves(SPEC, look, list(look.seen), client=client, **cancelling(look, moving(*range(120), unsafe=70)))
+        cancel_moves(SPEC, look, list(look.seen), **cancelling(client, look, moving(*range(120), unsafe=70)))
     assert [len(each) for each in client.sent] == [50, 49, 20]
 
 
@@ -258,9 +268,22 @@ def test_a_cancel_that_a_new_controller_is_to_take_is_judged_anew() -> None:
     client: Any = Elected(Answer.ACCEPTED)
     look = moving(0, 1)
     with pytest.raises(CancelledInPart, match=r"1 reassignments are cancelled, and not all: .* a-1: none of"):
-        how = cancelling(look, moving(0, 1, unsafe=1), patience=30.0)
-        cancel_moves(SPEC, look, list(look.seen), client=client, **how)
+        how = cancelling(client, look, moving(0, 1, unsafe=1), patience=30.0)
+        cancel_moves(SPEC, look, list(look.seen), **how)
     assert client.sent == [[], [tp("a", 0)]]
+
+
+def test_isrs_are_looked_at_after_everything_that_may_wait() -> None:
+    order: list[str] = []
+    client: Any = Client(Answer.ACCEPTED)
+    look = moving(0)
+    how = cancelling(client, look)
+    listed, sees, sent = client.ongoing, how["sees"], client.cancel
+    client.ongoing = lambda some: order.append("list") or listed(some)
+    how["sees"] = lambda *_, **__: order.append("look") or sees()
+    client.cancel = lambda some: order.append("cancel") or sent(some)
+    assert cancel_moves(SPEC, look, list(look.seen), **how)
+    assert order == ["list", "look", "cancel"]
 
 
 def test_a_move_that_somebody_began_since_is_not_cancelled_and_one_that_ended_is_no_error() -> None:
@@ -269,9 +292,9 @@ def test_a_move_that_somebody_began_since_is_not_cancelled_and_one_that_ended_is
     elsewhere = {**since.placement.ongoing, tp("a", 1): Ongoing((4, 1, 2), (4,), (1, 2))}
     since = replace(since, placement=replace(since.placement, ongoing=elsewhere))
     with pytest.raises(CancelledInPart, match=r"1 reassignments .* not all: 1 move elsewhere .*: a-1"):
-        cancel_moves(SPEC, look, list(look.seen), client=client, **cancelling(since))
+        cancel_moves(SPEC, look, list(look.seen), **cancelling(client, since))
     assert client.sent == [[tp("a", 0)]]
-    assert not cancel_moves(SPEC, look, [tp("a", 2)], client=client, **cancelling(since))
+    assert not cancel_moves(SPEC, look, [tp("a", 2)], **cancelling(client, since))
 
 
 def test_elections_go_in_batches() -> None:

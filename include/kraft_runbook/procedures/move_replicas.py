@@ -12,6 +12,7 @@ from pathlib import Path
 from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.private_file import write_private
@@ -129,15 +130,16 @@ def cancel_moves(
     *,
     secrets: Secrets,
     client: Client = Reassignments,
-    looks: Looks | None = None,
+    sees: Callable[..., AssignmentSeen] = assignment_seen,
     patience: float = PATIENCE_SECONDS,
     apart: float = APART_SECONDS,
 ) -> Mapping[TopicPartition, Ongoing]:
     """Cancel the reassignment of those of these partitions where no data is lost by it; returns what was cancelled. One
     that ended by itself is no error. ``look``: which move of each is meant; another one that has begun since goes on.
 
-    Some are cancelled at a time, and brokers die meanwhile: so the live brokers and the ISRs are looked at before each
-    request, and before it is sent again to another controller (for ``patience`` seconds).
+    Some are cancelled at a time, and brokers die meanwhile: so the live brokers and the ISRs are looked at right before
+    each request, and before it is sent again to another controller (for ``patience`` seconds). They are looked at last:
+    a list of what moves may wait for a controller.
 
     Raises Refused where a cancel of any that moves would lose data, before anything is sent; CancelledInPart, once all
     others are cancelled, where one would, or Kafka refused some; Unreachable where it took none.
@@ -154,11 +156,12 @@ def cancel_moves(
     since: float | None = None
     while left:
         try:
-            now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False)
-            left = [p for p in left if p in now.placement.ongoing]
-            some = {p: now.placement.ongoing[p] for p in left[:A_REQUEST]}
-            other = [p for p, moving in some.items() if not _same_move(moving, ongoing[p])]
-            lossy = unsafe_cancels({p: some[p] for p in some.keys() - set(other)}, now.seen, now.placement.live)
+            moving = kafka.ongoing(left)
+            left = [p for p in left if p in moving]
+            some = {p: moving[p] for p in left[:A_REQUEST]}
+            other = [p for p in some if not _same_move(some[p], ongoing[p])]
+            seen = sees(spec, secrets=secrets)
+            lossy = unsafe_cancels({p: some[p] for p in some.keys() - set(other)}, seen.partitions, seen.racks.keys())
             meant = [p for p in some if p not in {*other, *(each.partition for each in lossy)}]
             answers = kafka.cancel(meant) if meant else {}
         except Unreachable as error:
