@@ -338,6 +338,15 @@ def test_what_can_t_be_read_is_said_and_stops_nothing(tmp_path: Path, place: str
     assert seen.look.standing is Standing.FRESH
 
 
+def test_a_run_whose_evidence_is_gone_hides_no_other_and_is_said(tmp_path: Path) -> None:
+    write(tmp_path, f"{MIGRATION}__r-1", told(proven(), asked()))
+    (tmp_path / "evidence" / f"{MIGRATION}__gone-1.jsonl").symlink_to(tmp_path / "nowhere")
+    seen = facts(tmp_path)
+    assert [each.run_id for each in seen.runs] == ["r"]
+    (said,) = seen.unread
+    assert f"{MIGRATION}__gone-1 can't be read" in said
+
+
 def test_evidence_that_was_altered_is_never_good(tmp_path: Path) -> None:
     run = evidence_runs.forward()
     path = write(tmp_path, f"{run.dag}__manual-1", run.records)

@@ -23,6 +23,7 @@ from kraft_runbook.gates.signatures import standing
 
 NEWEST = 8
 """Runs of each DAG that are read: the newest."""
+_File = tuple[os.stat_result, Path, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +131,24 @@ class RunsRead:
         that may be shown; None: all.
         """
         try:
-            files = [
-                (each.stat(), Path(each.path), each.name.partition("__")[0])
-                for each in os.scandir(directory)
-                if f"__{cluster}__" in each.name and each.name.endswith(".jsonl")
-            ]
+            names = [each for each in os.scandir(directory) if each.name.endswith(".jsonl")]
         except FileNotFoundError:
             return [], ()
         except OSError as error:
             return [], (f"the evidence can't be read: {error}",)
-        found, unread, taken = list[RunSeen](), list[str](), dict[str, int]()
+        files, found, unread, taken = list[_File](), list[RunSeen](), list[str](), dict[str, int]()
+        for each in names:
+            operation = each.name.partition("__")[0]
+            dag = f"{operation}__{cluster}"
+            if not each.name.startswith(f"{dag}__") or (dags is not None and dag not in dags):
+                continue
+            path = Path(each.path)
+            try:
+                files.append((each.stat(), path, operation))
+            except OSError as error:
+                unread.append(f"the evidence of {path.stem} can't be read: {error}")
         for stat, path, operation in sorted(files, key=lambda each: each[0].st_mtime_ns, reverse=True):
-            if taken.get(operation, 0) >= NEWEST or (dags is not None and f"{operation}__{cluster}" not in dags):
+            if taken.get(operation, 0) >= NEWEST:
                 continue
             try:
                 seen = self._read(path, (stat.st_mtime_ns, stat.st_size))
