@@ -11,6 +11,7 @@ import pytest
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_parts import ClusterWatch
 from kraft_runbook.dashboard.kept_look import LookKept, look_of
 from kraft_runbook.dashboard.look_files import read_latest, read_lines
 from kraft_runbook.errors import SecretMissing
@@ -43,15 +44,16 @@ def ended(trigger: LooksTrigger) -> Any:
     return asyncio.run(first())
 
 
-def test_a_run_looks_every_quarter_of_a_minute_and_keeps_each_look(clock: list[float], tmp_path: Path) -> None:
+def test_a_run_looks_every_quarter_of_a_minute_until_the_next_begins(clock: list[float], tmp_path: Path) -> None:
     assert isinstance(ended(LooksTrigger("lab", 15)), TaskSuccessEvent)
     lines = read_lines(tmp_path, "lab")
     assert isinstance(lines, list)
-    assert len(lines) == 4
-    assert clock[0] <= LASTS
+    assert len(lines) == 60
+    assert ClusterWatch().schedule == "*/15 * * * *"
+    assert 15 * 60 - 15 <= clock[0] <= LASTS < 15 * 60
     look = read_latest(tmp_path, "lab")
     assert isinstance(look, LookKept)
-    assert (look.at - observation(Phase.DUAL_WRITE).observed_at).total_seconds() == 45
+    assert (look.at - observation(Phase.DUAL_WRITE).observed_at).total_seconds() == 885
     assert not (tmp_path / "evidence").exists()
 
 
@@ -61,6 +63,23 @@ def test_a_cluster_that_can_t_be_asked_fails_the_run(clock: list[float], monkeyp
 
     monkeypatch.setattr(handle, "observe", refuses)
     assert isinstance(ended(LooksTrigger("lab", 15)), TaskFailedEvent)
+
+
+def test_looks_are_back_in_the_same_run_once_what_was_wrong_is_mended(
+    clock: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    healthy = handle.observe
+
+    def refuses_at_first(spec: Any, **how: Any) -> Any:
+        if clock[0] < 60:
+            raise SecretMissing("no password", way_out="set it")
+        return healthy(spec, **how)
+
+    monkeypatch.setattr(handle, "observe", refuses_at_first)
+    assert isinstance(ended(LooksTrigger("lab", 15)), TaskSuccessEvent)
+    lines = read_lines(tmp_path, "lab")
+    assert isinstance(lines, list)
+    assert len(lines) == 56
 
 
 def test_every_look_of_a_task_or_a_trigger_is_kept(clock: list[float], tmp_path: Path) -> None:

@@ -357,7 +357,7 @@ def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> Non
     assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {
         "reassignment_watch__lab": "*/10 * * * *",
         "quorum_watch__lab": "*/10 * * * *",
-        "cluster_watch__lab": "* * * * *",
+        "cluster_watch__lab": "*/15 * * * *",
         "way_back_watch__lab": "*/10 * * * *",
     }
 

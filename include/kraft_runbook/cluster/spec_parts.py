@@ -377,11 +377,11 @@ class QuorumHealth(Model):
 
 class ClusterWatch(Model):
     """When ``cluster_watch`` looks for the dashboard. ``every``: seconds between two looks of one run, which goes on
-    for most of a minute.
+    for 15 minutes.
     """
 
     every: Seconds = 15
-    schedule: str | None = "* * * * *"
+    schedule: str | None = "*/15 * * * *"
 
 
 class QuorumDrill(Model):

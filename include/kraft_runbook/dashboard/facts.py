@@ -15,7 +15,7 @@ from kraft_runbook.dashboard.kept_look import LookKept
 from kraft_runbook.parity.parity_report import KindCount
 
 STALE = 60.0
-"""Seconds after which a look is old: the watch looks every 15 s, and a new run of it begins each minute."""
+"""Seconds after which a look is old: the watch looks every 15 s, and a new run of it begins every 15 minutes."""
 
 
 class Standing(StrEnum):

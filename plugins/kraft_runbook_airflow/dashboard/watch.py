@@ -17,14 +17,17 @@ from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import RunbookError
 from kraft_runbook_airflow.base.task_run import hand
 
-LASTS = 50.0
-"""Seconds in which a run begins its looks: the next one begins a minute later."""
+LASTS = 890.0
+"""Seconds in which a run begins its looks: the next run begins after 15 minutes. Airflow keeps each run as a row, so
+there are few of them.
+"""
 
 
 class LooksTrigger(BaseTrigger):
     """Looks every ``every`` seconds for ``LASTS`` seconds, and ends the task itself. What it sees is kept by ``hand``.
 
-    Fails the task where the cluster can't be asked at all: its file is wrong, or a secret is missing.
+    Where the cluster can't be asked at all (its file is wrong, or a secret is missing), it says so and goes on, so that
+    looks are back soon after that is mended. It fails the task at the end, where the last look failed.
     """
 
     def __init__(self, cluster: str, every: float) -> None:
@@ -37,18 +40,18 @@ class LooksTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         began = time.monotonic()
-        try:
-            while True:
-                next_one = time.monotonic() + self.every
+        while True:
+            next_one = time.monotonic() + self.every
+            asked = True
+            try:
                 self.log.info("%s", await asyncio.to_thread(self.look))
-                if next_one > began + LASTS:
-                    break
-                await asyncio.sleep(max(0.0, next_one - time.monotonic()))
-        except RunbookError as error:
-            self.log.error("%s", error)
-            yield TaskFailedEvent()
-            return
-        yield TaskSuccessEvent()
+            except Exception as error:  # the next look may go well
+                asked = False
+                self.log.error("%s", error, exc_info=not isinstance(error, RunbookError))
+            if next_one > began + LASTS:
+                break
+            await asyncio.sleep(max(0.0, next_one - time.monotonic()))
+        yield TaskSuccessEvent() if asked else TaskFailedEvent()
 
     def look(self) -> str:
         """One look, in a line."""
