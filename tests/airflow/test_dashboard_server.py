@@ -27,6 +27,7 @@ from kraft_runbook.dashboard.look_files import keep_look
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook_airflow.dashboard import server
 from tests.unit.observations import CLUSTERS, observation
+from tests.unit.test_dashboard_facts import asked, proven
 
 DAG = "zk_to_kraft_migration__{}"
 SECRET_OF_B = "only-of-b"
@@ -142,6 +143,23 @@ def test_evidence_is_a_page_in_which_nothing_runs_and_of_a_run_without_it_a_sent
     assert 'class="dark"' in client.get(f"/evidence/{DAG.format('a')}/r?dark=true").text
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "no evidence here yet" in client.get(f"/evidence/{DAG.format('a')}/other").text
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"), [("running", "open"), ("failed", "ended"), ("success", "ended"), (None, "open")]
+)
+def test_the_gate_of_a_run_that_was_marked_failed_by_hand_is_not_open(
+    client: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None, shown: str
+) -> None:
+    for body in (proven(), asked()):
+        whole = {"cluster": "a", "dag": DAG.format("a"), "run": "r", **body}
+        append_record(tmp_path / "evidence", run_name(DAG.format("a"), "r"), whole)
+    monkeypatch.setattr(
+        server, "state_of", lambda dag, run: state if (dag, run) == (DAG.format("a"), "r") else "failed"
+    )
+    (gate,) = json.loads(client.get("/clusters/a.json").text)["clusters"][0]["gates"]
+    assert gate["state"] == shown
+    assert ("required_actions" in client.get("/clusters/a").text) is (shown == "open")
 
 
 def test_a_cluster_file_that_is_wrong_is_said_on_its_page(client: TestClient, tmp_path: Path) -> None:

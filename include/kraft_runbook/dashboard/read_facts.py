@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from kraft_runbook.dashboard.facts import (
     ClusterFacts,
     ElectionsFact,
     GateFact,
+    GateState,
     LookFact,
     MovesFact,
     ParityFact,
@@ -53,10 +55,11 @@ def cluster_facts(
     runs: RunsRead,
     now: datetime,
     dags: Collection[str] | None = None,
+    ended: Callable[[str, str], bool] = lambda dag, run: False,
 ) -> ClusterFacts:
     """``spec``: what the cluster file says, or its problem in words. ``state``, ``evidence``: the directories.
-    ``dags``: of whose runs and claims something may be shown; None: of all. Raises nothing for a file that can't be
-    read.
+    ``dags``: of whose runs and claims something may be shown; None: of all. ``ended``: whether a run is known to have
+    ended, also without a closing report. Raises nothing for a file that can't be read.
     """
     usable = spec if isinstance(spec, ClusterSpec) else None
     look = look_fact(read_latest(state, name), now, written_at(state, name))
@@ -73,7 +76,7 @@ def cluster_facts(
         problem=None if isinstance(spec, ClusterSpec) else spec,
         look=look,
         stages=stages(look, zookeeper=usable is None or usable.zookeeper is not None),
-        gates=_gates(seen),
+        gates=_gates(seen, ended),
         parity=_parity(seen, usable.approvals.valid_for if usable else None, now),
         way_back=_way_back(seen, look, usable.way_back_schedule if usable else None, now),
         elections=elections(points, now),
@@ -140,13 +143,18 @@ def in_words(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 48 * 60 else f"{minutes // 1440} d"
 
 
-def _gates(seen: Sequence[RunSeen]) -> tuple[GateFact, ...]:
+def _gates(seen: Sequence[RunSeen], ended: Callable[[str, str], bool]) -> tuple[GateFact, ...]:
     """Those of the latest run of each operation, and any at which a person is asked."""
     latest: dict[str, RunSeen] = {}
     for each in seen:
         latest.setdefault(each.fact.dag, each)
     return tuple(
-        gate for each in seen for gate in each.gates if each is latest[each.fact.dag] or gate.state.value == "open"
+        replace(gate, state=GateState.ENDED, task=None, map_index=None, since=None)
+        if gate.state is GateState.OPEN and ended(gate.dag, gate.run_id)
+        else gate
+        for each in seen
+        for gate in each.gates
+        if each is latest[each.fact.dag] or gate.state is GateState.OPEN
     )
 
 

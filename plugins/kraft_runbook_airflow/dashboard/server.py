@@ -137,13 +137,25 @@ def application() -> FastAPI:
 
 def goes_on(dag_id: str, run_id: str) -> bool:
     """Whether Airflow has this run as one that has not ended."""
+    return state_of(dag_id, run_id) in ("queued", "running")
+
+
+def has_ended(dag_id: str, run_id: str) -> bool:
+    """Whether Airflow has this run as one that has ended, also where a person marked it so. Not one that it does not
+    know: that may be another Airflow's.
+    """
+    return state_of(dag_id, run_id) in ("success", "failed")
+
+
+def state_of(dag_id: str, run_id: str) -> str | None:
+    """Of the run, as Airflow's database has it; None where it has no such run."""
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
     with create_session() as session:
         state = session.scalar(select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
-    return state in ("queued", "running")
+    return None if state is None else str(state)
 
 
 def clusters_of(dags: frozenset[str]) -> tuple[str, ...]:
@@ -172,6 +184,7 @@ def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead) -> ClusterFacts
         runs=runs,
         now=datetime.now(UTC),
         dags=dags,
+        ended=has_ended,
     )
 
 
