@@ -115,12 +115,14 @@ def test_a_claim_of_a_version_that_says_nothing_of_acting_is_a_run_that_waits() 
 def test_a_run_that_waits_says_so_where_it_still_holds_the_claim(znodes: Znodes, tmp_path: Path) -> None:
     given: dict[str, Any] = {"secrets": SECRETS, "directory": tmp_path}
     given["znode"] = lambda *_, **__: nullcontext(znodes.at(PATH))
-    rest_cluster(SPEC, ONE, **given)
+    rest_cluster(SPEC, ACTING, **given)
     assert znodes.data == {}, "what was given back is not taken again"
     hold_cluster(SPEC, ACTING, ask=lambda _: RunState.ACTIVE, now=NOW, **given)
-    rest_cluster(SPEC, ONE, **given)
+    rest_cluster(SPEC, replace(ACTING, acting="another.task"), **given)
+    assert znodes.data[PATH] == ACTING.to_json(), "what another task of the run has said is left alone"
+    rest_cluster(SPEC, ACTING, **given)
     assert znodes.data[PATH] == ONE.to_json()
     znodes.hold(["a"], TWO, tmp_path)
     znodes.data[PATH] = ACTING.to_json()
-    rest_cluster(SPEC, TWO, **given)
+    rest_cluster(SPEC, replace(TWO, acting=ACTING.acting), **given)
     assert znodes.data[PATH] == ACTING.to_json(), "another run's claim is left alone"

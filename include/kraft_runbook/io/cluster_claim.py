@@ -169,8 +169,8 @@ def hold_cluster(
 def rest_cluster(
     spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, znode: InZookeeper = claim_znode
 ) -> None:
-    """Let the claim of this DAG run say, in both places, that none of its tasks acts. Where the run does not hold it
-    any more nothing is written. Raises Refused, Unreachable, as ``hold_cluster``.
+    """Let the claim say, in both places, that this task (``mine.acting``) acts no more. Where another run holds it, or
+    another task of this run acts, nothing is written. Raises Refused, Unreachable, as ``hold_cluster``.
     """
     with claim_file(directory, spec.name) as file:
         _rest(file, mine)
@@ -180,9 +180,13 @@ def rest_cluster(
 
 
 def _rest(place: ClaimPlace, mine: Claim) -> None:
-    holder = holder_of(place)
-    if holder is not None and holder.is_of(mine) and holder.acting:
-        place.write(replace(mine, acting="").to_json())
+    while True:
+        holder = holder_of(place)
+        if holder is None or not holder.is_of(mine) or not mine.acting or holder.acting != mine.acting:
+            return
+        if place.write(replace(mine, acting="").to_json()):
+            return
+        # another task was quicker
 
 
 def told_of_claim(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +30,8 @@ from kraft_runbook_airflow.base.environment import state_directory
 
 log = logging.getLogger(__name__)
 
+REST_SECONDS, AGAIN_SECONDS = 15.0, 1.0
+"""So long a task tries to say that it acts no more: a claim that says so holds up the groups that other runs move."""
 ACTIVE = frozenset({"queued", "running"})
 
 
@@ -70,10 +73,9 @@ def claim_cluster(context: Any, cluster: Cluster) -> None:
     """
     now = datetime.now(UTC)
     ti = context["ti"]
-    mine = replace(_claim_of(context, lease_end(cluster.spec, now)), acting=str(ti.task_id))
     hold_cluster(
         cluster.spec,
-        mine,
+        _acting(context, cluster, now),
         secrets=cluster.secrets,
         directory=state_directory(),
         ask=lambda holder: run_state(ti, holder),
@@ -82,14 +84,18 @@ def claim_cluster(context: Any, cluster: Cluster) -> None:
 
 
 def rest(context: Any, cluster: Cluster) -> None:
-    """Let the claim say that this task acts no more: its run waits. What can't be said is left: consumer groups that
-    other runs move wait then for the run's next task.
+    """Let the claim say that this task acts no more: its run waits. It is tried for some seconds. What can't be said is
+    left: consumer groups that other runs move wait then for the run's next task.
     """
-    try:
-        mine = _claim_of(context, lease_end(cluster.spec, datetime.now(UTC)))
-        rest_cluster(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
-    except RunbookError as error:
-        log.warning("The claim still says that this task acts: %s", error.problem)
+    ends = time.monotonic() + REST_SECONDS
+    while True:
+        try:
+            mine = _acting(context, cluster, datetime.now(UTC))
+            return rest_cluster(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
+        except RunbookError as error:
+            if time.monotonic() >= ends:
+                return log.warning("The claim still says that this task acts: %s", error.problem)
+        time.sleep(AGAIN_SECONDS)
 
 
 def claim_groups(context: Any, cluster: Cluster, groups: Sequence[str], *, waits: bool = False) -> None:
@@ -146,6 +152,10 @@ def run_state(ti: Any, holder: Claim, *, ask: Callable[[GetDagRun], Any] | None 
     if found.run_after.isoformat() != holder.run_after:
         return RunState.UNKNOWN
     return RunState.ACTIVE if found.state in ACTIVE else RunState.ENDED
+
+
+def _acting(context: Any, cluster: Cluster, now: datetime) -> Claim:
+    return replace(_claim_of(context, lease_end(cluster.spec, now)), acting=str(context["ti"].task_id))
 
 
 def _claim_of(context: Any, until: datetime) -> Claim:
