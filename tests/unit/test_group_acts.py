@@ -4,21 +4,20 @@ there, or commits meanwhile, stops them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from groups_seen_as import GROUP, OLD_ID, kafka, look, member, new, zookeeper
+from group_world import GIVEN, OLD, T0, T1, World
+from groups_seen_as import GROUP, kafka, new, zookeeper
 from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.look import Owner, StoredOffset
 from kraft_runbook.groups.move_plan import Beginning, Direction, MovePlan, plan_move
-from kraft_runbook.groups.quiet import Quiet, quiet_at
-from kraft_runbook.procedures import move_group, watch_groups
+from kraft_runbook.groups.quiet import quiet_at
+from kraft_runbook.procedures import move_group
 from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
@@ -28,93 +27,6 @@ from kraft_runbook.procedures.move_group import (
     stop_read,
     write_back_group,
 )
-from kraft_runbook.procedures.watch_groups import Listening, Starting, await_groups
-
-T0, T1 = ("t", 0), ("t", 1)
-OLD = member(Kind.OLD)
-
-
-class World:
-    """One group on both sides. ``killed_after``: so many partitions are written, then the writer is killed."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
-        self.kafka: Any = None
-        self.end = 100
-        self.partitions = 2
-        self.commits: list[dict[Partition, int]] = []
-        self.killed_after = 99
-        self.there = True
-        self.unread = False
-        for module in (move_group, watch_groups):
-            monkeypatch.setattr(module, "look_at_groups", self.look)
-        monkeypatch.setattr(move_group, "ZookeeperReader", lambda *_, **__: nullcontext())
-        monkeypatch.setattr(move_group, "fence", lambda _, group, some: self.own(some))
-        monkeypatch.setattr(move_group, "mark_committed", lambda _, group, some: self.mark(some))
-        monkeypatch.setattr(move_group, "lift_fence", lambda _, group, some: self.disown(some))
-        monkeypatch.setattr(move_group, "write_offsets", lambda _, group, offsets: self.store(offsets))
-        monkeypatch.setattr(move_group, "commit_offsets", lambda _, group, offsets, secrets: self.commit(offsets))
-        monkeypatch.setattr(move_group, "delete_group", lambda _, group, secrets: self.delete())
-
-    def look(self, spec: Any, *, secrets: Any, names: Iterable[str], topics: Any = ()) -> tuple[GroupLook, ...]:
-        if self.unread:
-            raise Unreachable("ZooKeeper is away", way_out="start it")
-        assert list(names) == [GROUP]
-        logs = {"t": {n: LogBounds(0, self.end) for n in range(self.partitions)}}
-        return (look(self.zookeeper, self.kafka, logs=logs),) if self.there else ()
-
-    def _some(self, given: Iterable[Partition]) -> list[Partition]:
-        return sorted(given)[: self.killed_after]
-
-    def _live(self, given: Iterable[Partition]) -> int:
-        if self.killed_after < 2:
-            raise KeyboardInterrupt
-        return len(list(given))
-
-    def own(self, some: Iterable[Partition]) -> int:
-        before = self.zookeeper.owners
-        self.zookeeper = replace(
-            self.zookeeper, owners={**dict.fromkeys(self._some(some), Owner("fence", True)), **before}
-        )
-        self._live(some)
-        return len(self.zookeeper.owners) - len(before)
-
-    def mark(self, some: Iterable[Partition]) -> int:
-        marked = dict.fromkeys(self._some(some), Owner(f"fence{COMMITTED}", True))
-        self.zookeeper = replace(self.zookeeper, owners={**self.zookeeper.owners, **marked})
-        return self._live(some)
-
-    def disown(self, some: Iterable[Partition]) -> int:
-        gone = self._some(some)
-        before = self.zookeeper.owners
-        self.zookeeper = replace(self.zookeeper, owners={p: o for p, o in before.items() if p not in gone})
-        self._live(some)
-        return len(before) - len(self.zookeeper.owners)
-
-    def store(self, offsets: Mapping[Partition, int]) -> int:
-        now = {p: StoredOffset(offsets[p], 1) for p in self._some(offsets)}
-        self.zookeeper = replace(self.zookeeper, offsets={**self.zookeeper.offsets, **now})
-        return self._live(offsets)
-
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        held = {} if self.kafka is None else dict(self.kafka.offsets)
-        self.commits.append(dict(offsets))
-        kind = "" if self.kafka is None else self.kafka.protocol_type
-        self.kafka = kafka(kind=kind, offsets={**held, **{p: offsets[p] for p in self._some(offsets)}})
-        self._live(offsets)
-
-    def delete(self) -> None:
-        assert not self.kafka.members
-        self.kafka = None
-
-    def plan(self, direction: Direction = Direction.TO_KAFKA, without: Any = None) -> MovePlan:
-        (seen,) = self.look(SPEC, secrets=None, names=[GROUP])
-        found = plan_move(seen, direction, without=without)
-        assert isinstance(found, MovePlan), found
-        return stop_read(SPEC, found, without, **GIVEN)
-
-
-GIVEN: dict[str, Any] = {"secrets": lambda _: ""}
 
 
 @pytest.fixture
@@ -453,49 +365,3 @@ def test_a_group_that_is_not_there_is_named(world: World) -> None:
     world.there = False
     with pytest.raises(Refused, match="there is no group g below /consumers"):
         see_group(SPEC, GROUP, **GIVEN)
-
-
-# -- waiting -----------------------------------------------------------------------------------------------------------
-
-
-def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) -> None:
-    now = [0.0]
-    plan = world.plan()
-    heard: list[Quiet] = []
-
-    def stopped(plan: MovePlan, seen: GroupLook) -> None:
-        found = quiet_at(seen, plan.direction, None)
-        assert found is not None
-        heard.append(found)
-
-    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], stopped=stopped, **GIVEN)
-    world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8})
-    assert listening() == (f"g: registered in ZooKeeper: {OLD_ID}",)
-    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
-    assert listening() == ("g: silent for 0 of 20 s",)
-    now[0] = 19.0
-    assert listening() == ("g: silent for 19 of 20 s",)
-    world.unread = True
-    with pytest.raises(Unreachable):
-        listening()
-    world.unread = False
-    now[0] = 20.0
-    assert listening() == ("g: silent for 0 of 20 s",), "nobody looked meanwhile"
-    now[0] = 40.0
-    assert listening() == ()
-    assert [each.left for each in heard] == [{T0: 7, T1: 8}] * 4, "each look that shows nobody, from the first on"
-    world.there = False
-    assert listening() == ("g: it is not below /consumers any more",)
-
-
-def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:
-    plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
-    starting = Starting(SPEC, [plan], **GIVEN)
-    assert starting() == ("g: Kafka's group is Empty, not Stable; nothing committed yet: t-0, t-1",)
-    with pytest.raises(StepFailed, match="start: not within 0 s; g: Kafka's group is Empty"):
-        await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")
-    world.kafka = kafka(new("app", T0, T1), offsets={T0: 9, T1: 9})
-    await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")
-    assert starting.seen[GROUP].lag == 182

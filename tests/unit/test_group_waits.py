@@ -1,0 +1,66 @@
+"""Waiting for a group that stops, and for one that starts."""
+
+from __future__ import annotations
+
+import pytest
+from group_world import GIVEN, OLD, T0, T1, World
+from groups_seen_as import GROUP, OLD_ID, kafka, new, zookeeper
+from observations import SPEC
+
+from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.groups.look import GroupLook
+from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.quiet import Quiet, quiet_at
+from kraft_runbook.procedures.move_group import (
+    commit_group,
+    fence_group,
+)
+from kraft_runbook.procedures.watch_groups import Listening, Starting, await_groups
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) -> None:
+    now = [0.0]
+    plan = world.plan()
+    heard: list[Quiet] = []
+
+    def stopped(plan: MovePlan, seen: GroupLook) -> None:
+        found = quiet_at(seen, plan.direction, None)
+        assert found is not None
+        heard.append(found)
+
+    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], stopped=stopped, **GIVEN)
+    world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8})
+    assert listening() == (f"g: registered in ZooKeeper: {OLD_ID}",)
+    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
+    assert listening() == ("g: silent for 0 of 20 s",)
+    now[0] = 19.0
+    assert listening() == ("g: silent for 19 of 20 s",)
+    world.unread = True
+    with pytest.raises(Unreachable):
+        listening()
+    world.unread = False
+    now[0] = 20.0
+    assert listening() == ("g: silent for 0 of 20 s",), "nobody looked meanwhile"
+    now[0] = 40.0
+    assert listening() == ()
+    assert [each.left for each in heard] == [{T0: 7, T1: 8}] * 4, "each look that shows nobody, from the first on"
+    world.there = False
+    assert listening() == ("g: it is not below /consumers any more",)
+
+
+def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **GIVEN)
+    starting = Starting(SPEC, [plan], **GIVEN)
+    assert starting() == ("g: Kafka's group is Empty, not Stable; nothing committed yet: t-0, t-1",)
+    with pytest.raises(StepFailed, match="start: not within 0 s; g: Kafka's group is Empty"):
+        await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")
+    world.kafka = kafka(new("app", T0, T1), offsets={T0: 9, T1: 9})
+    await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")
+    assert starting.seen[GROUP].lag == 182
