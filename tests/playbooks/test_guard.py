@@ -5,6 +5,7 @@ migration mode.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller, Reach
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.io.hosts import migration_guard, playbooks
+from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
@@ -48,7 +49,7 @@ def shows(monkeypatch: pytest.MonkeyPatch, mode: ControllerMode | None) -> None:
             raise Unreachable("it is deaf", way_out="none")
         return mode
 
-    monkeypatch.setattr(migration_guard, "controller_mode", answer)
+    monkeypatch.setattr(playbooks, "guarded_controllers", partial(guarded_controllers, mode_of=answer))
 
 
 @pytest.mark.parametrize(

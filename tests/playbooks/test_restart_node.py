@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ import pytest
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.io.hosts import migration_guard
+from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
 from kraft_runbook.rolling_restart.plays import restart_node
 from tests.playbooks.conftest import Node
@@ -122,7 +124,8 @@ def test_nothing_is_stopped_while_a_controller_s_process_lacks_the_flag(
 ) -> None:
     node.run_broker()
     node.configure_controller()
-    monkeypatch.setattr(migration_guard, "controller_mode", lambda *_, **__: ControllerMode.KRAFT)
+    guard = partial(guarded_controllers, mode_of=lambda *_, **__: ControllerMode.KRAFT)
+    monkeypatch.setattr(playbooks, "guarded_controllers", guard)
     pid = node.pid()
     with pytest.raises(Refused, match="controller 101 runs without the migration flag"):
         restart(node, 1, Phase.DUAL_WRITE, older_than=time.time())
