@@ -158,7 +158,7 @@ def test_after_a_fault_a_cold_controller_and_a_short_isr_are_waited_for() -> Non
     cold = both(gauges(103, last_applied_offset=100, last_applied_lag_ms=70_661))(seen)
     told = WHOLE.progress(later(cold, 1), SPEC, earlier=cold)
     assert "apply the metadata log" in told.waiting_for
-    assert told.far == ("offset of controller 103", 100)
+    assert told.far == ("records that controller 103 lacks", -900)
 
 
 def test_the_report_names_effects_alone_and_says_so_where_there_is_none() -> None:
