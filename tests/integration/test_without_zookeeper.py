@@ -107,6 +107,6 @@ def test_what_is_down_is_named_and_what_brings_it_back(alone: Alone) -> None:
     alone.stop(alone.spec.broker(3).service)
     status, text = alone.command("explain")
     assert status == 0, text
-    assert f"start controller {follower} with its present configuration" in text
+    assert f"start controller {follower} with the present configuration" in text
     assert "then start broker 3 in KRaft mode" in text
     assert "2 of 3 controllers run" in text
