@@ -14,7 +14,7 @@ from kraft_runbook.runbook.changes import By, Change, State, changes_between
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.runbook.running import RUNNING, read_running
+from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
@@ -66,13 +66,7 @@ def _end(spec: ClusterSpec) -> str:
 
 TABLE = Transitions(
     stages=(Stage(RUNNING, "The cluster runs, in whatever phase.", end=_end),),
-    outside=(
-        Stage(
-            Phase.UNKNOWN,
-            "What was seen proves no phase. No group is moved until it does.",
-            refuses="make readable what is named above (kraft-runbook explain), then run the step again",
-        ),
-    ),
+    outside=(no_phase("No group is moved until it does."),),
     at_rest="no group was moved",
     gates=(
         GateTerms(
@@ -95,9 +89,8 @@ TABLE = Transitions(
 
 def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
     steps = (f"trigger move_consumer_group__{spec.name} with the same groups and the direction 'back to ZooKeeper'",)
-    reading = detect_phase(seen)
-    if reading.phase is Phase.UNKNOWN:
-        return not_known(f"the phase is not known: {'; '.join(reading.reasons)}", steps)
+    if why := why_unknown(seen):
+        return not_known(why, steps)
     try:
         require_brokers_for_old_members(seen)
     except Refused as error:

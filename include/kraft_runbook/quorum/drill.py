@@ -9,7 +9,7 @@ from typing import Any
 
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.quorum.before_after import WHAT
 from kraft_runbook.quorum.faults import BY_ZOOKEEPER, DRILLED, Fault
@@ -22,7 +22,7 @@ from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first
 from kraft_runbook.runbook.health import exited_controllers, out_of_sync, unfinished_quorum
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
-from kraft_runbook.runbook.running import RUNNING, read_running
+from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.warm import controllers_are_warm, unjudged
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
@@ -128,13 +128,7 @@ def _end(spec: ClusterSpec) -> str:
 
 TABLE = Transitions(
     stages=(Stage(RUNNING, "The cluster runs.", end=_end),),
-    outside=(
-        Stage(
-            Phase.UNKNOWN,
-            "What was seen proves no phase. Nothing is stopped until it does.",
-            refuses="make readable what is named above (kraft-runbook explain), then run the step again",
-        ),
-    ),
+    outside=(no_phase("Nothing is stopped until it does."),),
     at_rest="what a drill stops it starts again",
     gates=(
         GateTerms(
@@ -158,9 +152,8 @@ TABLE = Transitions(
 
 
 def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    reading = detect_phase(seen)
-    if reading.phase is Phase.UNKNOWN:
-        return not_known(f"the phase is not known: {'; '.join(reading.reasons)}")
+    if why := why_unknown(seen):
+        return not_known(why)
     return RollbackPlan(True, "nothing is left to undo once task mend has started what stands", ())
 
 

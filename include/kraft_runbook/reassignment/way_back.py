@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.running import why_unknown
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 RESTORE_DAG = "restore_assignment"
@@ -22,10 +22,9 @@ def way_back(seen: Any, spec: ClusterSpec, *, gone: Collection[int] = ()) -> Rol
         f"while it runs: mark the run failed, then trigger cancel_reassignments__{spec.name}",
         f"afterwards: trigger {RESTORE_DAG}__{spec.name} with this run's name",
     )
-    reading = detect_phase(cluster)
     unread = [f"broker {b.id}: {b.running.reason}" for b in cluster.brokers.values() if not was_read(b.running)]
-    if reading.phase is Phase.UNKNOWN:
-        unread = [f"the phase is not known: {'; '.join(reading.reasons)}", *unread]
+    if why := why_unknown(cluster):
+        unread = [why, *unread]
     if unread:
         return not_known("; ".join(unread), steps)
     down = [

@@ -14,7 +14,7 @@ from kraft_runbook.rolling_restart.checks import CHECKS
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.runbook.running import RUNNING, read_running
+from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
@@ -37,13 +37,7 @@ def _end(spec: ClusterSpec) -> str:
 
 TABLE = Transitions(
     stages=(Stage(RUNNING, "The cluster runs, in whatever phase.", end=_end),),
-    outside=(
-        Stage(
-            Phase.UNKNOWN,
-            "What was seen proves no phase. Every step is refused until it does.",
-            refuses="make readable what is named above (kraft-runbook explain), then run the step again",
-        ),
-    ),
+    outside=(no_phase("Every step is refused until it does."),),
     at_rest="nothing is undone by a restart",
     gates=(
         GateTerms(
@@ -75,9 +69,8 @@ TABLE = Transitions(
 
 
 def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    reading = detect_phase(seen)
-    if reading.phase is Phase.UNKNOWN:
-        return not_known(f"the phase is not known: {'; '.join(reading.reasons)}")
+    if why := why_unknown(seen):
+        return not_known(why)
     return RollbackPlan(True, "a restart changes nothing that could be undone", ())
 
 

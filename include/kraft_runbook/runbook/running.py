@@ -1,4 +1,4 @@
-"""The reading of an operation that leads from a phase to the same one: all that it asks is that the phase is known."""
+"""An operation that leads from a phase to the same one: all that it asks is that the phase is known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.transitions import Stage
 
 RUNNING = "RUNNING"
 """The one stage of such an operation."""
@@ -24,3 +25,18 @@ def read_running(seen: ClusterObservation, _: ClusterSpec) -> RunningReading:
     """Whether the phase is known, with what shows it."""
     reading = detect_phase(seen)
     return RunningReading(Phase.UNKNOWN.value if reading.phase is Phase.UNKNOWN else RUNNING, reading.reasons)
+
+
+def no_phase(until: str) -> Stage:
+    """The stage in which such an operation refuses every step. ``until``: what is not done until a phase is proven."""
+    return Stage(
+        Phase.UNKNOWN,
+        f"What was seen proves no phase. {until}",
+        refuses="make readable what is named above (kraft-runbook explain), then run the step again",
+    )
+
+
+def why_unknown(seen: ClusterObservation) -> str | None:
+    """Why the phase is not known; None where it is."""
+    reading = detect_phase(seen)
+    return f"the phase is not known: {'; '.join(reading.reasons)}" if reading.phase is Phase.UNKNOWN else None
