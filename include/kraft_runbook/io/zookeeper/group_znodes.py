@@ -38,13 +38,10 @@ def fence(
     """Make the fence of each partition; returns how many were not fenced before. Some hundred partitions are fenced
     together or none of them. Raises Refused where a session owns a partition, Unreachable, WriteRefused.
     """
-    made = 0
-    for some in slices(sorted(partitions), at_once):
-        made += _again(partial(_fence, reader, group, some, writer), group)
-    return made
+    return _in_slices(partial(_fence, reader, group, writer), group, partitions, at_once)
 
 
-def _fence(reader: ZookeeperReader, group: str, some: Sequence[Partition], writer: Writes) -> int | None:
+def _fence(reader: ZookeeperReader, group: str, writer: Writes, some: Sequence[Partition]) -> int | None:
     paths = [_path(group, "owners", each) for each in some]
     found = reader.get_many(paths)
     for znode in found:
@@ -69,13 +66,10 @@ def mark_committed(
     """Let the fences of these partitions say that Kafka has the group's offsets; returns how many did not. Where there
     is no fence, or a session holds the partition, nothing is written. Raises StepFailed, Unreachable, WriteRefused.
     """
-    marked = 0
-    for some in slices(sorted(partitions), at_once):
-        marked += _again(partial(_mark, reader, group, some, writer), group)
-    return marked
+    return _in_slices(partial(_mark, reader, group, writer), group, partitions, at_once)
 
 
-def _mark(reader: ZookeeperReader, group: str, some: Sequence[Partition], writer: Writes) -> int | None:
+def _mark(reader: ZookeeperReader, group: str, writer: Writes, some: Sequence[Partition]) -> int | None:
     found = reader.get_many([_path(group, "owners", each) for each in some])
     fences = [(z, MARKED) for z in found if z is not None and not z.ephemeral_owner and z.data != MARKED]
     return len(fences) if writer(reader).write_together(replace=fences) else None
@@ -92,13 +86,10 @@ def lift_fence(
     """Delete the persistent owner znodes of these partitions; returns how many there were. One that a session holds is
     left alone. Raises Unreachable, WriteRefused.
     """
-    lifted = 0
-    for some in slices(sorted(partitions), at_once):
-        lifted += _again(partial(_lift, reader, group, some, writer), group)
-    return lifted
+    return _in_slices(partial(_lift, reader, group, writer), group, partitions, at_once)
 
 
-def _lift(reader: ZookeeperReader, group: str, some: Sequence[Partition], writer: Writes) -> int | None:
+def _lift(reader: ZookeeperReader, group: str, writer: Writes, some: Sequence[Partition]) -> int | None:
     found = reader.get_many([_path(group, "owners", each) for each in some])
     fences = [each for each in found if each is not None and not each.ephemeral_owner]
     return len(fences) if writer(reader).write_together(delete=fences) else None
@@ -110,18 +101,17 @@ def write_offsets(
     """Let these partitions have these offsets; returns how many had others. Each znode is written at the version that
     was read. Raises StepFailed where somebody else writes them, Unreachable, WriteRefused.
     """
-    written = 0
-    for some in slices(sorted(offsets), WRITES_AT_ONCE):
-        written += _again(partial(_write, reader, group, {p: offsets[p] for p in some}, writer), group)
-    return written
+    return _in_slices(partial(_write, reader, group, writer, offsets), group, offsets, WRITES_AT_ONCE)
 
 
-def _write(reader: ZookeeperReader, group: str, offsets: Mapping[Partition, int], writer: Writes) -> int | None:
-    wanted = {_path(group, "offsets", each): str(offset).encode() for each, offset in offsets.items()}
+def _write(
+    reader: ZookeeperReader, group: str, writer: Writes, offsets: Mapping[Partition, int], some: Sequence[Partition]
+) -> int | None:
+    wanted = {_path(group, "offsets", each): str(offsets[each]).encode() for each in some}
     found = reader.get_many(list(wanted))
     missing = [(path, data) for (path, data), znode in zip(wanted.items(), found, strict=True) if znode is None]
     others = [(znode, wanted[znode.path]) for znode in found if znode is not None and znode.data != wanted[znode.path]]
-    make = [*_parents(reader, group, "offsets", list(offsets)), *missing] if missing else []
+    make = [*_parents(reader, group, "offsets", some), *missing] if missing else []
     done = writer(reader).write_together(make=make, replace=others)
     return len(missing) + len(others) if done else None
 
@@ -134,10 +124,17 @@ def _parents(reader: ZookeeperReader, group: str, kind: str, some: Sequence[Part
     return ((path, b"") for path, znode in zip(paths, znodes, strict=True) if znode is None)
 
 
-def _again(write: Callable[[], int | None], group: str) -> int:
+def _in_slices(
+    write: Callable[[Sequence[Partition]], int | None], group: str, partitions: Iterable[Partition], at_once: int
+) -> int:
+    """What was written of all, so many partitions at a time."""
+    return sum(_again(write, group, some) for some in slices(sorted(partitions), at_once))
+
+
+def _again(write: Callable[[Sequence[Partition]], int | None], group: str, some: Sequence[Partition]) -> int:
     """What was written; read and tried anew where something changed in between."""
     for _ in range(TRIES):
-        done = write()
+        done = write(some)
         if done is not None:
             return done
     raise StepFailed(
