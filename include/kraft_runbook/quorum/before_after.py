@@ -47,15 +47,11 @@ class KeptFault:
     def from_dict(cls, body: Mapping[str, Any]) -> KeptFault | None:
         """None where it is no such value."""
         try:
-            return cls(
-                str(body["run"]),
-                str(body["at"]),
-                Phase(body["phase"]),
-                str(body["fault"]),
-                Measured.from_dict(body["baseline"]),
-                Measured.from_dict(body["measured"]),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError):
+            baseline, measured = Measured.from_dict(body["baseline"]), Measured.from_dict(body["measured"])
+            if baseline is None or measured is None:
+                return None
+            return cls(str(body["run"]), str(body["at"]), Phase(body["phase"]), str(body["fault"]), baseline, measured)
+        except (KeyError, ValueError):
             return None
 
 

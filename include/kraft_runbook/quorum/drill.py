@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from kraft_runbook.cluster.naming import name_ids
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -30,7 +30,6 @@ from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 DRILL = "drill"
 """The gate."""
 CHECKS = Checklist()
-ANY_RESTART = ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-087", "KRB-PRE-100")
 CHECKS.take(
     *(
         CLUSTER_CHECKS[code]
@@ -60,7 +59,7 @@ def _whole(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservat
     """
     down = [each.id for each in seen.brokers.values() if each.running is not True]
     if down:
-        return Progress(False, f"waiting for broker {name_ids(down)} to answer")
+        return Progress(False, f"waiting for {nodes('broker', down)} to answer")
     replicas = (out_of_sync(seen, earlier, spec, each) for each in spec.broker_ids)
     if detect_phase(seen).phase not in BY_ZOOKEEPER:
         lost = exited_controllers(seen, earlier)
@@ -180,10 +179,10 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
 def account(bodies: Sequence[Mapping[str, Any]]) -> str | None:
     """What each fault of the run cost beyond its baseline, by the run's records; None where none was measured."""
     drilled = [each for each in bodies if each.get("outcome") == "drilled"]
-    baseline = next((_measured(each) for each in reversed(drilled) if each.get("what") == "baseline"), None)
+    baseline = next((Measured.from_dict(each) for each in reversed(drilled) if each.get("what") == "baseline"), None)
     lines: list[str] = []
     for each in drilled:
-        fault = _measured(each) if each.get("what") in ("fault", "stall") else None
+        fault = Measured.from_dict(each) if each.get("what") in ("fault", "stall") else None
         if fault is None or baseline is None:
             continue
         found = effects(baseline, fault)
@@ -197,13 +196,6 @@ def account(bodies: Sequence[Mapping[str, Any]]) -> str | None:
         lines.append(f"The baseline lasted {baseline.seconds:.0f} s. Only what exceeds its maximum is an effect.")
     lines += [f"- {each['told']}" for each in bodies if each.get("what") == WHAT and each.get("told")][-1:]
     return "\n".join(lines) or None
-
-
-def _measured(body: Mapping[str, Any]) -> Measured | None:
-    try:
-        return Measured.from_dict(body)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
 
 
 QUORUM_DRILL = Operation(

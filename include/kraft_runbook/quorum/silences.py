@@ -50,10 +50,13 @@ class Measured:
         }
 
     @classmethod
-    def from_dict(cls, body: Mapping[str, Any]) -> Measured:
-        """Raises KeyError, TypeError, ValueError or AttributeError where it is no such value."""
-        silences = {str(name): float(each) for name, each in body["silences"].items()}
-        return cls(float(body["seconds"]), silences, int(body["answered"]), int(body["failed"]))
+    def from_dict(cls, body: Mapping[str, Any]) -> Measured | None:
+        """None where it is no such value."""
+        try:
+            silences = {str(name): float(each) for name, each in body["silences"].items()}
+            return cls(float(body["seconds"]), silences, int(body["answered"]), int(body["failed"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,10 +76,9 @@ def baseline_of(records: Iterable[EvidenceRecord]) -> Measured:
     """The run's last baseline. Raises Refused where there is none."""
     for _, told in reversed(list(of_kind(records, Drilled))):
         if told.what == BASELINE:
-            try:
-                return Measured.from_dict(told.values)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                break
+            if (measured := Measured.from_dict(told.values)) is not None:
+                return measured
+            break
     raise Refused("no baseline is on record", way_out="clear the task baseline, then this one")
 
 
@@ -181,8 +180,9 @@ def compare(run: Run) -> None:
         return
     usual = baseline_of(records)
     new = [
-        KeptFault(f"{run.name} {number}", at, phase, told.fault, usual, Measured.from_dict(told.values))
+        KeptFault(f"{run.name} {number}", at, phase, told.fault, usual, measured)
         for number, (at, told) in enumerate(faults, 1)
+        if (measured := Measured.from_dict(told.values)) is not None
     ]
     found = pair(keep(run.state, run.spec.name, new), faults[-1][1].fault)
     if found is not None:

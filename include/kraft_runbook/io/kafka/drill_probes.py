@@ -29,8 +29,7 @@ REMOVED_SECONDS = 60.0
 """How long deleted topics may be listed."""
 PREFIX = "kraft-runbook-drill-"
 GRANT = f"allow this tool's user Create, Delete, Describe and Write on topics {PREFIX}*"
-DENIED = (29, 31)
-"""TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED."""
+DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 Answers = dict[str, list[float]]
 
 
@@ -101,7 +100,6 @@ class Probes:
         self.topic, self.changes = topic, changes
         self.answers: Answers = {changes: []}
         self.failed = 0
-        self.began = time.monotonic()
         self._spec, self._secrets = spec, secrets
         self._security = client_security(spec.broker_security, secrets)
         self._servers = ",".join(spec.bootstrap_servers)
@@ -121,7 +119,6 @@ class Probes:
         return time.monotonic()
 
     def __enter__(self) -> Probes:
-        self.began = time.monotonic()
         for each in self._threads:
             each.start()
         return self
@@ -223,10 +220,6 @@ def _admin(spec: ClusterSpec, secrets: Secrets) -> AdminClient:
 
 def _failed(what: str, error: KafkaException) -> StepFailed | Refused:
     found = error.args[0]
-    denied = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
-    if found.code() in denied:
-        return Refused(
-            f"{what}: {found.str()}",
-            way_out=GRANT,
-        )
+    if found.code() in DENIED:
+        return Refused(f"{what}: {found.str()}", way_out=GRANT)
     return StepFailed(f"{what}: {found.str()}", way_out="look at the cluster, then clear this task")
