@@ -21,6 +21,7 @@ from kraft_runbook.quorum.faults import Fault
 from kraft_runbook.quorum.silences import CHANGES, Measured
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps import drill
+from kraft_runbook.steps.kept_drills import file_of, read_kept
 from kraft_runbook.steps.run import Run
 
 STOP, START = "played stop_node on 101", "played start_node on 101"
@@ -176,6 +177,25 @@ def test_topics_are_deleted_by_a_run_alone_that_was_about_to_make_some() -> None
     assert drill.end(run)["topics_deleted"] == 0
     kept.record(Drilled(values={}, what=drill.PROBES, fault="a topic", node_id=None))
     assert drill.end(run)["topics_deleted"] == 3
+
+
+@pytest.mark.parametrize("text", ["no json", "{}", '[{"run": "an earlier one"}]'])
+def test_what_earlier_drills_measured_is_not_overwritten_where_it_can_not_be_read(tmp_path: Path, text: str) -> None:
+    run, kept = made(state=tmp_path)
+    with_baseline(kept)
+    drill.cause_faults(run, opening())
+    kept.record(Drilled(values={}, what=drill.PROBES, fault="a topic", node_id=None))
+    file = file_of(tmp_path, SPEC.name)
+    file.parent.mkdir()
+    file.write_text(text)
+    with pytest.raises(StepFailed, match="what earlier drills measured can't be read"):
+        drill.end(run)
+    assert isinstance(run.cluster, RecordingCluster)
+    assert run.cluster.did[-1].startswith("delete the probes' topics")
+    assert file.read_text() == text
+    file.unlink()
+    drill.end(run)
+    assert len(read_kept(tmp_path, SPEC.name)) == 1
 
 
 def test_no_fault_without_a_baseline_or_while_partitions_move() -> None:

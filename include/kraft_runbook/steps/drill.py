@@ -159,14 +159,12 @@ def mend(run: Run) -> dict[str, Any]:
 
 def end(run: Run) -> dict[str, Any]:
     """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills."""
-    answer = mend(run)
+    answer, topic, removed = mend(run), _topic(run), 0
+    if _has_probed(run):
+        removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")]) or 0
     if not run.cluster.rehearses:
         compare(run)
-    if not _has_probed(run):
-        return {**answer, "topics_deleted": 0}
-    topic = _topic(run)
-    removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")])
-    return {**answer, "topics_deleted": removed or 0}
+    return {**answer, "topics_deleted": removed}
 
 
 def compare(run: Run) -> None:
@@ -174,10 +172,10 @@ def compare(run: Run) -> None:
     Nothing where this run measured none, or there is no other.
     """
     records = run.journal.records()
-    phase = detect_phase(run.cluster.settled()).phase
     faults = [(record.at, told) for record, told in of_kind(records, Drilled) if told.what == FAULT]
     if not faults:
         return
+    phase = detect_phase(run.cluster.settled()).phase
     usual = baseline_of(records)
     new = [
         KeptFault(f"{run.name} {number}", at, phase, told.fault, usual, measured)
