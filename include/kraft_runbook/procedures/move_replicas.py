@@ -141,8 +141,8 @@ def cancel_moves(
     each request, and before it is sent again to another controller (for ``patience`` seconds). They are looked at last:
     a list of what moves may wait for a controller.
 
-    Raises Refused where a cancel of any that moves would lose data, before anything is sent; CancelledInPart, once all
-    others are cancelled, where one would, or Kafka refused some; Unreachable where it took none.
+    Raises Refused where the cancel of each that moves would lose data, before anything is sent; CancelledInPart, once
+    all others are cancelled, where that of some would, or Kafka refused some; Unreachable where it took none.
     """
     ongoing = {p: each for p, each in sorted(look.placement.ongoing.items()) if p in set(partitions)}
     unsafe = list(unsafe_cancels(ongoing, look.seen, look.placement.live))
@@ -156,9 +156,7 @@ def cancel_moves(
     since: float | None = None
     while left:
         try:
-            moving = kafka.ongoing(left)
-            left = [p for p in left if p in moving]
-            some = {p: moving[p] for p in left[:A_REQUEST]}
+            some = kafka.ongoing(left[:A_REQUEST])
             other = [p for p in some if not _same_move(some[p], ongoing[p])]
             seen = sees(spec, secrets=secrets)
             lossy = unsafe_cancels({p: some[p] for p in some.keys() - set(other)}, seen.partitions, seen.racks.keys())
