@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from observations import NOW, SPEC, observation, on_host
+from secured import secured
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -57,16 +58,21 @@ def test_a_certificate_is_for_the_hosts_that_it_names(names: tuple[str, ...], ho
     assert Certificate("CN=x", NOW - DAY, NOW + DAY, names).is_for(host) is taken
 
 
+OWN = "listener.name.controller.ssl.keystore.location"
+
+
 def by_tls(**properties: str) -> ClusterSpec:
+    """The controllers' own listener is TLS, with a key store of its own."""
     listener = SPEC.controller_listener.model_copy(update={"protocol": SecurityProtocol.SSL})
-    given = {key.replace("__", "."): value for key, value in properties.items()}
+    given = {OWN: "/k.jks"} | {key.replace("__", "."): value for key, value in properties.items()}
     return SPEC.model_copy(
         update={"controller_listener": listener, "controller_properties": {**SPEC.controller_properties, **given}}
     )
 
 
-def asked(certificate: Certificate, spec: ClusterSpec, key: str = "ssl.keystore.location") -> CheckResult:
-    seen = on_host(101, stores=(StoreSeen(key, "/k.jks", certificate=certificate),))(observation(Phase.ZOOKEEPER))
+def asked(certificate: Certificate, spec: ClusterSpec, key: str = OWN, path: str = "/k.jks") -> CheckResult:
+    node = 101 if key == OWN or key.startswith("zookeeper.") else 1
+    seen = on_host(node, stores=(StoreSeen(key, path, certificate=certificate),))(observation(Phase.ZOOKEEPER))
     return CHECKS["KRB-PRE-105"].run(seen, spec)
 
 
@@ -75,9 +81,18 @@ def test_a_controllers_certificate_must_name_the_host_that_the_others_call() -> 
     host = SPEC.controller(101).host
     assert f"its certificate is for c9.example.org, not for {host}" in asked(other, by_tls()).evidence
     assert asked(other, by_tls(ssl__endpoint__identification__algorithm="")).passed
-    assert asked(other, by_tls(), "zookeeper.ssl.keystore.location").passed
+    assert asked(other, by_tls(), "zookeeper.ssl.keystore.location", "/zk.jks").passed
     assert asked(other, SPEC).passed
     assert asked(Certificate("CN=c1", NOW - DAY, NOW + DAY, (host,)), by_tls()).passed
+
+
+def test_of_several_key_stores_the_one_of_the_listener_must_name_the_host() -> None:
+    public = Certificate("CN=kafka", NOW - DAY, NOW + DAY, ("kafka.example.com",))
+    assert asked(public, by_tls(ssl__keystore__location="/client.jks"), path="/client.jks").passed
+    spec, external = secured(SecurityProtocol.SSL), "listener.name.external.ssl.keystore.location"
+    assert asked(public, spec, external, "/external.jks").passed
+    told = asked(public, spec, "ssl.keystore.location", "/etc/kafka/keys.jks").evidence
+    assert f"its certificate is for kafka.example.com, not for {SPEC.broker(1).host}" in told
 
 
 def test_a_certificate_that_has_ended_or_not_begun_is_named() -> None:

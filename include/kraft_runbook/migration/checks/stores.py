@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft_runbook.cluster.broker_calls import HOST_NAMES, for_listener
+from kraft_runbook.cluster.broker_calls import HOST_NAMES, KEYSTORE, Properties, for_listener
 from kraft_runbook.cluster.controller_calls import controllers_listener
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Listener
 from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import host_parts, split_read
-
-ZOOKEEPERS = "zookeeper."
 
 
 @check(
@@ -53,20 +52,24 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every node's certificate is in force and names the hosts under which others reach it.
 
-    Clients check both, unless ssl.endpoint.identification.algorithm is empty. Whether others trust who signed it is not
-    looked at.
+    Clients check both, unless ssl.endpoint.identification.algorithm is empty. The names are those of the key store
+    that serves the controllers' listener, or the brokers' inter-broker listener. Whether others trust who signed it is
+    not looked at.
     """
     wrong, unread = [], []
-    for node_id, hosts in (*_of_controllers(spec), *_of_brokers(spec)):
+    for node_id, host, path in (*_of_controllers(spec), *_of_brokers(spec)):
         who = f"{'broker' if node_id in spec.broker_ids else 'controller'} {node_id}"
         for _, stores, missing in _stores(seen, spec, node_id):
             unread += missing
             for each in stores:
-                wrong += [f"{who}: {each.path}: {text}" for text in _faults(seen, each, hosts)]
+                wrong += [
+                    f"{who}: {each.path}: {text}" for text in _faults(seen, each, host if each.path == path else None)
+                ]
     return settle(wrong, unread, "all are")
 
 
-def _faults(seen: ClusterObservation, store: StoreSeen, hosts: tuple[str, ...]) -> Iterator[str]:
+def _faults(seen: ClusterObservation, store: StoreSeen, host: str | None) -> Iterator[str]:
+    """``host``: that the certificate must name, if any."""
     found = store.certificate
     if found is None:
         return
@@ -74,9 +77,8 @@ def _faults(seen: ClusterObservation, store: StoreSeen, hosts: tuple[str, ...]) 
         yield f"its certificate ended at {found.ends:%Y-%m-%d %H:%M} UTC"
     if found.begins > seen.observed_at:
         yield f"its certificate begins at {found.begins:%Y-%m-%d %H:%M} UTC"
-    others = [host for host in hosts if not found.is_for(host)]
-    if others and not store.key.startswith(ZOOKEEPERS):
-        yield f"its certificate is for {', '.join(found.names) or 'no host'}, not for {', '.join(others)}"
+    if host is not None and not found.is_for(host):
+        yield f"its certificate is for {', '.join(found.names) or 'no host'}, not for {host}"
 
 
 def _stores(
@@ -93,23 +95,27 @@ def _stores(
             yield f"{kind} {node_id}", stores, []
 
 
-def _of_controllers(spec: ClusterSpec) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The host under which others reach each controller's listener, if it is TLS and names are checked."""
+Served = tuple[int, str, str | None]
+"""A node, the host under which others reach it, and the path of the key store with the certificate that they compare
+with it. None: nobody does, or there is no such store.
+"""
+
+
+def _of_controllers(spec: ClusterSpec) -> Iterator[Served]:
     listener = controllers_listener(spec)
     for each in spec.controllers:
         properties = controller_properties(spec, each, ControllerMode.MIGRATION)
-        checked = listener.protocol.is_tls and for_listener(properties, listener, HOST_NAMES) != ""
-        yield each.id, (each.host,) if checked else ()
+        yield each.id, each.host, _compared(properties, listener)
 
 
-def _of_brokers(spec: ClusterSpec) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _of_brokers(spec: ClusterSpec) -> Iterator[Served]:
     for each in spec.brokers:
+        listener = each.listener(spec.kafka.inter_broker_listener)
         properties = broker_properties(spec, each, BrokerMode.HYBRID)
-        reached = {
-            listener.advertised_host or each.host: None
-            for listener in each.listeners
-            if listener.protocol.is_tls
-            and listener.name == spec.kafka.inter_broker_listener
-            and for_listener(properties, listener, HOST_NAMES) != ""
-        }
-        yield each.id, tuple(reached)
+        yield each.id, listener.advertised_host or each.host, _compared(properties, listener)
+
+
+def _compared(properties: Properties, listener: Listener) -> str | None:
+    if not listener.protocol.is_tls or for_listener(properties, listener, HOST_NAMES) == "":
+        return None
+    return for_listener(properties, listener, KEYSTORE[0])
