@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import which
 from types import SimpleNamespace
@@ -24,6 +26,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.dag_names import DAGS
 from kraft_runbook.dashboard.facts import Clusters
 from kraft_runbook.dashboard.look_files import keep_look
+from kraft_runbook.evidence.record import make_record
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook_airflow.dashboard import server
 from tests.unit.observations import CLUSTERS, observation
@@ -167,6 +170,39 @@ def test_a_cluster_file_that_is_wrong_is_said_on_its_page(client: TestClient, tm
     answer = client.get("/clusters/a")
     assert answer.status_code == 200
     assert "The cluster file can't be used" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "minutes"),
+    [
+        ("*/10 * * * *", 20),
+        ("0 * * * *", 120),
+        ("@hourly", 120),
+        ("7 3 * * *", 2 * 24 * 60),
+        ("0 9-17 * * 1-5", 65 * 60),
+        ("@once", None),
+        (None, None),
+    ],
+)
+def test_how_long_two_watches_take_is_as_airflow_reads_the_schedule(schedule: str | None, minutes: int | None) -> None:
+    early_on_a_monday = datetime(2026, 1, 5, 8, 2, tzinfo=UTC)
+    assert server.seconds_of_two(schedule, early_on_a_monday) == (None if minutes is None else 60 * minutes)
+
+
+def test_a_watch_of_each_hour_is_young_after_half_of_one(client: TestClient, tmp_path: Path) -> None:
+    spec = server.load_cluster("a", directory=tmp_path / "clusters", environment={})
+    declared = yaml.safe_load((tmp_path / "clusters" / "a.yaml").read_text())
+    (tmp_path / "clusters" / "a.yaml").write_text(yaml.safe_dump({**declared, "way_back_schedule": "0 * * * *"}))
+    now = datetime.now(UTC)
+    keep_look(tmp_path, replace(observation(Phase.HYBRID, spec), observed_at=now), pytest.fail)
+    dag, at = "way_back_watch__a", now - timedelta(minutes=30)
+    body = {"cluster": "a", "dag": dag, "run": "w", "task": "can_it_go_back", "outcome": "way_back", "phase": "HYBRID"}
+    body |= {"possible": True, "why": "open", "steps": [], "threats": [], "seconds": 180.0, "window_seconds": 3.0}
+    record = make_record(None, body, at=at)
+    (tmp_path / "evidence" / f"{run_name(dag, 'w')}.jsonl").write_text(f"{record.to_line()}\n")
+    security.get_auth_manager().dags.add(dag)  # type: ignore[attr-defined]
+    (seen,) = json.loads(client.get("/clusters/a.json").text)["clusters"]
+    assert seen["way_back"]["holds"], seen["way_back"]["words"]
 
 
 def test_airflow_is_told_of_each_page_by_a_name_that_the_script_knows() -> None:

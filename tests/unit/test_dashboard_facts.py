@@ -28,8 +28,8 @@ MIGRATION = "zk_to_kraft_migration__lab"
 
 
 def facts(state: Path, now: datetime = NOW, **given: Any) -> ClusterFacts:
-    spec = given.pop("spec", SPEC)
-    return cluster_facts(SPEC.name, spec, state=state, evidence=state / "evidence", runs=RunsRead(), now=now, **given)
+    given = {"spec": SPEC, "two_watches": 1200.0, **given}
+    return cluster_facts(SPEC.name, state=state, evidence=state / "evidence", runs=RunsRead(), now=now, **given)
 
 
 def keep(state: Path, phase: Phase, **changes: Any) -> None:
@@ -267,9 +267,11 @@ def test_the_way_back_is_young_for_two_schedules_of_its_watch(tmp_path: Path) ->
     watched(tmp_path)
     keep_look(tmp_path, later(observation(Phase.HYBRID), 900), pytest.fail)
     at = NOW + timedelta(minutes=15)
-    for schedule, young in (("*/5 * * * *", False), ("*/10 * * * *", True), (None, True), ("7 3 * * *", True)):
-        found = facts(tmp_path, at, spec=SPEC.model_copy(update={"way_back_schedule": schedule})).way_back
-        assert found is not None and found.holds is young, schedule
+    for seconds, young in ((600.0, False), (1200.0, True), (7200.0, True), (None, False)):
+        found = facts(tmp_path, at, two_watches=seconds).way_back
+        assert found is not None and found.holds is young, seconds
+    page = way_back_on_the_page(facts(tmp_path, at, two_watches=None))
+    assert 'warn">Was possible<' in page and "how often the watch looks is not known" in page
 
 
 def test_a_watch_that_found_nothing_wrong_is_not_under_way(tmp_path: Path) -> None:

@@ -54,12 +54,14 @@ def cluster_facts(
     evidence: Path,
     runs: RunsRead,
     now: datetime,
+    two_watches: float | None = None,
     dags: Collection[str] | None = None,
     ended: Callable[[str, str], bool] = lambda dag, run: False,
 ) -> ClusterFacts:
     """``spec``: what the cluster file says, or its problem in words. ``state``, ``evidence``: the directories.
-    ``dags``: of whose runs and claims something may be shown; None: of all. ``ended``: whether a run is known to have
-    ended, also without a closing report. Raises nothing for a file that can't be read.
+    ``two_watches``: seconds in which the way back is looked at twice; None: not known. ``dags``: of whose runs and
+    claims something may be shown; None: of all. ``ended``: whether a run is known to have ended, also without a closing
+    report. Raises nothing for a file that can't be read.
     """
     usable = spec if isinstance(spec, ClusterSpec) else None
     look = look_fact(read_latest(state, name), now, written_at(state, name))
@@ -78,7 +80,7 @@ def cluster_facts(
         stages=stages(look, zookeeper=usable is None or usable.zookeeper is not None),
         gates=_gates(seen, ended),
         parity=_parity(seen, usable.approvals.valid_for if usable else None, now),
-        way_back=_way_back(seen, look, usable.way_back_schedule if usable else None, now),
+        way_back=_way_back(seen, look, two_watches, now),
         elections=elections(points, now),
         moves=moves if was_read(moves) else None,
         targets=_targets(usable),
@@ -190,7 +192,7 @@ def _parity(seen: Sequence[RunSeen], valid_for: float | None, now: datetime) -> 
     )
 
 
-def _way_back(seen: Sequence[RunSeen], look: LookFact, schedule: str | None, now: datetime) -> WayBackFact | None:
+def _way_back(seen: Sequence[RunSeen], look: LookFact, most: float | None, now: datetime) -> WayBackFact | None:
     phase = look.look.phase if look.look else Phase.UNKNOWN
     found = max((each.way_back for each in seen if each.way_back), key=lambda each: each[0], default=None)
     if look.look and phase in NO_WAY_BACK:
@@ -200,10 +202,12 @@ def _way_back(seen: Sequence[RunSeen], look: LookFact, schedule: str | None, now
     if found is None:
         return None
     at, told = found
-    age, most = (now - at).total_seconds(), 2 * _seconds_between(schedule)
+    age = (now - at).total_seconds()
     words = (
         "it is ahead of this server's clock: the clocks differ"
         if age < -5
+        else "how often the watch looks is not known, so whether this still holds is not known"
+        if most is None
         else f"no watch has looked for longer than {in_words(most)}"
         if age > most
         else "there is no fresh look at the cluster, so whether this still holds is not known"
@@ -225,13 +229,6 @@ def _way_back(seen: Sequence[RunSeen], look: LookFact, schedule: str | None, now
         window_seconds=told.window_seconds,
         threats=told.threats,
     )
-
-
-def _seconds_between(schedule: str | None) -> float:
-    """Between two watches, where the schedule is every so many minutes; else those of the usual one."""
-    first, *rest = (schedule or "").split() or [""]
-    every = first.removeprefix("*/") if first != "*" else "1"
-    return 60.0 * int(every) if rest == ["*"] * 4 and (first == "*" or first[:2] == "*/") and every.isdigit() else 600.0
 
 
 def _samples(path: Path) -> list[Mapping[str, Any]] | Unread:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.configuration import conf
+from croniter import croniter
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -176,16 +177,32 @@ def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead) -> ClusterFacts
         spec = load_cluster(cluster, directory=clusters_directory(), environment=os.environ)
     except RunbookError as error:
         spec = str(error)
+    now = datetime.now(UTC)
     return cluster_facts(
         cluster,
         spec,
         state=state_directory(),
         evidence=evidence_directory(os.environ),
         runs=runs,
-        now=datetime.now(UTC),
+        now=now,
+        two_watches=seconds_of_two(spec.way_back_schedule, now) if isinstance(spec, ClusterSpec) else None,
         dags=dags,
         ended=has_ended,
     )
+
+
+def seconds_of_two(schedule: str | None, now: datetime) -> float | None:
+    """From the run before the last one to the next one by this schedule, read as Airflow reads it; None where it names
+    no times.
+    """
+    if schedule is None:
+        return None
+    try:
+        times = croniter(schedule, now)
+        following, _, before = (times.get_next(float), times.get_prev(float), times.get_prev(float))
+    except ValueError:
+        return None
+    return float(following - before)
 
 
 def links() -> Links:
