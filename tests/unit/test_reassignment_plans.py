@@ -66,6 +66,12 @@ def test_whatever_the_goal_a_plan_names_live_brokers_once_and_keeps_the_number_o
         assert all(not move.adding and not move.removing for move in plan.moves)
 
 
+def test_by_bytes_nothing_moves_where_all_partitions_are_empty() -> None:
+    present = of(a=[(0,), (0,), (1,)])
+    placement = Placement(dict.fromkeys(range(4)), present, sizes=dict.fromkeys(present, 0))
+    assert make_plan(EvenOut(Measure.BYTES), placement).moves == ()
+
+
 @given(placements(), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_evened_out_every_rack_has_its_brokers_within_one_and_no_partition_breaks_the_rack_rule(

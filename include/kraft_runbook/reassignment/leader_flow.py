@@ -8,17 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
 
 import numpy as np
-from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
-from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.cheapest_flow import cheapest_flow
 from kraft_runbook.reassignment.evenness import Prices, most_even
 from kraft_runbook.reassignment.leader_spread import OTHER_LEADER, OTHER_LEADER_ALONE, spread_leaders
-
-Array = np.ndarray[Any, Any]
 
 
 def even_leaders(
@@ -56,7 +52,8 @@ def even_leaders(
             for broker in brokers
             for many, price in prices.steps[broker]
         ]
-        sent = _solved(np.array(arcs + steps, dtype=np.int64), np.array(supplies, dtype=np.int64))[: len(arcs)]
+        all_arcs, nodes = np.array(arcs + steps, dtype=np.int64), np.array(supplies, dtype=np.int64)
+        sent: list[int] = cheapest_flow(all_arcs, nodes, way_out="correct the plan")[: len(arcs)].tolist()
         got: Counter[int] = Counter()
         for (_, head, _, _), many in zip(arcs, sent, strict=True):
             got[brokers[head - len(groups)]] += many
@@ -76,17 +73,3 @@ def even_leaders(
 def put_first(replicas: Replicas, leader: int) -> Replicas:
     """The same replicas with this one first, the others in their order."""
     return replicas if replicas[0] == leader else (leader, *(each for each in replicas if each != leader))
-
-
-def _solved(arcs: Array, supplies: Array) -> list[int]:
-    """What each arc carries. ``arcs``: of each its tail, its head, its capacity and its cost."""
-    flow = SimpleMinCostFlow()
-    tails, heads, capacities, costs = arcs.T
-    numbers = flow.add_arcs_with_capacity_and_unit_cost(
-        tails.astype(np.int32), heads.astype(np.int32), capacities.copy(), costs.copy()
-    )
-    flow.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies)
-    if flow.solve() != SimpleMinCostFlow.OPTIMAL:
-        raise Refused("no leaders could be chosen: a partition has no replica", way_out="correct the plan")
-    carried: list[int] = flow.flows(numbers).tolist()
-    return carried

@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
-from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.cheapest_flow import Array, arcs_of, cheapest_flow
 from kraft_runbook.reassignment.evenness import Prices, most_even
 from kraft_runbook.reassignment.racks import Ground, rack_bounds
 
-Array = np.ndarray[Any, Any]
 KEEP, KEEP_ANOTHER, COPY = 0, 1, 2
 """What a replica on a broker costs: nothing, where the broker has it; a little, where it is not the first of them, one
 must go, and the first one leads; and a copy.
@@ -169,26 +166,18 @@ class _Network:
 
     def solved(self, costs: Array, prices: Prices, *, weight: int = 1) -> tuple[dict[int, int], Array]:
         """What each broker gets, and what each kind sends to each. ``weight``: by what prices are multiplied."""
-        flow = SimpleMinCostFlow()
-        _add(flow, *self._to_racks, np.zeros(len(self._to_racks[0]), dtype=np.int64))
-        arcs = _add(flow, *self._to_brokers, costs.ravel())
+        many = len(self._to_racks[0])
+        arcs = [arcs_of(*self._to_racks, np.zeros(many, dtype=np.int64)), arcs_of(*self._to_brokers, costs.ravel())]
         steps = [
             (self._first_broker + index, self._sink, capacity, price * weight)
             for index, broker in enumerate(self.brokers)
             for capacity, price in prices.steps[broker]
         ]
-        _add(flow, *np.array(steps, dtype=np.int64).T)
-        flow.set_nodes_supplies(np.arange(self._sink + 1, dtype=np.int32), self._supply)
-        if (status := flow.solve()) != SimpleMinCostFlow.OPTIMAL:
-            raise Refused(
-                f"no assignment keeps the racks ({status.name})",
-                way_out="let more brokers take part, or leave out the topics with the most replicas",
-            )
-        sent = flow.flows(arcs).reshape(self._kinds, len(self.brokers))
+        carried = cheapest_flow(
+            # Without any step (nothing is dealt out) there is no row to take the number of columns from.
+            np.concatenate([*arcs, np.array(steps, dtype=np.int64).reshape(-1, 4)]),
+            self._supply,
+            way_out="let more brokers take part, or leave out the topics with the most replicas",
+        )
+        sent = carried[many : many + costs.size].reshape(self._kinds, len(self.brokers))
         return dict(zip(self.brokers, sent.sum(axis=0).tolist(), strict=True)), sent
-
-
-def _add(flow: SimpleMinCostFlow, tails: Array, heads: Array, capacities: Array, costs: Array) -> Any:
-    return flow.add_arcs_with_capacity_and_unit_cost(
-        tails.astype(np.int32), heads.astype(np.int32), capacities.astype(np.int64), costs.astype(np.int64)
-    )
