@@ -58,6 +58,20 @@ def test_a_controller_whose_certificate_is_no_super_user_of_the_brokers_is_named
     assert CHECKS["KRB-PRE-106"].run(seen, by_mutual_tls(f"User:{DN}")).passed
     unread = on_host(102, stores=WHY)(seen)
     assert CHECKS["KRB-PRE-106"].run(unread, by_mutual_tls(f"User:{DN}")).verdict is Verdict.UNKNOWN
+    other = StoreSeen("ssl.keystore.location", "/etc/kafka/keys.jks", certificate=Certificate(None, NOW, NOW, ()))
+    told = CHECKS["KRB-PRE-106"].run(on_host(102, stores=(other,))(seen), by_mutual_tls(f"User:{DN}"))
+    assert told.verdict is Verdict.UNKNOWN and "compare it with super_users by hand" in told.evidence
+
+
+def test_a_pass_names_the_callers_that_it_does_not_know() -> None:
+    spec = by_mutual_tls(f"User:{DN}")
+    builder = {"principal.builder.class": "org.example.Own"}
+    own = spec.model_copy(
+        update={"brokers": tuple(b.model_copy(update={"properties": b.properties | builder}) for b in spec.brokers)}
+    )
+    result = CHECKS["KRB-PRE-106"].run(with_certificates(observation(Phase.ZOOKEEPER)), own)
+    assert result.passed
+    assert "not looked at, 9: controller 101, who calls brokers, controller 102" in result.evidence
 
 
 def test_this_tool_must_be_a_super_user_of_the_controllers() -> None:

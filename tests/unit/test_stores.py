@@ -27,14 +27,16 @@ def test_a_store_of_a_listener_takes_what_is_not_set_there_from_the_common_prope
             "ssl.key.password": "x",
             "ssl.truststore.location": "/trust.jks",
             "listener.name.sasl.ssl.truststore.location": "/trust.jks",
+            "listener.name.both.ssl.truststore.location": "/own.p12",
             "ssl.engine.factory.class": "/no/store",
         }
     )
-    own, opens = "listener.name.controller.ssl.keystore.location", ("ssl.keystore.password", "ssl.key.password")
+    own, both = "listener.name.controller.ssl.keystore.location", "listener.name.both.ssl.truststore.location"
     assert list(named) == [
-        StoreNamed("ssl.keystore.location", "/common.jks", "keystore", "JKS", *opens),
-        StoreNamed(own, "/own.p12", "keystore", "PKCS12", *opens),
-        StoreNamed("ssl.truststore.location", "/trust.jks", "truststore", "JKS", None, None),
+        StoreNamed("ssl.keystore.location", "/common.jks", "keystore", "JKS", "ssl.keystore.password"),
+        StoreNamed(own, "/own.p12", "keystore", "PKCS12", "ssl.keystore.password"),
+        StoreNamed("ssl.truststore.location", "/trust.jks", "truststore", "JKS", None),
+        StoreNamed(both, "/own.p12", "truststore", "JKS", None),
     ]
 
 

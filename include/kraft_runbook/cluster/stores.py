@@ -13,8 +13,8 @@ DEFAULT_TYPE = "JKS"
 
 @dataclass(frozen=True, slots=True)
 class StoreNamed:
-    """A store that properties name. ``key``: the property with its path. ``password``, ``key_password``: the property
-    with the one that opens it, with the one of its private key; None: none is set.
+    """A store that properties name. ``key``: the property with its path. ``password``: the property with the one that
+    opens it; None: none is set.
     """
 
     key: str
@@ -22,16 +22,16 @@ class StoreNamed:
     kind: str
     type: str
     password: str | None
-    key_password: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The first certificate of a store's private key. ``subject``: as Java writes it (RFC 2253). ``names``: the DNS
-    names and addresses that it is for; where it has none, its common name.
+    """The first certificate of a store's private key. ``subject``: as Java writes it (RFC 2253); None where it has an
+    attribute that RFC 2253 does not name, of which Java writes the bytes. ``names``: the DNS names and addresses that
+    it is for; where it has none, its common name.
     """
 
-    subject: str
+    subject: str | None
     begins: datetime
     ends: datetime
     names: tuple[str, ...]
@@ -59,26 +59,29 @@ class StoreSeen:
 
 
 def stores_named(properties: Mapping[str, str]) -> Iterator[StoreNamed]:
-    """The stores, in the order of the properties, each path with its first property alone. Empty paths name none."""
-    told: set[str] = set()
+    """The stores, in the order of the properties, each path with its first property alone, as a key store and as a
+    trust store. Empty paths name none.
+    """
+    told: set[tuple[str, str]] = set()
     for key, path in properties.items():
         location = next((each for each in _LOCATION if key == each or key.endswith(f".{each}")), None)
-        if location is None or not path.strip() or path in told:
+        if location is None or not path.strip():
             continue
-        told.add(path)
         before, what = key[: -len(location)], location.removesuffix(".location")
         kind = KEYS if what.endswith(KEYS) else TRUST
+        if (kind, path) in told:
+            continue
+        told.add((kind, path))
         # Kafka's own stores take what is not set for the listener from the property without its prefix; ZooKeeper's
         # client has names of its own.
         plain = before == "zookeeper." or not before
         found = {
             part: next((each for each in (f"{before}{part}", *(() if plain else (part,))) if each in properties), None)
-            for part in (f"{what}.type", f"{what}.password", "ssl.key.password")
+            for part in (f"{what}.type", f"{what}.password")
         }
         named = found[f"{what}.type"]
-        key_password = found["ssl.key.password"] if kind == KEYS and before != "zookeeper." else None
         store_type = properties[named].strip().upper() if named else _by_suffix(path, before)
-        yield StoreNamed(key, path, kind, store_type, found[f"{what}.password"], key_password)
+        yield StoreNamed(key, path, kind, store_type, found[f"{what}.password"])
 
 
 def _by_suffix(path: str, before: str) -> str:

@@ -21,6 +21,18 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.secrets import Secrets
 
 SECONDS = 120.0
+NAMED = {
+    NameOID.COMMON_NAME,
+    NameOID.LOCALITY_NAME,
+    NameOID.STATE_OR_PROVINCE_NAME,
+    NameOID.ORGANIZATION_NAME,
+    NameOID.ORGANIZATIONAL_UNIT_NAME,
+    NameOID.COUNTRY_NAME,
+    NameOID.STREET_ADDRESS,
+    NameOID.DOMAIN_COMPONENT,
+    NameOID.USER_ID,
+}
+"""The attributes that RFC 2253 names (section 2.3). Of any other, e.g. emailAddress, Java writes the value's bytes."""
 _REFERENCE = re.compile(r"\$\{secrets:([^:{}]+):([^{}]+)\}")
 
 
@@ -123,7 +135,8 @@ def certificate_of(pem: str) -> Certificate:
     """Raises ValueError."""
     found = x509.load_pem_x509_certificate(pem.encode())
     names = tuple(_names(found))
-    return Certificate(found.subject.rfc4514_string(), found.not_valid_before_utc, found.not_valid_after_utc, names)
+    subject = found.subject.rfc4514_string() if all(each.oid in NAMED for each in found.subject) else None
+    return Certificate(subject, found.not_valid_before_utc, found.not_valid_after_utc, names)
 
 
 def _names(certificate: x509.Certificate) -> Iterator[str]:

@@ -12,7 +12,7 @@ from kraft_runbook.cluster.principals import of_certificate, of_login
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
-from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle
 from kraft_runbook.runbook.checklist import Needs
 
 BUILDER, RULES, KEYSTORE = "principal.builder.class", "ssl.principal.mapping.rules", "ssl.keystore.location"
@@ -34,19 +34,21 @@ def callers_are_super_users(seen: ClusterObservation, spec: ClusterSpec) -> Find
     Controllers call the brokers, and all call the controllers, which know no ACL before the copy. Without the right the
     copy and dual write look healthy, and brokers refuse UpdateMetadata: no topic can be created any more (measured on
     3.9.2). By the certificate on each host where the listener is SSL, else by the user that a login names openly. A
-    login that is a secret, this tool's certificate and a principal.builder.class of your own are not looked at.
+    login that is a secret, this tool's certificate and a principal.builder.class of your own are not looked at, and a
+    pass names those callers; callers without a login and certificate are KRB-PRE-091's.
     """
     if not spec.authorizer:
         return passed("no ACLs are enforced")
     supers = {each.strip() for each in spec.super_users}
-    wrong, unread, named = [], [], 0
+    wrong, unread, unseen, named = [], [], [], 0
     for who, where, principal, why in _callers(seen, spec):
         named += principal is not None
         if principal is None:
-            unread += [f"{who}, who calls {where}: {why}"] if why else []
+            (unread if why else unseen).append(f"{who}, who calls {where}" + (f": {why}" if why else ""))
         elif principal not in supers:
             wrong.append(f"{who} calls {where} as {principal}, which is no super user")
-    return settle(wrong, unread, f"{named} principals are known, all of super users")
+    fine = f"known principals: {named}, all of super users"
+    return settle(wrong, unread, fine + (f"; not looked at, {sample(unseen)}" if unseen else ""))
 
 
 Caller = tuple[str, str, str | None, str]
@@ -68,8 +70,9 @@ def _callers(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Caller]:
             login = login_key(properties, own)
             yield from _caller(seen, f"{kind} {node_id}", node_id, properties, of_controller, own, "controllers", login)
     security = spec.controller_security
-    if own.protocol.is_sasl and security.username and not _own_builder(of_controller):
-        yield "this tool (controller_security)", "controllers", f"User:{security.username}", ""
+    if own.protocol.is_sasl or own.protocol.is_tls:
+        known = own.protocol.is_sasl and security.username and not _own_builder(of_controller)
+        yield "this tool (controller_security)", "controllers", f"User:{security.username}" if known else None, ""
 
 
 def _caller(
@@ -83,8 +86,8 @@ def _caller(
     login: str,
 ) -> Iterator[Caller]:
     if _own_builder(called):
-        return
-    if listener.protocol.is_sasl:
+        yield who, where, None, ""
+    elif listener.protocol.is_sasl:
         yield who, where, of_login(caller.get(login, "")), ""
     elif listener.protocol.is_tls and client_auth_of(called, listener) != "none":
         stores = host_part(seen, node_id, "stores")
@@ -96,8 +99,13 @@ def _caller(
         if store is None or store.certificate is None:
             return  # KRB-PRE-104 names it
         rules = for_listener(called, listener, RULES) or "DEFAULT"
-        principal = of_certificate(store.certificate.subject, rules)
-        yield who, where, principal, f"{RULES} makes no name of {store.certificate.subject} that can be told here"
+        subject = store.certificate.subject
+        if subject is None:
+            why = f"the certificate in {path} has a name with an attribute of which Java writes the bytes"
+            yield who, where, None, f"{why}: compare it with super_users by hand"
+            return
+        principal = of_certificate(subject, rules)
+        yield who, where, principal, f"{RULES} makes no name of {subject} that can be told here"
 
 
 def _own_builder(properties: Properties) -> bool:
