@@ -156,7 +156,7 @@ def observe(
             ]
             gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
             hosts = pool.submit(sources.hosts, spec, replicas=read_topics) if with_hosts else None
-            stores = pool.submit(sources.stores, spec, secrets) if with_hosts else None
+            stores = pool.submit(sources.stores, spec, secrets) if with_hosts and read_topics else None
             levels = pool.submit(observe_features, spec, secrets=secrets) if with_hosts and has_levels(spec) else None
 
             looks: dict[int, BrokerLook | Unread] = {}
