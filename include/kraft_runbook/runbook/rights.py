@@ -132,7 +132,7 @@ def render_rights() -> str:
         "",
         "Made of `kraft_runbook.runbook.rights`; do not edit. A test compares it with the code: a request, a writer to",
         "ZooKeeper or a playbook that is not here fails the build. The rights were not tried one by one on",
-        "a cluster: grant them, and let preflight say what is missing.",
+        "a cluster. Preflight finds some that are missing, not all of them: grant what is listed here first.",
         "",
         *_table(
             "On brokers and controllers",

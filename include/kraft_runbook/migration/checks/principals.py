@@ -40,7 +40,10 @@ def callers_are_super_users(seen: ClusterObservation, spec: ClusterSpec) -> Find
     if not spec.authorizer:
         return passed("no ACLs are enforced")
     supers = {each.strip() for each in spec.super_users}
-    wrong, unread, unseen, named = [], [], [], 0
+    wrong: list[str] = []
+    unread: list[str] = []
+    unseen: list[str] = []
+    named = 0
     for who, where, principal, why in _callers(seen, spec):
         named += principal is not None
         if principal is None:
