@@ -37,6 +37,7 @@ from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.local import supervision
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import await_election, delete_controller_znodes, read_controller_znodes
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -45,7 +46,7 @@ from kraft_runbook.migration.leaving import fence_plan
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.observe import observe
-from lab import ROOT, lifecycle, supervision
+from lab import ROOT, lifecycle
 from lab.layout import layout
 
 sys.path.insert(0, str(ROOT / "tests" / "integration"))

@@ -24,9 +24,9 @@ from typing import Any
 import httpx
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.local.ports import holder, is_open
 from lab.airflow_processes import Process, end, processes_of, said_errors
 from lab.patient_http import PatientHttp
-from lab.ports import holder, is_open
 
 PROJECT = Path(__file__).resolve().parents[1]
 USER = "operator"

@@ -18,8 +18,8 @@ from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.listener_threads import expected, missing_threads
-from lab import supervision
 from lab.layout import Layout, layout
 
 STARTED = re.compile(r"\bstarted \(kafka\.server\.Kafka(?:Raft)?Server\)")

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
-from lab import supervision
+from kraft_runbook.io.local import supervision
 from lab.broker_state import last_words, said, still_starting
 from lab.layout import layout
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -14,7 +13,22 @@ from pathlib import Path
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.local.installation import TEMPLATES, java, lay_out
 from lab.layout import ROOT
+
+__all__ = [
+    "CLASS_ARCHIVE",
+    "JARS",
+    "JARS4",
+    "JARS_NEWEST",
+    "NEWEST",
+    "TEMPLATES",
+    "fetch_jars",
+    "install",
+    "java",
+    "kafka4_version",
+    "lay_out",
+]
 
 JARS = ROOT / "build" / "jars"
 JARS4 = ROOT / "build" / "jars4"
@@ -22,43 +36,14 @@ JARS4 = ROOT / "build" / "jars4"
 JARS_NEWEST = ROOT / "build" / "jars-newest"
 """Those of the newest Kafka that this tool's schemas know. One long test asks for them; no target of make does."""
 NEWEST = "4.4.0"
-TEMPLATES = ROOT / "lab" / "templates"
 COMPLETE = ".complete"
 """Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
 CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
 """The jars' classes as the JVM keeps them (``class_archive``), where they were made. Another Java or other jars ignore
 it.
 """
-MINIMUM_JAVA = 17
 _FETCH = "mvn -q -B -f {pom} dependency:copy-dependencies"
 _POMS = {JARS: "lab/pom.xml", JARS4: "lab/kafka4/pom.xml", JARS_NEWEST: "lab/kafka4/pom.xml"}
-
-
-def java() -> Path:
-    """The Java to run: ``$JAVA_HOME/bin/java``, else the first on the path. Raises RunbookError when there is none, or
-    it is too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
-    where = f"JAVA_HOME={home}" if home else "the PATH"
-    if not found:
-        raise RunbookError(
-            f"no java in {where}",
-            way_out=f"install a Java {MINIMUM_JAVA} runtime (openjdk-17-jre-headless), or set JAVA_HOME",
-        )
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if said.returncode != 0 or not version:
-        raise RunbookError(
-            f"{found} -version failed: {(said.stderr or said.stdout).strip()[:200]}",
-            way_out=f"install a working Java {MINIMUM_JAVA}",
-        )
-    if int(version.group(1)) < MINIMUM_JAVA:
-        raise RunbookError(
-            f"{found} is Java {version.group(1)}; the lab needs {MINIMUM_JAVA} or newer",
-            way_out=f"install Java {MINIMUM_JAVA} and set JAVA_HOME to it",
-        )
-    return Path(found).resolve()
 
 
 def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
@@ -116,38 +101,17 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive:
     """Lay out ``spec.kafka.home`` and, where the cluster file names it, ``kafka.upgrade_to``. A node's ``home_link``
     that leads nowhere leads to ``spec.kafka.home`` then. Safe to repeat.
     """
-    lay_out(Path(spec.kafka.home), jars=jars, java_command=java_command, class_archive=class_archive)
+    lay_out(Path(spec.kafka.home), jars=jars.glob("*.jar"), java_command=java_command, class_archive=class_archive)
     if spec.kafka.upgrade_to:
         target = spec.kafka.upgrade_to
         newer = fetch_jars(target.version, jars=JARS_NEWEST if target.version == NEWEST else JARS4)
         # The archive is of the other version's classes.
-        lay_out(Path(target.home), jars=newer, java_command=java_command, class_archive=newer / "no-archive")
+        lay_out(
+            Path(target.home), jars=newer.glob("*.jar"), java_command=java_command, class_archive=newer / "no-archive"
+        )
     nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
     for node in nodes:
         if node.home_link and not Path(node.home_link).exists():
             Path(node.home_link).parent.mkdir(parents=True, exist_ok=True)
             Path(node.home_link).unlink(missing_ok=True)
             Path(node.home_link).symlink_to(spec.kafka.home)
-
-
-def lay_out(home: Path, *, jars: Path, java_command: Path, class_archive: Path) -> None:
-    """One installation: ``libs`` (links), ``agent`` (the metrics exporter), ``config`` and ``bin``. Safe to repeat."""
-    for name in ("libs", "agent", "config", "bin"):
-        (home / name).mkdir(parents=True, exist_ok=True)
-    for jar in jars.glob("*.jar"):
-        agent = jar.name.startswith("jmx_prometheus_javaagent")
-        link = home / "agent" / "jmx_prometheus_javaagent.jar" if agent else home / "libs" / jar.name
-        if not link.is_symlink() or link.readlink() != jar:
-            link.unlink(missing_ok=True)
-            link.symlink_to(jar)
-    for name in ("log4j.properties", "tools-log4j.properties", "log4j2.properties", "jmx-exporter.yaml"):
-        shutil.copyfile(TEMPLATES / name, home / "config" / name)
-    for name in ("kafka-run-class.sh", "kafka-storage.sh", "run-service.sh"):
-        script = home / "bin" / name
-        text = (TEMPLATES / name).read_text()
-        script.write_text(
-            text.replace("@JAVA@", shlex.quote(str(java_command))).replace(
-                "@CLASS_ARCHIVE@", shlex.quote(str(class_archive))
-            )
-        )
-        script.chmod(0o755)

@@ -20,14 +20,21 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.ports import (
+    ZOOKEEPER_ELECTION_PORT,
+    ZOOKEEPER_QUORUM_PORT,
+    addresses,
+    holder,
+    is_open,
+    require_free,
+)
 from kraft_runbook.io.zookeeper.servers import server_mode
-from lab import supervision
 from lab.broker_state import require_well
 from lab.health import wait_until_healthy
 from lab.installation import fetch_jars, install, java
 from lab.kraft import prepare_in_kraft
 from lab.layout import ZOOKEEPER, Layout, ZookeeperServer, config_files, layout, nodes, zookeeper_servers
-from lab.ports import ZOOKEEPER_ELECTION_PORT, ZOOKEEPER_QUORUM_PORT, addresses, holder, is_open, require_free
 from lab.secret_files import make_secrets
 
 Say = Callable[[str], None]

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.local.ports import addresses, require_free
 from lab.layout import ROOT, load
-from lab.ports import addresses, require_free
 
 STEPS: tuple[tuple[str, ...], ...] = (("up", "--fresh"), ("seed",), ("status",), ("down", "--purge"))
 """The commands of ``python -m lab`` that are one run. ``seed`` and ``status`` look at each broker's own state."""

@@ -27,11 +27,11 @@ from kafka.protocol.admin import (
 from kafka.protocol.api_message import ApiMessage
 
 from benchmarks.scale.cluster import Plan, load_spec
-from benchmarks.scale.ghosts import told
-from benchmarks.scale.leader import NOT_CONTROLLER, Leader
 from benchmarks.scale.tree import partition_facts, topic_id, topic_name
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.kafka.leader import NOT_CONTROLLER, Leader
+from kraft_runbook.io.kafka.stand_ins import told
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 

@@ -69,7 +69,7 @@ class Plan:
 
     @property
     def ghosts(self) -> Path:
-        """What the process of the stand-ins tells (``ghosts.Told``)."""
+        """What the process of the stand-ins tells (``stand_ins.Told``)."""
         return self.directory / "ghosts.json"
 
     @property

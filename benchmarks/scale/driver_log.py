@@ -9,10 +9,10 @@ import time
 from datetime import datetime
 
 from benchmarks.scale.cluster import Plan
-from benchmarks.scale.ghosts import told
 from benchmarks.scale.processes import Processes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.kafka.stand_ins import told
 
 _PIECE = 8 * 1024 * 1024
 _LONGEST = 100_000

@@ -29,12 +29,12 @@ from benchmarks.scale.start import (
 from benchmarks.scale.tree import write_snapshot
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.local.ports import require_free
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
 from lab.installation import fetch_jars, install, java
 from lab.layout import ROOT
-from lab.ports import require_free
 
 Say = Callable[[str], None]
 BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"

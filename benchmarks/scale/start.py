@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 from benchmarks.scale.cluster import Plan
-from benchmarks.scale.ghosts import told
 from benchmarks.scale.processes import Processes
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
@@ -18,6 +17,7 @@ from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.kafka.stand_ins import told
 from kraft_runbook.io.secrets import environment_secrets
 
 ZOOKEEPER, GHOSTS = "zookeeper", "ghosts"

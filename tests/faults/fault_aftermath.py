@@ -19,8 +19,8 @@ from fault_workload import Workload
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.store import read_records
+from kraft_runbook.io.local import supervision
 from kraft_runbook_airflow.base.journal import run_file_name
-from lab import supervision
 from lab.layout import layout, nodes, starts
 
 THROTTLES = (

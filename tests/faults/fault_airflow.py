@@ -28,7 +28,7 @@ from fault_scene import Scene, Undo, Unexpected
 
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
-from lab import supervision
+from kraft_runbook.io.local import supervision
 from lab.layout import layout
 
 

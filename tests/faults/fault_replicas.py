@@ -15,7 +15,7 @@ from fault_processes import soon
 from fault_scene import Scene, Undo, Unexpected
 from left_on_disk import LEFT_OVER, drop_topic_id, leave_over, write_topic_id
 
-from lab import supervision
+from kraft_runbook.io.local import supervision
 from lab.layout import layout
 
 

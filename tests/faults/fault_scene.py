@@ -19,7 +19,7 @@ from fault_processes import Components, task_process
 from stage import MIGRATION, Stage
 
 from kraft_runbook.errors import RunbookError
-from lab import supervision
+from kraft_runbook.io.local import supervision
 from lab.airflow_standalone import SEEN_BY_THEN
 from lab.layout import layout
 

@@ -25,11 +25,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode, describe_quorum, read_cluster_records
+from kraft_runbook.io.local import supervision
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_rows import parse_migration
 from kraft_runbook.procedures.quorum_fence import QuorumFence
-from lab import supervision
 from lab.layout import Layout, layout
 
 

@@ -25,7 +25,8 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from lab import ROOT, lifecycle, supervision
+from kraft_runbook.io.local import supervision
+from lab import ROOT, lifecycle
 from lab.health import wait_until_healthy
 from lab.layout import ZOOKEEPER, config_files, layout, zookeeper_servers
 from lab.seed import seed

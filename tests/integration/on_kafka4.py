@@ -27,8 +27,9 @@ from kraft_runbook.features.change import plan_change
 from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import Answer, UpgradeType, node_features, read_levels, update_feature
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe_features import observe_features
-from lab import lifecycle, supervision
+from lab import lifecycle
 from lab.installation import fetch_jars, install, java
 from lab.layout import layout
 from lab.software import with_kafka4

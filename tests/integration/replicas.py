@@ -23,6 +23,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.io.kafka.controller_broker import controller_address
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, start_next_batch
 from kraft_runbook.procedures.throttle_replication import set_throttles
@@ -36,7 +37,6 @@ from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Stuck, why_not_done
 from kraft_runbook.reassignment.throttles import LISTS, RATES
 from kraft_runbook.reassignment.verifying import verify
-from lab import supervision
 from lab.health import admin, wait_until_healthy
 from lab.layout import layout
 

@@ -22,10 +22,10 @@ from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
-from lab import supervision
 from lab.layout import layout
 from lab.tools import run_class
 

@@ -8,8 +8,8 @@ import pytest
 from labs import Lab
 from stage import Stage, kill_worker_of_playbook, open_stage
 
+from kraft_runbook.io.local.supervision import processes
 from lab.layout import layout
-from lab.supervision import processes
 
 DRILL = "quorum_drill__lab"
 

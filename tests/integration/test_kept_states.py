@@ -23,8 +23,9 @@ from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.metadata_quorum import read_cluster_records
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import observe
-from lab import ROOT, lifecycle, supervision
+from lab import ROOT, lifecycle
 from lab.layout import ZOOKEEPER, layout, starts
 
 MakeLab = Callable[[], Lab]

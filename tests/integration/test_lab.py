@@ -23,11 +23,12 @@ from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab
 
 from kraft_runbook.errors import Refused, StepFailed
-from lab import ROOT, lifecycle, supervision
+from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.ports import addresses, is_open
+from lab import ROOT, lifecycle
 from lab.broker_state import require_well, thread_names
 from lab.health import admin
 from lab.layout import layout, starts
-from lab.ports import addresses, is_open
 from lab.seed import security, seed
 from lab.seed.configs import alter_broker as alter
 

@@ -15,10 +15,10 @@ from kraft_runbook.cluster.copy_groups import BATCH_BYTES
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.copy_tuning import HEAVY, LARGE, Size, size_of
 from kraft_runbook.procedures.observe import Scope, observe
-from lab import supervision
 from lab.layout import layout
 
 TOPICS, PARTITIONS, AT_ONCE = 700, 3, 50

@@ -32,6 +32,7 @@ from kraft_runbook.errors import Refused, StepFailed, TimedOut
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.local import supervision
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan
@@ -47,7 +48,6 @@ from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from kraft_runbook.procedures.quorum_logs import read_logs
-from lab import supervision
 from lab.layout import layout, starts, zookeeper_servers
 
 BURST = [f"burst-{n}" for n in range(300)]

@@ -19,8 +19,9 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.preview_levels import preview_change
-from lab import kraft, supervision
+from lab import kraft
 from lab.layout import layout
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

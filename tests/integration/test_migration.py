@@ -22,9 +22,9 @@ from stage import ENDED, MIGRATION, PARITY, Stage, kill_worker_of_playbook, open
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.base.journal import run_file_name
-from lab import supervision
 from lab.layout import layout, starts
 
 

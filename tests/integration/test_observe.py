@@ -39,6 +39,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
 from kraft_runbook.io.kafka.replica_ids import ask_for_ids
 from kraft_runbook.io.kafka.topics_seen import topics_seen_by
+from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
@@ -50,7 +51,6 @@ from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Mode
 from lab import ROOT
 from lab.layout import layout
-from lab.supervision import processes
 
 
 def look(lab: Lab, scope: Scope = Scope.LIVE, **options: bool) -> ClusterObservation:

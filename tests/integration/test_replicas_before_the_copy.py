@@ -20,12 +20,12 @@ from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
-from lab import supervision
 from lab.layout import layout
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

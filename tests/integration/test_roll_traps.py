@@ -27,6 +27,7 @@ from kraft_runbook.features.change import Direction
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, alter_configs, read_configs
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.change_level import change_level
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
@@ -34,7 +35,6 @@ from kraft_runbook.procedures.topic_margins import topic_margins
 from kraft_runbook.upgrade.class_checks import missing_classes
 from kraft_runbook.upgrade.operation import UPGRADE
 from kraft_runbook.upgrade.way_back import way_to
-from lab import supervision
 from lab.layout import layout
 from lab.tools import run_class
 

@@ -19,13 +19,13 @@ from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.upgrade import conditions
 from kraft_runbook.upgrade.explain import explain
 from kraft_runbook.upgrade.roll import Rolled, order, read_roll
 from kraft_runbook.upgrade.way_back import way_to
-from lab import supervision
 from lab.health import what_is_missing
 from lab.layout import layout
 

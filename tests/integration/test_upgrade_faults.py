@@ -23,9 +23,9 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, Level
 from kraft_runbook.features.change import plan_change
 from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.io.kafka.feature_calls import read_levels, update_feature
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures import change_level as changing
 from kraft_runbook.procedures.change_level import await_level, change_level
-from lab import supervision
 from lab.layout import layout
 from lab.software import write_cluster_file
 

@@ -20,8 +20,9 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import Scope, observe
-from lab import ROOT, supervision
+from lab import ROOT
 from lab.layout import ZOOKEEPER, layout
 
 

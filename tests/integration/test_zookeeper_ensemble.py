@@ -14,8 +14,9 @@ from kazoo.client import KazooClient
 from labs import Lab, zookeeper_leader
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.io.local import supervision
 from kraft_runbook.io.zookeeper.servers import server_mode
-from lab import lifecycle, supervision
+from lab import lifecycle
 from lab.layout import ZOOKEEPER, ZookeeperServer, layout, starts, zookeeper_servers
 
 SERVERS = (f"{ZOOKEEPER}-1", f"{ZOOKEEPER}-2", f"{ZOOKEEPER}-3")

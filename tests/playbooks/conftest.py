@@ -20,8 +20,8 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.local.ports import is_open
 from kraft_runbook.io.secrets import environment_secrets
-from lab.ports import is_open
 
 SECRET = "planted{{ 7 * 7 }}\\secret"
 CLUSTER_ID = "-AbCdEfGhIjKlMnOpQrStU"

@@ -10,10 +10,10 @@ from labs import with_ensemble
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.io.local.ports import addresses
+from kraft_runbook.io.local.supervision import render_configuration
 from lab.layout import Layout, load, zookeeper_servers
 from lab.lifecycle import _require_same_servers, _start_order, _stop_order, zookeeper_properties
-from lab.ports import addresses
-from lab.supervision import render_configuration
 
 ALONE = load({"KRB_LAB_DIR": "/tmp/lab", "KRB_LAB_NET": "127.20.0"})
 ENSEMBLE = with_ensemble(ALONE)

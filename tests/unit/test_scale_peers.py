@@ -13,9 +13,9 @@ from benchmarks.parity import LINES, Run, _require_same
 from benchmarks.parity import table as parity_table
 from benchmarks.scale.cluster import Plan, heaps, load_spec, saved_plan, write_cluster_file
 from benchmarks.scale.driver_log import COPIED, DUAL_WRITE
-from benchmarks.scale.ghosts import LEADER_AND_ISR, UPDATE_METADATA, done
 from benchmarks.scale.measure import CopyFigures
 from kraft_runbook.errors import RunbookError, StepFailed
+from kraft_runbook.io.kafka.stand_in_server import LEADER_AND_ISR, UPDATE_METADATA, done
 from kraft_runbook.metadata import canonical_rows
 
 PARTITION = {

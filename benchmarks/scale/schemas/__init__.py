@@ -1,3 +1,3 @@
-"""The requests by which a broker registers and keeps alive (KIP-631), from Kafka 3.9's own schemas, in the JSON form
-that kafka-python reads.
+"""AlterPartition, by which a leader tells its partition's ISR, from Kafka 3.9's own schema, in the JSON form that
+kafka-python reads.
 """

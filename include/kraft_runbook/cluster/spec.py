@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
 from kraft_runbook.cluster.spec_parts import (
     Broker,
@@ -76,6 +77,9 @@ class ClusterSpec(Model):
     quorum_health: QuorumHealth = QuorumHealth()
     cluster_watch: ClusterWatch = ClusterWatch()
     quorum_drill: QuorumDrill = QuorumDrill()
+    rehearsal: Rehearsal | None = None
+    rehearses: Rehearses | None = None
+    """A rehearsal writes it into the file of its throwaway cluster; no other file may have it."""
     parity_schedule: str | None = None
     way_back_schedule: str | None = "*/10 * * * *"
 
@@ -91,6 +95,11 @@ class ClusterSpec(Model):
     def node_ids(self) -> tuple[int, ...]:
         """Every node's id, the brokers' first."""
         return (*self.broker_ids, *self.controller_ids)
+
+    @property
+    def stand_in_ids(self) -> tuple[int, ...]:
+        """The brokers that a rehearsal stands in for; none in any other cluster."""
+        return tuple(each.id for each in self.rehearses.stand_ins) if self.rehearses else ()
 
     @property
     def ensemble(self) -> ZooKeeper:
@@ -202,6 +211,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from _target(spec)
     yield from _home_links(spec)
     yield from _unwritable(spec)
+    yield from _rehearsals(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
             if is_sensitive(key) and not value.startswith("${") and not is_open_login(key, value):
@@ -222,6 +232,24 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         and len({b.host for b in spec.brokers} | {c.host for c in spec.controllers}) > 1
     ):
         yield "reach.kind: local reaches this machine alone, but the nodes name several hosts; use ssh"
+
+
+def _rehearsals(spec: ClusterSpec) -> Iterator[str]:
+    if spec.rehearsal is not None and spec.zookeeper is None:
+        yield "rehearsal: what is rehearsed is the migration from ZooKeeper, and the file names none; remove it"
+    if spec.rehearses is None:
+        return
+    if spec.rehearsal is not None:
+        yield "rehearses: a rehearsal is not rehearsed; the cluster file of a real cluster has no such key: remove it"
+    yield from not_a_throwaway(
+        spec.rehearses,
+        cluster_id=spec.cluster_id,
+        brokers=spec.brokers,
+        controllers=spec.controllers,
+        zookeeper=spec.zookeeper,
+        reach=spec.reach.kind,
+        manager=spec.service_manager,
+    )
 
 
 PROPERTY_KEY = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_.$\-]*")

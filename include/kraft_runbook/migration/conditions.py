@@ -189,7 +189,7 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     return first_missing(
         _brokers_not_in_migration(seen, spec),
         _states(seen, spec, {ZkMigrationState.MIGRATION}),
-        _copy_unfinished(seen, earlier),
+        _copy_unfinished(seen, earlier, spec),
     )
 
 
@@ -213,14 +213,14 @@ def _brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> It
         yield f"waiting for {nodes('broker', missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
 
 
-def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None) -> Iterator[str]:
+def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec) -> Iterator[str]:
     if not was_read(seen.quorum):
         yield f"waiting for the quorum: {seen.quorum.reason}"
         return
     if not was_read(seen.zookeeper):
         yield f"waiting for ZooKeeper: {seen.zookeeper.reason}"
         return
-    yield from _active_unfinished(seen)
+    yield from _active_unfinished(seen, spec)
     yield from one_controller(seen.zookeeper, seen.quorum)
     if not was_read(seen.topics):
         yield f"waiting for the partitions' state: {seen.topics.reason}"
@@ -232,7 +232,7 @@ def _copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | Non
     yield from _unwritten(seen, seen.zookeeper, earlier)
 
 
-def _active_unfinished(seen: ClusterObservation) -> Iterator[str]:
+def _active_unfinished(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     active = seen.active_controller
     if active is None:
         yield "the quorum's leader is not in the cluster file"
@@ -240,12 +240,23 @@ def _active_unfinished(seen: ClusterObservation) -> Iterator[str]:
     if not was_read(active.metrics):
         yield f"waiting for the metrics of active controller {active.id}: {active.metrics.reason}"
         return
-    hybrid = len(seen.brokers_in(BrokerMode.HYBRID))
+    hybrid = migrating_brokers(seen, spec)
     if active.metrics.migrating_zk_broker_count != hybrid:
         yield (
             f"waiting for MigratingZkBrokerCount {hybrid}: active controller {active.id} shows"
             f" {active.metrics.migrating_zk_broker_count}"
         )
+
+
+def migrating_brokers(seen: ClusterObservation, spec: ClusterSpec) -> int:
+    """How many brokers should be registered in migration mode: those that run in it, and in a rehearsal, those that
+    are stood in for, which are in it when the copy begins. (While they go to KRaft mode, the quorum counts them.)
+    """
+    hybrid = len(seen.brokers_in(BrokerMode.HYBRID))
+    if not spec.stand_in_ids or not was_read(seen.quorum):
+        return hybrid + len(spec.stand_in_ids)
+    found = (seen.quorum.registrations.get(each) for each in spec.stand_in_ids)
+    return hybrid + sum(each is None or each.is_migrating_zk_broker for each in found)
 
 
 def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[str]:

@@ -16,13 +16,13 @@ from labs import Lab, lab_of
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.io.kafka.connection import connect_to
+from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
 from kraft_runbook.runbook.warm import Warmth, warmth_of
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.waiting import Wait
 from lab.layout import layout
-from lab.supervision import processes
 
 RECORDS_A_REQUEST, REQUESTS = 2000, 100
 """200,000 records: a controller applied them in five seconds on two cores."""

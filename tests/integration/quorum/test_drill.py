@@ -15,6 +15,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.kafka.drill_probes import PREFIX
+from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_quorum import see_quorum
 from kraft_runbook.quorum.drill import WHOLE, account
@@ -25,7 +26,6 @@ from kraft_runbook.steps import drill
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 from lab.layout import layout
-from lab.supervision import processes
 from tests.unit.kept_journal import Kept
 from tests.unit.recording import run_on
 

@@ -19,6 +19,7 @@ from labs import Lab
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_quorum import see_quorum
 from kraft_runbook.quorum.checks import judge
@@ -29,7 +30,6 @@ from kraft_runbook.runbook.warm import Warmth
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.waiting import Wait
 from lab.layout import layout
-from lab.supervision import processes
 
 
 def test_a_whole_quorum_is_healthy_and_nothing_of_it_is_unread(dual_write: Lab) -> None:

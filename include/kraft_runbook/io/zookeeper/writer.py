@@ -2,9 +2,9 @@
 
 Whoever imports this may write; a contract in ``pyproject.toml`` names them: ``handover`` deletes what names a KRaft
 controller, ``claim_znode`` keeps one znode of this tool's own, ``clock`` creates one that it deletes at once,
-``depose`` deletes /controller for a drill,
-``group_znodes`` writes owners and offsets of consumer groups, and ``procedures.raise_versions`` writes state znodes
-again.
+``depose`` deletes /controller for a drill, ``group_znodes`` writes owners and offsets of consumer groups,
+``broker_znodes`` announces brokers that a rehearsal stands in for, on loopback addresses alone, and
+``procedures.raise_versions`` writes state znodes again.
 """
 
 from __future__ import annotations
@@ -111,6 +111,11 @@ class ZookeeperWriter:
         protected = security.certificate_file or security.protocol.is_sasl
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
         change = partial(self._client.create_async, self._at(path), data, acl=acl)
+        return self._write(path, NodeExistsError, change) is not None
+
+    def create_ephemeral(self, path: str, data: bytes) -> bool:
+        """Make a znode that goes with this session, anybody's to change; False where there is one."""
+        change = partial(self._client.create_async, self._at(path), data, acl=OPEN_ACL_UNSAFE, ephemeral=True)
         return self._write(path, NodeExistsError, change) is not None
 
     def replace(self, znode: Znode, data: bytes) -> bool:

@@ -16,7 +16,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
-from kraft_runbook.migration.conditions import one_controller
+from kraft_runbook.migration.conditions import migrating_brokers, one_controller
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.lag import topics_apart, unwritten, voters_behind
 from kraft_runbook.runbook.read_parts import broker_modes, split_read
@@ -72,7 +72,7 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
     if not was_read(active.metrics):
         return unknown(active.metrics)
     _, unread = broker_modes(seen)
-    hybrid, count = len(seen.brokers_in(BrokerMode.HYBRID)), active.metrics.migrating_zk_broker_count
+    hybrid, count = migrating_brokers(seen, spec), active.metrics.migrating_zk_broker_count
     told = f"{hybrid} brokers are in migration mode, controller {active.id} counts {count}"
     return settle([told] if count != hybrid and not unread else [], unread, told)
 

@@ -346,7 +346,7 @@ def no_replica_is_assigned_to_a_ghost(seen: ClusterObservation, spec: ClusterSpe
     tree = seen.tree
     if not was_read(tree):
         return unknown(tree)
-    ghosts = sorted(tree.assigned_broker_ids - set(spec.broker_ids))
+    ghosts = sorted(tree.assigned_broker_ids - {*spec.broker_ids, *spec.stand_in_ids})
     return (
         failed(f"partitions are assigned to {nodes('broker', ghosts)}, which the cluster file does not name")
         if ghosts

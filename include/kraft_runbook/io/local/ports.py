@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
-from lab.layout import zookeeper_servers
+from kraft_runbook.io.local.layout import zookeeper_servers
 
 Address = tuple[str, int]
 ZOOKEEPER_QUORUM_PORT, ZOOKEEPER_ELECTION_PORT = 2888, 3888

@@ -1,4 +1,6 @@
-"""A connection to the controller that leads, wherever it is: for the stand-ins' heartbeats and for churn."""
+"""A connection to the controller that leads, wherever it is: for what only brokers ask of it (registrations,
+heartbeats).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The lab's supervisor: its configuration, and the few calls of its XML-RPC interface that the lab makes."""
+"""The supervisor of a cluster on this machine: its configuration, and the few calls of its XML-RPC interface that are
+made.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from lab.layout import Layout, layout, nodes, zookeeper_servers
+from kraft_runbook.io.local.layout import Layout, layout, nodes, zookeeper_servers
 
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 """A ZooKeeper server's main class, also of one that is alone."""

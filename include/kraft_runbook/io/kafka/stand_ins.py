@@ -1,0 +1,263 @@
+"""Stand-ins for brokers: registrations with heartbeats in the quorum, ephemeral znodes, and servers that answer the
+controller's calls.
+
+They follow the modes of a migration (KIP-866). ZOOKEEPER: the znode alone. HYBRID: the znode, and a registration in
+migration mode. KRAFT: a registration in KRaft mode, and no znode. They hold no replica and serve no client.
+
+    python -m kraft_runbook.io.kafka.stand_ins CLUSTERS_DIRECTORY CLUSTER DIRECTORY
+
+runs those that the cluster file of a rehearsal names, until SIGTERM: in the mode that ``DIRECTORY/mode`` names, and
+telling in ``DIRECTORY/told.json``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.io.kafka.leader import PATIENCE, Leader
+from kraft_runbook.io.kafka.registrations import beat, register
+from kraft_runbook.io.kafka.stand_in_server import listen
+from kraft_runbook.io.private_file import write_private
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes
+
+HEARTBEAT_EVERY = 2.0
+"""``broker.heartbeat.interval.ms``'s default, in seconds."""
+CONNECTIONS = 6
+"""So many heartbeats at a time: one behind the other, thirty would outlast a session where each waits for the copy's
+next batch.
+"""
+A_TRY = 3.0
+"""Seconds after which a heartbeat that nobody takes is begun anew, so that a change of mode is not kept waiting."""
+LOOK = 0.1
+ZNODES_EVERY = 2.0
+
+Wanted = Callable[[], BrokerMode]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the stand-ins say of themselves, in a file. Times are epoch seconds. ``mode``: the one that all of them are
+    in; ``registered_at``: when the last one had registered for it; ``unfenced_at``: since when the quorum had shown
+    each as unfenced.
+    """
+
+    registered_at: float | None = None
+    unfenced_at: float | None = None
+    epochs: Mapping[int, int] | None = None
+    problem: str = ""
+    mode: str = ""
+
+    def save(self, path: Path) -> None:
+        write_private(path, json.dumps({**asdict(self), "epochs": dict(self.epochs or {})}) + "\n", durable=False)
+
+
+def told(path: Path) -> Told:
+    """What they last said; nothing yet where there is no file."""
+    if not path.exists():
+        return Told()
+    given = json.loads(path.read_text())
+    return Told(**(given | {"epochs": {int(key): value for key, value in given["epochs"].items()}}))
+
+
+@dataclass
+class StandIns:
+    """``brokers``: who is stood in for, each by its first listener. ``cluster_id``: of the cluster that they register
+    with. ``tell``: gets each change.
+    """
+
+    spec: ClusterSpec
+    brokers: Sequence[Broker]
+    cluster_id: str
+    tell: Callable[[Told], None]
+    stop: threading.Event = field(default_factory=threading.Event)
+    _incarnations: dict[int, UUID] = field(default_factory=dict)
+    _epochs: dict[int, int] = field(default_factory=dict)
+    _unfenced: set[int] = field(default_factory=set)
+    _beats: bool = False
+    _failures: list[Exception] = field(default_factory=list)
+    _told: Told = field(default_factory=Told)
+
+    def follow(self, wanted: Wanted) -> None:
+        """Be in the mode that is ``wanted``, and change with it, until ``stop``. Raises StepFailed where a registration
+        or a heartbeat is refused, or no controller led for ``PATIENCE`` seconds; Unreachable for ZooKeeper.
+        """
+        secrets = environment_secrets({})
+        self._incarnations = {broker.id: uuid4() for broker in self.brokers}
+        threads = [threading.Thread(target=self._beat_on, args=(share,)) for share in self._shares()]
+        for thread in threads:
+            thread.start()
+        try:
+            with BrokerZnodes(self.spec.ensemble, self.brokers, secrets=secrets) as znodes:
+                self._follow(wanted, znodes)
+        finally:
+            self.stop.set()
+            for thread in threads:
+                thread.join()
+        if self._failures:
+            raise self._failures[0]
+
+    def _follow(self, wanted: Wanted, znodes: BrokerZnodes) -> None:
+        mode: BrokerMode | None = None
+        looked = time.monotonic()
+        while not self.stop.is_set() and not self._failures:
+            now = wanted()
+            if now is not mode:
+                self._change(now, znodes)
+                mode = now
+            elif time.monotonic() - looked > ZNODES_EVERY:
+                looked = time.monotonic()
+                znodes.keep()
+            if self._beats and self._told.unfenced_at is None and len(self._unfenced) == len(self.brokers):
+                self._say(Told(self._told.registered_at, time.time(), dict(self._epochs), mode=now.value))
+            self.stop.wait(LOOK)
+
+    def _change(self, mode: BrokerMode, znodes: BrokerZnodes) -> None:
+        """In KRaft mode the registration comes before the znode goes; in the others the znode comes first."""
+        if mode is not BrokerMode.KRAFT:
+            znodes.announce()
+        self._beats = mode is not BrokerMode.ZOOKEEPER
+        registered_at = None
+        if self._beats:
+            self._register(migrating=mode is BrokerMode.HYBRID)
+            registered_at = time.time()
+        if mode is BrokerMode.KRAFT:
+            znodes.withdraw()
+        self._say(Told(registered_at, None, dict(self._epochs), mode=mode.value))
+
+    def _say(self, now: Told) -> None:
+        self._told = now
+        self.tell(now)
+
+    # -- in the quorum -------------------------------------------------------------------------------------------------
+
+    def _shares(self) -> list[list[Broker]]:
+        return [list(self.brokers[first::CONNECTIONS]) for first in range(min(CONNECTIONS, len(self.brokers)))]
+
+    def _register(self, *, migrating: bool) -> None:
+        shares = self._shares()
+        if not shares:
+            return
+        with ThreadPoolExecutor(len(shares)) as pool:
+            for registered in pool.map(lambda share: self._register_some(share, migrating), shares):
+                self._epochs |= registered
+        self._unfenced.clear()
+
+    def _register_some(self, share: Sequence[Broker], migrating: bool) -> dict[int, int]:
+        leader = Leader(self.spec, environment_secrets({}))
+        try:
+            return {
+                each.id: register(
+                    leader,
+                    each,
+                    cluster_id=self.cluster_id,
+                    incarnation=self._incarnations[each.id],
+                    migrating=migrating,
+                )
+                for each in share
+            }
+        finally:
+            leader.close()
+
+    def _beat_on(self, share: Sequence[Broker]) -> None:
+        """The heartbeats of some stand-ins, over one connection, in the modes that have them."""
+        leader = Leader(self.spec, environment_secrets({}))
+        last = time.monotonic()
+        try:
+            while not self.stop.is_set():
+                began = time.monotonic()
+                try:
+                    for each in share if self._beats else ():
+                        epoch = self._epochs.get(each.id)
+                        if epoch is not None and self._beats and beat(leader, each.id, epoch, within=A_TRY):
+                            self._unfenced.add(each.id)
+                    last = time.monotonic()
+                except StepFailed:
+                    if self._beats and not self.stop.is_set() and time.monotonic() - last > PATIENCE:
+                        raise
+                self.stop.wait(max(LOOK, HEARTBEAT_EVERY - (time.monotonic() - began)))
+        except Exception as error:
+            self._failures.append(error)
+        finally:
+            leader.close()
+
+
+async def run(cast: StandIns, wanted: Wanted) -> bool:
+    """Serve and follow until SIGTERM; whether it ended because it was told to. What went wrong is told."""
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, ended.set)
+    servers = await listen(cast.brokers)
+    failed: list[Exception] = []
+
+    def follow() -> None:
+        try:
+            cast.follow(wanted)
+        except Exception as error:
+            traceback.print_exc()
+            failed.append(error)
+            cast.tell(
+                Told(problem=error.problem if isinstance(error, RunbookError) else f"{type(error).__name__}: {error}")
+            )
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        await ended.wait()
+    finally:
+        cast.stop.set()
+        await asyncio.to_thread(thread.join)
+        for server in servers:
+            server.close()
+    return not failed
+
+
+def mode_file(directory: Path) -> Path:
+    """Where the mode is named that is wanted."""
+    return directory / "mode"
+
+
+def told_file(directory: Path) -> Path:
+    """Where they tell."""
+    return directory / "told.json"
+
+
+def stand_ins_of(spec: ClusterSpec) -> tuple[Broker, ...]:
+    """Those that the file of a rehearsal names. Raises Refused for any other cluster file."""
+    if spec.rehearses is None:
+        raise Refused(
+            f"the cluster file of {spec.name} is not a rehearsal's: real brokers have no stand-ins",
+            way_out="begin a rehearsal: kraft-runbook rehearse",
+        )
+    return spec.rehearses.stand_in_brokers(spec.kafka.inter_broker_listener)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 0 once it was told to end; 1 where a stand-in failed."""
+    clusters, name, place = arguments
+    spec, directory = load_cluster(name, directory=Path(clusters), environment={}), Path(place)
+    assert spec.cluster_id is not None, "a rehearsal's file has an id (cluster.spec)"
+    cast = StandIns(spec, stand_ins_of(spec), spec.cluster_id, lambda now: now.save(told_file(directory)))
+    return 0 if asyncio.run(run(cast, lambda: BrokerMode(mode_file(directory).read_text().strip()))) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""The ephemeral ``/brokers/ids/<id>`` of brokers that are stood in for. They live as long as this session."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.rehearsal_settings import is_loopback
+from kraft_runbook.cluster.spec_parts import Broker, ZooKeeper
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
+
+IDS = "/brokers/ids"
+SESSION = 60.0
+"""Seconds of the session: a busy machine must not end it."""
+
+
+class BrokerZnodes:
+    """A context manager. Raises Refused for an ensemble that is not on loopback addresses: what stands in for a broker
+    has no place in a real cluster.
+    """
+
+    def __init__(self, zookeeper: ZooKeeper, brokers: Iterable[Broker], *, secrets: Secrets) -> None:
+        if not all(is_loopback(split_address(server)[0]) for server in zookeeper.servers):
+            raise Refused(
+                f"stand-ins are announced in a ZooKeeper on loopback addresses alone, not in {zookeeper.connect}",
+                way_out="begin a rehearsal: kraft-runbook rehearse",
+            )
+        self._brokers = {str(broker.id): broker for broker in brokers}
+        self._reader = ZookeeperReader(zookeeper, secrets=secrets, timeout=SESSION)
+        self._writer = ZookeeperWriter(self._reader)
+        self._announced = False
+
+    def __enter__(self) -> Self:
+        self._reader.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._reader.__exit__(kind, error, trace)
+
+    def announce(self) -> None:
+        """Let every broker have its znode, and keep it (``keep``)."""
+        self._announced = True
+        self.keep()
+
+    def withdraw(self) -> None:
+        """Delete them."""
+        self._announced = False
+        for found in self._reader.get_many([f"{IDS}/{each}" for each in self._brokers]):
+            if found is not None:
+                self._writer.delete(found)
+
+    def keep(self) -> None:
+        """Make those anew that a lost session took along. Where one of another session is still there, the next call
+        makes it. Raises Unreachable.
+        """
+        if not self._announced:
+            return
+        there = set(self._reader.children(IDS) or ())
+        for number, broker in self._brokers.items():
+            if number not in there:
+                body = json.dumps(znode_of(broker, now=time.time()), separators=(",", ":"))
+                self._writer.create_ephemeral(f"{IDS}/{number}", body.encode())
+
+
+def znode_of(broker: Broker, *, now: float) -> Mapping[str, Any]:
+    """What a broker's znode says (``BrokerIdZNode``, version 5). ``now``: epoch seconds."""
+    listener = broker.listeners[0]
+    return {
+        "version": 5,
+        "host": broker.host,
+        "port": listener.port,
+        "jmx_port": -1,
+        "timestamp": str(int(now * 1000)),
+        "endpoints": [f"{listener.name}://{broker.host}:{listener.port}"],
+        "listener_security_protocol_map": {listener.name: listener.protocol.value},
+        "features": {},
+        **({"rack": broker.rack} if broker.rack else {}),
+    }

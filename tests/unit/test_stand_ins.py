@@ -1,0 +1,183 @@
+"""What stands in for brokers follows the modes of a migration, and has no place in a real cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.rehearsal_settings import Rehearses
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.errors import Refused
+from kraft_runbook.io.kafka import stand_ins
+from kraft_runbook.io.kafka.stand_ins import StandIns, Told, stand_ins_of, told
+from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes, znode_of
+
+LOOPBACK = {"cluster_id": "dGhyb3dhd2F5LWNsdXN0ZQ", "reach": {"kind": "local"}}
+
+
+def throwaway(**changes: Any) -> ClusterSpec:
+    """The test's cluster with loopback addresses alone, as a rehearsal's file has it."""
+    given = SPEC.model_dump(mode="json", by_alias=True) | LOOPBACK
+    given["service_manager"] = {"kind": "supervisor", "socket": "unix:///tmp/none.sock"}
+    for number, broker in enumerate(given["brokers"], 1):
+        broker["host"] = f"127.9.9.{number}"
+    for number, controller in enumerate(given["controllers"], 1):
+        controller["host"] = f"127.9.9.{100 + number}"
+    given["zookeeper"]["servers"] = ["127.9.9.200:2181"]
+    given["rehearses"] = {
+        "cluster_id": "c291cmNlLWNsdXN0ZXItaQ",
+        "stand_ins": [{"id": 71, "host": "127.9.9.9", "port": 20001, "rack": "a"}],
+    }
+    return ClusterSpec.model_validate(given | changes)
+
+
+def test_a_rehearsals_file_names_its_stand_ins() -> None:
+    (broker,) = stand_ins_of(throwaway())
+    assert (broker.id, broker.host, broker.listeners[0].port, broker.rack) == (71, "127.9.9.9", 20001, "a")
+    assert throwaway().stand_in_ids == (71,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"cluster_id": "c291cmNlLWNsdXN0ZXItaQ"}, "is the id of the cluster that is rehearsed"),
+        ({"cluster_id": None}, "needs one of its own"),
+        ({"zookeeper": {"servers": ["10.0.0.1:2181"]}}, "10.0.0.1 is no loopback address"),
+        ({"zookeeper": {"servers": ["zk.example:2181"]}}, "zk.example is no loopback address"),
+        ({"reach": {"kind": "ssh"}}, "under its own supervisor"),
+        ({"rehearses": {"cluster_id": "x", "stand_ins": [{"id": 71, "host": "10.1.1.1", "port": 1}]}}, "10.1.1.1"),
+        ({"rehearsal": {}}, "a rehearsal is not rehearsed"),
+    ],
+)
+def test_no_real_clusters_file_can_say_that_it_is_a_rehearsals(changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        throwaway(**changes)
+
+
+@pytest.mark.parametrize("where", ["host", "advertised_host"])
+def test_nor_can_one_with_a_broker_elsewhere(where: str) -> None:
+    brokers = throwaway().model_dump(mode="json", by_alias=True)["brokers"]
+    if where == "host":
+        brokers[0]["host"] = "192.168.1.1"
+    else:
+        brokers[0]["listeners"][0]["advertised_host"] = "192.168.1.1"
+    with pytest.raises(ValueError, match=r"192\.168\.1\.1 is no loopback address"):
+        throwaway(brokers=brokers)
+
+
+def test_real_brokers_have_no_stand_ins() -> None:
+    with pytest.raises(Refused, match="not a rehearsal's"):
+        stand_ins_of(SPEC)
+    assert SPEC.stand_in_ids == ()
+
+
+def test_none_is_announced_in_a_real_ensemble() -> None:
+    with pytest.raises(Refused, match="loopback addresses alone, not in zk1"):
+        BrokerZnodes(ZooKeeper(servers=("zk1:2181",)), (), secrets=lambda ref: "")
+
+
+def test_a_znode_says_what_the_registration_says() -> None:
+    (broker,) = Rehearses.model_validate(
+        {"cluster_id": "x", "stand_ins": [{"id": 7, "host": "127.0.0.9", "port": 9, "rack": "r"}]}
+    ).stand_in_brokers("PLAINTEXT")
+    found = znode_of(broker, now=1.5)
+    assert (found["version"], found["endpoints"], found["rack"]) == (5, ["PLAINTEXT://127.0.0.9:9"], "r")
+    assert found["timestamp"] == "1500"
+
+
+class Znodes:
+    """Records what is asked of it."""
+
+    def __init__(self, did: list[str]) -> None:
+        self.did = did
+
+    def __enter__(self) -> Znodes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.did.append("session ended")
+
+    def announce(self) -> None:
+        self.did.append("announced")
+
+    def withdraw(self) -> None:
+        self.did.append("withdrawn")
+
+    def keep(self) -> None:
+        pass
+
+
+def follow(monkeypatch: pytest.MonkeyPatch, modes: list[BrokerMode]) -> tuple[list[str], list[Told], list[Any]]:
+    """What stand-ins do that go through these modes, what they tell, and with which incarnation ids they register."""
+    did: list[str] = []
+    said: list[Told] = []
+    incarnations: list[Any] = []
+    cast = StandIns(throwaway(), stand_ins_of(throwaway()), "id", said.append)
+
+    def register(_: Any, broker: Any, *, incarnation: Any, migrating: bool, **__: Any) -> int:
+        did.append(f"registered {broker.id} {'migrating' if migrating else 'in KRaft'}")
+        incarnations.append(incarnation)
+        return len(incarnations)
+
+    def wanted() -> BrokerMode:
+        if said and said[-1].mode == modes[0].value:
+            if len(modes) == 1:
+                cast.stop.set()
+            else:
+                modes.pop(0)
+        return modes[0]
+
+    monkeypatch.setattr(stand_ins, "register", register)
+    monkeypatch.setattr(stand_ins, "beat", lambda *_, **__: True)
+    monkeypatch.setattr(stand_ins, "BrokerZnodes", lambda *_, **__: Znodes(did))
+    monkeypatch.setattr(stand_ins, "LOOK", 0.001)
+    cast.follow(wanted)
+    return did, said, incarnations
+
+
+def test_they_follow_every_mode_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In KRaft mode the registration comes before the znode goes; back, the znode before the registration."""
+    z, h, k = BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT
+    did, said, incarnations = follow(monkeypatch, [z, h, k, h, z])
+    assert did == [
+        "announced",
+        *("announced", "registered 71 migrating"),
+        *("registered 71 in KRaft", "withdrawn"),
+        *("announced", "registered 71 migrating"),
+        "announced",
+        "session ended",
+    ]
+    assert len(set(incarnations)) == 1, "another one would be fenced, and every partition would change"
+    assert [each.mode for each in said if each.unfenced_at is None] == [
+        "zookeeper",
+        "hybrid",
+        "kraft",
+        "hybrid",
+        "zookeeper",
+    ]
+    assert all(each.registered_at is None for each in said if each.mode == "zookeeper")
+
+
+def test_what_they_tell_is_read_back(tmp_path: Path) -> None:
+    now = Told(1.0, 2.0, {7: 12}, mode="hybrid")
+    assert told(tmp_path / "told.json") == Told()
+    now.save(tmp_path / "told.json")
+    assert told(tmp_path / "told.json") == now
+
+
+def test_a_refused_registration_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    cast = StandIns(throwaway(), stand_ins_of(throwaway()), "id", lambda now: None)
+
+    def refused(*_: Any, **__: Any) -> int:
+        raise Refused("no", way_out="none")
+
+    monkeypatch.setattr(stand_ins, "register", refused)
+    monkeypatch.setattr(stand_ins, "BrokerZnodes", lambda *_, **__: Znodes([]))
+    with pytest.raises(Refused, match="no"):
+        cast.follow(lambda: BrokerMode.HYBRID)
+    assert cast.stop.is_set(), "its heartbeats have ended"
