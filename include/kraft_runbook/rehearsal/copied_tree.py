@@ -1,0 +1,48 @@
+"""What a copy of a cluster's tree holds, and what is missing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kraft_runbook.cluster.observation import Found
+from kraft_runbook.rehearsal.replacing import Dropped, Replaced
+from kraft_runbook.rehearsal.since import KeptPaths
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTree:
+    """``snapshot``: the file that a ZooKeeper loads at its start, of ``size`` bytes; it holds ``znodes``.
+
+    ``unread``: paths that ZooKeeper did not show this tool (their ACL): neither they nor what lies below them is in the
+    copy. ``unjudged_passwords``: how many encoded passwords were taken for ones that the source's
+    password.encoder.secret opens, because that secret is not at hand. ``newest_zxid``: the newest transaction that was
+    seen in any znode. ``live_brokers``: the ids below /brokers/ids; ``assigned_brokers``: those in any topic's
+    assignment. ``seconds``, ``cpu_seconds``: what the copying took of this process.
+    """
+
+    snapshot: Path
+    source_cluster_id: str
+    cluster_id: str
+    znodes: int
+    size: int
+    topics: int
+    partitions: int
+    dropped: Mapping[Dropped, int]
+    replaced: Mapping[Replaced, int]
+    unread: Found
+    unjudged_passwords: int
+    newest_zxid: int
+    live_brokers: frozenset[int]
+    assigned_brokers: frozenset[int]
+    kept: KeptPaths
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def why_not_whole(self) -> tuple[str, ...]:
+        """Why a rehearsal with this copy can't pass, each a sentence; empty for a whole copy. A verdict with any is
+        INCONCLUSIVE at best.
+        """
+        raise NotImplementedError
