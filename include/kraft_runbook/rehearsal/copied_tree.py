@@ -45,4 +45,13 @@ class CopiedTree:
         """Why a rehearsal with this copy can't pass, each a sentence; empty for a whole copy. A verdict with any is
         INCONCLUSIVE at best.
         """
-        raise NotImplementedError
+        why = []
+        if self.unread.count:
+            named = ", ".join(self.unread.samples[:3]) + (" …" if self.unread.count > 3 else "")
+            why.append(f"{self.unread.count} znodes could not be read (their ACL does not let this tool): {named}")
+        if self.unjudged_passwords:
+            why.append(
+                f"whether the controllers will open {self.unjudged_passwords} encoded passwords is not known:"
+                " password.encoder.secret is not at hand"
+            )
+        return tuple(why)

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kraft_runbook.cluster.unread import Unread
 
 HASH_BYTES = 8
-"""Of a path. Two of a million paths share one with a chance of 1 in 37 million."""
+"""Of a path. That any two of a million paths share one has a chance of 1 in 37 million."""
 
 
 class PathKind(StrEnum):
@@ -29,41 +29,44 @@ class PathKind(StrEnum):
     TOPIC_CONFIG = "topic config"
     BROKER_CONFIG = "broker config"
     USER = "user"
+    """A user's quotas and credentials: one znode."""
     QUOTA = "quota"
     ACL = "ACL"
     TOKEN = "delegation token"  # noqa: S105 - a kind, no token
 
 
 class LookedAt(NamedTuple):
-    """A znode as its stat shows it. ``czxid``, ``mzxid``: the transactions that created it and last set its data."""
+    """A znode as its stat shows it. ``mzxid``: the transaction that last set its data, or created it."""
 
     path: str
-    czxid: int
     mzxid: int
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The znodes that ``kind_of`` names, at one time. ``zxid``: the newest transaction that the server had seen when
-    the look began.
+    """The znodes of which ``kind_of`` names a kind, at one time. ``zxid``: the newest transaction that the server had
+    seen when the look began.
     """
 
     zxid: int
-    znodes: Iterable[LookedAt]
+    znodes: tuple[LookedAt, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPaths:
-    """What is kept of a copy. ``zxid``: the newest transaction before its reading began; ``hashes``: of each kind, the
-    sorted hashes of its paths, joined; ``read_later``: by its hash, the mzxid of each znode that changed while the tree
-    was read and was copied as it was then.
+    """What is kept of a copy. ``zxid``: the newest transaction that the server had seen before the reading began;
+    ``hashes``: of each kind, the sorted hashes of its paths, joined; ``read_later``: by its hash, the mzxid of each
+    znode that was set while the tree was read, and is in the copy as it was then.
     """
 
     zxid: int
     hashes: Mapping[PathKind, bytes]
     read_later: Mapping[bytes, int]
 
-    def to_dict(self) -> dict[str, object]:
+    def __len__(self) -> int:
+        return sum(map(len, self.hashes.values())) // HASH_BYTES
+
+    def to_dict(self) -> dict[str, Any]:
         """As JSON keeps it."""
         return {
             "zxid": self.zxid,
@@ -72,14 +75,32 @@ class KeptPaths:
         }
 
     @staticmethod
-    def from_dict(kept: Mapping[str, object]) -> KeptPaths:
-        """The reverse of ``to_dict``. Raises ValueError, KeyError or TypeError for anything else."""
-        raise NotImplementedError
+    def from_dict(kept: Mapping[str, Any]) -> KeptPaths:
+        """The reverse of ``to_dict``. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+        hashes = {PathKind(kind): base64.b64decode(joined, validate=True) for kind, joined in kept["hashes"].items()}
+        if any(len(joined) % HASH_BYTES for joined in hashes.values()):
+            raise ValueError("the kept hashes were cut off")
+        later = {base64.b64decode(key, validate=True): int(mzxid) for key, mzxid in kept["read_later"].items()}
+        return KeptPaths(int(kept["zxid"]), hashes, later)
+
+
+def kept_paths(zxid: int, znodes: Iterable[LookedAt]) -> KeptPaths:
+    """What to keep of these znodes; those without a kind are passed over. ``zxid``: see ``KeptPaths``."""
+    hashes: dict[PathKind, list[bytes]] = {}
+    later: dict[bytes, int] = {}
+    for path, mzxid in znodes:
+        kind = kind_of(path)
+        if kind is None:
+            continue
+        hashes.setdefault(kind, []).append(key := hash_of(path))
+        if mzxid > zxid:
+            later[key] = mzxid
+    return KeptPaths(zxid, {kind: b"".join(sorted(some)) for kind, some in hashes.items()}, later)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How many of each kind are new, were set (quotas changed …), or are gone. Kinds without any are left out."""
+    """How many of each kind are new, changed, or gone. A kind without any is left out."""
 
     new: Mapping[PathKind, int]
     changed: Mapping[PathKind, int]
@@ -90,12 +111,34 @@ class Changes:
 
     def __str__(self) -> str:
         """``3 topics new, 1 quota changed, 1 topic config gone``; ``nothing``."""
-        raise NotImplementedError
+        told = [
+            f"{some[kind]} {kind}{'' if some[kind] == 1 else 's'} {word}"
+            for some, word in ((self.new, "new"), (self.changed, "changed"), (self.gone, "gone"))
+            for kind in PathKind
+            if kind in some
+        ]
+        return ", ".join(told) or "nothing"
 
 
 def kind_of(path: str) -> PathKind | None:
     """The kind of a Kafka path (without a chroot); None for one that is not kept."""
-    raise NotImplementedError
+    match path.split("/")[1:]:
+        case ["brokers", "topics", _]:
+            return PathKind.TOPIC
+        case ["config", "topics", _]:
+            return PathKind.TOPIC_CONFIG
+        case ["config", "brokers", _]:
+            return PathKind.BROKER_CONFIG
+        case ["config", "users", _]:
+            return PathKind.USER
+        case ["config", "clients" | "ips", _] | ["config", "users", _, "clients", _]:
+            return PathKind.QUOTA
+        case ["kafka-acl", _, _, *_] | ["kafka-acl-extended", _, _, _, *_]:
+            return PathKind.ACL
+        case ["delegation_token", "tokens", _]:
+            return PathKind.TOKEN
+        case _:
+            return None
 
 
 def hash_of(path: str) -> bytes:
@@ -107,14 +150,31 @@ def changes_since(kept: KeptPaths, now: Look) -> Changes | Unread:
     """What changed between the copy and a later look. Unread where the look's zxid is older than the copy's: it is
     another ensemble, or one that was restored.
     """
-    raise NotImplementedError
+    if now.zxid < kept.zxid:
+        return Unread(
+            "ZooKeeper's newest transaction is older than the copy's: it is another ensemble, or a restored one",
+            way_out="rehearse again",
+        )
+    known = {kind: set(_split(joined)) for kind, joined in kept.hashes.items()}
+    new, changed, gone = Counter[PathKind](), Counter[PathKind](), Counter[PathKind]()
+    for path, mzxid in now.znodes:
+        kind = kind_of(path)
+        if kind is None:
+            continue
+        key = hash_of(path)
+        if key not in known.get(kind, ()):
+            new[kind] += 1
+            continue
+        known[kind].remove(key)
+        changed[kind] += mzxid > kept.read_later.get(key, kept.zxid)
+    for kind, left in known.items():
+        gone[kind] = len(left)
+    return Changes(*({kind: number for kind, number in some.items() if number} for some in (new, changed, gone)))
+
+
+def _split(joined: bytes) -> Iterable[bytes]:
+    return (joined[at : at + HASH_BYTES] for at in range(0, len(joined), HASH_BYTES))
 
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-__all__ = [
-    "HASH_BYTES", "Changes", "Counter", "KeptPaths", "Look", "LookedAt", "PathKind", "changes_since", "hash_of",
-    "kind_of",
-]  # fmt: skip
