@@ -21,6 +21,7 @@ from kraft_runbook.io.zookeeper.handover import (
     why_not_deletable,
 )
 from kraft_runbook.io.zookeeper.multi_read import MultiRead
+from kraft_runbook.io.zookeeper.raw_read import Paths
 from kraft_runbook.io.zookeeper.read_columns import PartitionStates
 from kraft_runbook.io.zookeeper.read_tree import read_tree
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -65,16 +66,22 @@ def test_whatever_a_reader_is_asked_nothing_in_zookeeper_changes(tree: ZooKeeper
         "get": ["/n/1"],
         "get_bulk": [PartitionStates(["t"], [2])],
         "get_many": [["/n/1", "/none"]],
+        "get_raw": [Paths(["/n/1", "/none", "/"])],
         "is_restricted": ["/n"],
         "server_version": [],
     }
     before = stats(zookeeper, "/reader-test")
     with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
-        assert {name for name in dir(reader) if not name.startswith("_")} == set(asked)
+        assert {name for name in dir(reader) if not name.startswith("_")} == {*asked, "newest_zxid"}
         for name, given in asked.items():
             found = getattr(reader, name)(*given)
             if name == "get_bulk":
                 assert [bulk.data for bulk in found] == [[None, None]]
+            if name == "get_raw":
+                assert [[znode and znode[0][:5] for znode in block.znodes] for block in found] == [
+                    [b"\0\0\0\x03x", None, b"\0\0\0\0"]
+                ]
+        assert reader.newest_zxid > 0
     assert stats(zookeeper, "/reader-test") == before and len(before) == 2 + len(SIZES)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import struct
-import zlib
 from collections import Counter
 
 import pytest
+from znodes_in_memory import Decoded, read_snapshot
 
 from benchmarks.scale.tree import (
     MADE_AT,
@@ -28,48 +27,11 @@ from benchmarks.scale.tree import (
 SHAPE = Shape(970, brokers=7)
 
 
-class Decoded:
-    """A node as ZooKeeper's ``DataTree.deserialize`` reads it."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        self.path = text(file)
-        length = integer(file)
-        self.data = None if length < 0 else file.read(length)
-        self.acl, self.czxid, self.mzxid, self.ctime, self.mtime = struct.unpack("!qqqqq", file.read(40))
-        self.version, self.cversion, self.aversion, self.owner, self.pzxid = struct.unpack("!iiiqq", file.read(28))
-
-
-def integer(file: io.BytesIO) -> int:
-    return int(struct.unpack("!i", file.read(4))[0])
-
-
-def text(file: io.BytesIO) -> str:
-    return file.read(integer(file)).decode()
-
-
-def read(data: bytes) -> dict[str, Decoded]:
-    """Every node by path, in the file's order; checks the header, that parents come first, and the seal."""
-    file = io.BytesIO(data)
-    assert struct.unpack("!4siq", file.read(16)) == (b"ZKSN", 2, -1)
-    assert (integer(file), integer(file)) == (0, 0), "no sessions, no ACL lists"
-    nodes: dict[str, Decoded] = {}
-    while data[file.tell() : file.tell() + 5] != b"\0\0\0\1/":
-        node = Decoded(file)
-        assert node.path not in nodes
-        assert not node.path or node.path.rpartition("/")[0] in nodes, f"{node.path} comes before its parent"
-        nodes[node.path] = node
-    file.read(5)
-    sealed = zlib.adler32(data[: file.tell()])
-    assert struct.unpack("!q", file.read(8))[0] == sealed
-    assert file.read() == b"\0\0\0\1/"
-    return nodes
-
-
 @pytest.fixture(scope="module")
 def nodes() -> dict[str, Decoded]:
     file = io.BytesIO()
     write_tree(file, SHAPE, "the-cluster-id")
-    return read(file.getvalue())
+    return read_snapshot(file.getvalue())
 
 
 def test_every_node_of_the_shape_is_there_and_no_other(nodes: dict[str, Decoded]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -11,14 +12,22 @@ from hypothesis import strategies as st
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.rehearsal.since import (
     Changes,
+    Keeping,
     KeptPaths,
     Look,
     LookedAt,
     PathKind,
     changes_since,
-    kept_paths,
     kind_of,
 )
+
+
+def kept_paths(zxid: int, znodes: Iterable[LookedAt]) -> KeptPaths:
+    keeping = Keeping(zxid)
+    for each in znodes:
+        keeping.see(*each)
+    return keeping.kept
+
 
 COPIED = (
     LookedAt("/brokers/topics/a", 10),
@@ -68,6 +77,13 @@ def test_what_was_set_while_the_tree_was_read_is_measured_by_what_was_read() -> 
     kept = kept_paths(100, (LookedAt("/brokers/topics/a", 105),))
     assert str(changes_since(kept, Look(200, (LookedAt("/brokers/topics/a", 105),)))) == "nothing"
     assert str(changes_since(kept, Look(200, (LookedAt("/brokers/topics/a", 106),)))) == "1 topic changed"
+
+
+def test_what_may_not_be_read_is_neither_gone_nor_the_same() -> None:
+    found = changes_since(KEPT, Look(200, COPIED[1:], unread=("/brokers/topics/a", "/config/users/new")))
+    assert isinstance(found, Changes)
+    assert found
+    assert str(found) == "2 could not be read"
 
 
 def test_another_ensemble_is_unread_and_nothing_new() -> None:

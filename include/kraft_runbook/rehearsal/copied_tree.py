@@ -48,10 +48,12 @@ class CopiedTree:
         why = []
         if self.unread.count:
             named = ", ".join(self.unread.samples[:3]) + (" …" if self.unread.count > 3 else "")
-            why.append(f"{self.unread.count} znodes could not be read (their ACL does not let this tool): {named}")
+            why.append(
+                f"znodes that this tool may not read (their ACL), and all below them: {self.unread.count} ({named})"
+            )
         if self.unjudged_passwords:
             why.append(
-                f"whether the controllers will open {self.unjudged_passwords} encoded passwords is not known:"
-                " password.encoder.secret is not at hand"
+                f"encoded passwords of which nobody knows whether the controllers open them: {self.unjudged_passwords}"
+                " (password.encoder.secret is not at hand)"
             )
         return tuple(why)

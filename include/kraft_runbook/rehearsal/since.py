@@ -45,11 +45,12 @@ class LookedAt(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Look:
     """The znodes of which ``kind_of`` names a kind, at one time. ``zxid``: the newest transaction that the server had
-    seen when the look began.
+    seen when the look began. ``unread``: paths that may not be read.
     """
 
     zxid: int
     znodes: tuple[LookedAt, ...]
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +85,39 @@ class KeptPaths:
         return KeptPaths(int(kept["zxid"]), hashes, later)
 
 
-def kept_paths(zxid: int, znodes: Iterable[LookedAt]) -> KeptPaths:
-    """What to keep of these znodes; those without a kind are passed over. ``zxid``: see ``KeptPaths``."""
-    hashes: dict[PathKind, list[bytes]] = {}
-    later: dict[bytes, int] = {}
-    for path, mzxid in znodes:
+class Keeping:
+    """Gathers what to keep, znode by znode; those without a kind are passed over. ``zxid``: see ``KeptPaths``."""
+
+    def __init__(self, zxid: int) -> None:
+        self._zxid = zxid
+        self._hashes: dict[PathKind, list[bytes]] = {}
+        self._later: dict[bytes, int] = {}
+
+    def see(self, path: str, mzxid: int) -> None:
         kind = kind_of(path)
-        if kind is None:
-            continue
-        hashes.setdefault(kind, []).append(key := hash_of(path))
-        if mzxid > zxid:
-            later[key] = mzxid
-    return KeptPaths(zxid, {kind: b"".join(sorted(some)) for kind, some in hashes.items()}, later)
+        if kind is not None:
+            self._hashes.setdefault(kind, []).append(key := hash_of(path))
+            if mzxid > self._zxid:
+                self._later[key] = mzxid
+
+    @property
+    def kept(self) -> KeptPaths:
+        return KeptPaths(self._zxid, {kind: b"".join(sorted(some)) for kind, some in self._hashes.items()}, self._later)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How many of each kind are new, changed, or gone. A kind without any is left out."""
+    """How many of each kind are new, changed, or gone. A kind without any is left out. ``unread``: how many could not
+    be read, of which nothing is known.
+    """
 
     new: Mapping[PathKind, int]
     changed: Mapping[PathKind, int]
     gone: Mapping[PathKind, int]
+    unread: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.new or self.changed or self.gone)
+        return bool(self.new or self.changed or self.gone or self.unread)
 
     def __str__(self) -> str:
         """``3 topics new, 1 quota changed, 1 topic config gone``; ``nothing``."""
@@ -117,6 +127,7 @@ class Changes:
             for kind in PathKind
             if kind in some
         ]
+        told += [f"{self.unread} could not be read"] if self.unread else []
         return ", ".join(told) or "nothing"
 
 
@@ -167,9 +178,15 @@ def changes_since(kept: KeptPaths, now: Look) -> Changes | Unread:
             continue
         known[kind].remove(key)
         changed[kind] += mzxid > kept.read_later.get(key, kept.zxid)
+    for path in now.unread:
+        known.get(kind_of(path) or PathKind.TOPIC, set()).discard(hash_of(path))
     for kind, left in known.items():
         gone[kind] = len(left)
-    return Changes(*({kind: number for kind, number in some.items() if number} for some in (new, changed, gone)))
+    return Changes(_some(new), _some(changed), _some(gone), len(now.unread))
+
+
+def _some(counted: Mapping[PathKind, int]) -> dict[PathKind, int]:
+    return {kind: number for kind, number in counted.items() if number}
 
 
 def _split(joined: bytes) -> Iterable[bytes]:

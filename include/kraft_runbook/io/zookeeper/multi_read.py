@@ -1,8 +1,8 @@
 """multiRead (opcode 22, ZooKeeper 3.6 and later): the requests as kazoo's connection wants them, and their replies
 decoded.
 
-Two kinds: ``MultiRead`` gives an object a znode, with its stat; ``BulkRead`` gives the data of very many, and at most
-one number of each one's stat.
+Three kinds: ``MultiRead`` gives an object a znode, with its stat; ``BulkRead`` gives the data of very many, and at most
+one number of each one's stat; ``raw_read.RawRead`` gives data and stat as they lie in the reply.
 """
 
 from __future__ import annotations

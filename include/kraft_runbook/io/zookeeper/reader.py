@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 from kazoo.exceptions import (
     ConnectionLoss,
     KazooException,
+    NoAuthError,
     NoNodeError,
     SessionExpiredError,
     UnimplementedError,
@@ -36,6 +37,7 @@ from kraft_runbook.io.zookeeper.multi_read import (
     OfStat,
     Units,
 )
+from kraft_runbook.io.zookeeper.raw_read import UNREADABLE, RawBlock, RawRead, RawUnits, raw_of
 from kraft_runbook.io.zookeeper.session import ZookeeperSession
 from kraft_runbook.io.zookeeper.znode import Znode
 
@@ -133,6 +135,11 @@ class ZookeeperReader:
             raise self._session.refused(error) from None
         return any((acl.id.scheme, acl.id.id, acl.perms) != ("world", "anyone", 31) for acl in acls)
 
+    @property
+    def newest_zxid(self) -> int:
+        """The newest transaction that a server has told this session of, in any of its answers."""
+        return int(self._session.client.last_zxid)
+
     def server_version(self) -> str | None:
         """The version of the ensemble's first server that says it (``srvr``); None where none does."""
         return self._session.server_version()
@@ -173,6 +180,29 @@ class ZookeeperReader:
             self._without_multi_read()
             raise NoMultiRead from None
 
+    def get_raw(self, units: RawUnits) -> Iterator[RawBlock]:
+        """Very many znodes as they lie in the replies, a reply at a time, as ``get_bulk`` gives them; one that may not
+        be read is among them. From a server before ZooKeeper 3.6 too.
+        """
+        chroot = self._session.zookeeper.chroot.encode()
+
+        def request(start: int, size: int) -> tuple[int, RawRead]:
+            made = RawRead(units, start, size, chroot)
+            return made.end, made
+
+        most = max(1, MAX_BULK_ZNODES // units.znodes)
+        if self._multi_read:
+            try:
+                for start, _, found in self._batches(len(units), request, units.path, most=most, znodes=units.znodes):
+                    yield RawBlock(start, found)
+                return
+            except UnimplementedError:  # says so to the first request: nothing was given yet
+                self._without_multi_read()
+        single = self._session.client.get_async
+        for start in range(0, len(units), most):
+            paths = units.paths(start, min(len(units), start + most))
+            yield RawBlock(start, self._read_single(paths, lambda _, found: raw_of(*found), single, UNREADABLE))
+
     def _without_multi_read(self) -> None:
         self._multi_read = False  # ZooKeeper before 3.6; it drops the session after saying so
         self._session.reconnect()
@@ -193,7 +223,7 @@ class ZookeeperReader:
     def _batches(
         self,
         count: int,
-        make: Callable[[int, int], tuple[int, MultiRead | BulkRead]],
+        make: Callable[[int, int], tuple[int, MultiRead | BulkRead | RawRead]],
         path: Callable[[int], str],
         *,
         most: int,
@@ -206,7 +236,7 @@ class ZookeeperReader:
         halved: its reply was too large.
         """
         again: deque[tuple[int, int]] = deque()
-        flying: deque[tuple[int, int, MultiRead | BulkRead, Any]] = deque()
+        flying: deque[tuple[int, int, MultiRead | BulkRead | RawRead, Any]] = deque()
         if self._rate is not None:
             most = max(1, min(most, int(self._rate / 10 / znodes)))  # ten requests a second rather than one long one
         next_item, size, lone_failures = 0, min(64, most), 0
@@ -260,9 +290,15 @@ class ZookeeperReader:
         self._next_request = max(self._next_request, now) + znodes / self._rate
 
     def _read_single(
-        self, paths: Sequence[str], build: Callable[[str, Any], T], single: Callable[[str], Any]
+        self,
+        paths: Sequence[str],
+        build: Callable[[str, Any], T],
+        single: Callable[[str], Any],
+        unreadable: T | None = None,
     ) -> list[T | None]:
-        """One request a znode, pipelined: for servers without multiRead."""
+        """One request a znode, pipelined: for servers without multiRead. ``unreadable``: in the place of what the ACL
+        does not let this tool read; None: that is an error.
+        """
         found: list[T | None] = []
         most = MAX_PATHS if self._rate is None else max(1, min(MAX_PATHS, int(self._rate / 10)))
         for start in range(0, len(paths), most):
@@ -277,7 +313,9 @@ class ZookeeperReader:
                 except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
                     raise self._session.unreachable(f"{type(error).__name__} while reading {path}") from None
                 except ZookeeperError as error:
-                    raise self._session.refused(error) from None
+                    if unreadable is None or not isinstance(error, NoAuthError):
+                        raise self._session.refused(error) from None
+                    found.append(unreadable)
         return found
 
 
