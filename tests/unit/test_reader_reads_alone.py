@@ -13,13 +13,14 @@ import pytest
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.multi_read import BulkRead, MultiRead
+from kraft_runbook.io.zookeeper.raw_read import RawRead
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "include" / "kraft_runbook" / "io" / "zookeeper"
 
 OF_THE_CLIENT = {
-    "reader.py": {"get_async", "get_children_async", "get_acls", "handler", "_call"},
+    "reader.py": {"get_async", "get_children_async", "get_acls", "handler", "last_zxid", "_call"},
     "session.py": {"start", "stop", "close", "set_hosts", "sync_async", "connected", "_connection"},
 }
 """What these files use of kazoo's client."""
@@ -30,7 +31,9 @@ READING = {
     "get",
     "get_bulk",
     "get_many",
+    "get_raw",
     "is_restricted",
+    "newest_zxid",
     "server_version",
 }
 
@@ -48,7 +51,7 @@ def test_of_the_client_only_calls_that_read_are_used(file: str) -> None:
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Attribute) and each.value.attr == "client"
     }
     assert used == OF_THE_CLIENT[file]
-    assert (MultiRead.type, BulkRead.type) == (22, 22), "what _call sends: ZooKeeper's multiRead"
+    assert (MultiRead.type, BulkRead.type, RawRead.type) == (22, 22, 22), "what _call sends: ZooKeeper's multiRead"
 
 
 def test_nobody_but_the_writer_reaches_for_the_session_of_a_reader() -> None:
