@@ -22,6 +22,7 @@ from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.local import supervision
 from lab.broker_state import last_words, said, still_starting
+from lab.clients import client_settings
 from lab.layout import layout
 
 QUIET = logging.getLogger("lab.librdkafka")
@@ -38,10 +39,8 @@ def admin(spec: ClusterSpec, *, of: Collection[Broker] = (), answers_within: flo
     also not the client's own metadata request.
     """
     timeout = int(answers_within * 1000)
-    servers = ",".join(spec.broker_address(broker) for broker in of or spec.brokers)
-    return AdminClient(
-        {"bootstrap.servers": servers, "socket.timeout.ms": timeout, "reconnect.backoff.max.ms": 500}, logger=QUIET
-    )
+    settings = client_settings(spec, of=tuple(of))
+    return AdminClient({**settings, "socket.timeout.ms": timeout, "reconnect.backoff.max.ms": 500}, logger=QUIET)
 
 
 def wait_until_healthy(spec: ClusterSpec, *, say: Callable[[str], None]) -> None:

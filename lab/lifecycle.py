@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +29,15 @@ from kraft_runbook.io.local.ports import (
     is_open,
     require_free,
 )
-from kraft_runbook.io.zookeeper.servers import server_mode
+from kraft_runbook.io.zookeeper.servers import server_mode, tls_of
 from lab.broker_state import require_well
+from lab.clients import lab_secrets
 from lab.health import wait_until_healthy
 from lab.installation import fetch_jars, install, java
 from lab.kraft import prepare_in_kraft
 from lab.layout import ZOOKEEPER, Layout, ZookeeperServer, config_files, layout, nodes, zookeeper_servers
 from lab.secret_files import make_secrets
+from lab.secured import admit_brokers, prepare_secured, zookeeper_security
 
 Say = Callable[[str], None]
 
@@ -161,8 +163,9 @@ def _prepare(spec: ClusterSpec, new_in: BrokerMode, *, jars: Path, java_command:
         directory.mkdir(parents=True, exist_ok=True)
     install(spec, jars=jars, java_command=java_command)
     make_secrets(spec, here.secrets_environment)
+    prepare_secured(spec)
     for server in servers:
-        properties = zookeeper_properties(server, servers)
+        properties = zookeeper_properties(server, servers, zookeeper_security(spec, server.directory))
         _write_once(server.config, render_properties(properties, header="The lab's ZooKeeper"))
         if len(servers) > 1:
             _write_once(server.data / "myid", f"{server.number}\n")
@@ -186,8 +189,11 @@ def _require_same_servers(here: Layout, servers: Sequence[ZookeeperServer]) -> N
         )
 
 
-def zookeeper_properties(server: ZookeeperServer, servers: Sequence[ZookeeperServer]) -> dict[str, str]:
-    """The configuration of one of these servers; with more than one, that of an ensemble's member.
+def zookeeper_properties(
+    server: ZookeeperServer, servers: Sequence[ZookeeperServer], security: Mapping[str, str] = {}
+) -> dict[str, str]:
+    """The configuration of one of these servers; with more than one, that of an ensemble's member. ``security``: what
+    it says of TLS and logins; empty: it takes everyone.
 
     ``initLimit`` and ``syncLimit`` are those of ZooKeeper's sample configuration: a follower has 20 s to begin, and a
     leader that hangs is replaced after 10 s, before a broker's session (18 s) has expired.
@@ -199,14 +205,15 @@ def zookeeper_properties(server: ZookeeperServer, servers: Sequence[ZookeeperSer
     }
     return {
         "dataDir": str(server.data),
-        "clientPort": str(server.port),
-        "clientPortAddress": server.host,
+        "secureClientPort" if security else "clientPort": str(server.port),
+        "secureClientPortAddress" if security else "clientPortAddress": server.host,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "srvr,ruok,mntr",
         "maxClientCnxns": "0",
         "tickTime": "2000",
         "autopurge.purgeInterval": "1",
         **(ensemble if len(servers) > 1 else {}),
+        **security,
     }
 
 
@@ -239,7 +246,8 @@ def _start(spec: ClusterSpec, services: Collection[str]) -> None:
         supervision.begin_start(here, service)
     deadline = time.monotonic() + spec.deadlines.registration
     servers = [server for server in zookeeper_servers(spec) if server.service in services]
-    while waiting := [server for server in servers if server_mode(server.address) is None]:
+    tls = tls_of(spec.ensemble, secrets=lab_secrets(spec)) if servers else None
+    while waiting := [server for server in servers if server_mode(server.address, tls=tls) is None]:
         ended = [server for server in waiting if server.service not in _running(here)]
         if ended or time.monotonic() > deadline:
             service = (ended or waiting)[0].service
@@ -249,6 +257,8 @@ def _start(spec: ClusterSpec, services: Collection[str]) -> None:
                 way_out=f"read {here.logs / f'{service}.log'}",
             )
         time.sleep(0.1)
+    if servers:
+        admit_brokers(spec)
 
 
 def _stop(here: Layout, services: Iterable[str], *, within: float, kill: bool = False) -> None:

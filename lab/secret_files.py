@@ -10,6 +10,8 @@ from kraft_runbook.cluster.properties_text import render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.private_file import write_private
+from kraft_runbook.io.secrets import references
+from lab.logins import lines
 
 
 def make_secrets(spec: ClusterSpec, environment_file: Path) -> None:
@@ -17,8 +19,12 @@ def make_secrets(spec: ClusterSpec, environment_file: Path) -> None:
     (KIP-297).
     """
     if not environment_file.exists():
-        names = sorted({ref.env for ref in spec.secrets.values() if ref.env})
-        write_private(environment_file, "".join(f"export {name}={secrets.token_urlsafe(32)}\n" for name in names))
+        names = sorted({ref.env for ref in (*spec.secrets.values(), *references(spec)) if ref.env})
+        values = {name: secrets.token_urlsafe(32) for name in names}
+        values |= lines(values)
+        write_private(
+            environment_file, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+        )
     values = read_environment_file(environment_file)
     if spec.secrets_file and not Path(spec.secrets_file).exists():
         write_private(

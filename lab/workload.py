@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.private_file import write_private
 from lab.account import Account, Tally, settle
+from lab.clients import client_settings
 from lab.health import admin
 from lab.readers import consume, read_back
 from lab.seed.topics import Topic, ensure
@@ -53,7 +54,7 @@ def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None)
     """Produce and consume until ``stop_asked`` is set; then settle, read everything back with a fresh reader, and
     compare.
     """
-    servers = {"bootstrap.servers": ",".join(spec.bootstrap_servers)}
+    servers = client_settings(spec)
     ensure(admin(spec, answers_within=120), spec, TOPICS)
     run_id = secrets.token_hex(4)
     writers = [Tally(f"{run_id}-writer-{n + 1}") for n in range(WRITERS)]

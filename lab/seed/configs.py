@@ -11,7 +11,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.connection import KafkaConnection
-from kraft_runbook.io.secrets import environment_secrets
+from lab.clients import lab_secrets
 
 CLUSTER_DEFAULT = {"log.cleaner.threads": "2", "max.connections.per.ip": "3000"}
 FIRST_BROKER = {
@@ -46,7 +46,7 @@ def alter_broker(spec: ClusterSpec, via: Broker, name: str, values: dict[str, st
         validate_only=False,
     )
     with KafkaConnection(
-        spec.broker_address(via), f"broker {via.id}", spec.broker_security, secrets=environment_secrets(), timeout=30
+        spec.broker_address(via), f"broker {via.id}", spec.broker_security, secrets=lab_secrets(spec), timeout=30
     ) as connection:
         response = connection.send(request)
     refused = [answer for answer in response.responses if answer.error_code]

@@ -11,7 +11,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.connection import KafkaConnection
-from kraft_runbook.io.secrets import environment_secrets
+from lab.clients import lab_secrets
 
 DEFAULT = None
 """The entity ``<default>`` (KIP-546: a null name)."""
@@ -41,7 +41,7 @@ def alter(spec: ClusterSpec) -> str:
         spec.broker_address(broker),
         f"broker {broker.id}",
         spec.broker_security,
-        secrets=environment_secrets(),
+        secrets=lab_secrets(spec),
         timeout=30,
     ) as connection:
         response = connection.send(_request())

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
+from lab.clients import client_settings
 from lab.health import QUIET
 
 GROUP = "billing"
@@ -24,7 +25,7 @@ def produce_and_consume(spec: ClusterSpec) -> str:
 
     Raises StepFailed where that is not done; then nothing was committed, and seeding again begins anew.
     """
-    servers = {"bootstrap.servers": ",".join(spec.bootstrap_servers)}
+    servers = client_settings(spec)
     consumer = Consumer(
         servers
         | {

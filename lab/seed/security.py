@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_parts import Broker, Listener
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.private_file import write_private
 from lab.broker_state import require_well
@@ -111,15 +111,18 @@ def wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
     refuses the user. Raises StepFailed; at once, with the cause, where the broker has ended or no longer listens for
     what changes in ZooKeeper.
     """
-    settings = {
-        "security.protocol": "SASL_PLAINTEXT",
+    listener = _sasl_listener(broker)
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": f"{broker.host}:{listener.port}",
+        "reconnect.backoff.max.ms": 500,
+        "security.protocol": listener.protocol.value,
         "sasl.mechanism": "SCRAM-SHA-256",
         "sasl.username": user,
         "sasl.password": passwords(spec)[user],
     }
-    client = AdminClient(
-        {"bootstrap.servers": _sasl_address(broker), "reconnect.backoff.max.ms": 500, **settings}, logger=QUIET
-    )
+    if spec.broker_security.ca_file:
+        settings["ssl.ca.location"] = spec.broker_security.ca_file
+    client = AdminClient(settings, logger=QUIET)
     ends = time.monotonic() + spec.deadlines.registration
     while True:
         try:
@@ -138,15 +141,18 @@ def wait_until_admitted(spec: ClusterSpec, broker: Broker, user: str) -> None:
                 ) from None
 
 
-def _sasl_address(broker: Broker) -> str:
-    return f"{broker.host}:{broker.listener('SASL').port}"
+def _sasl_listener(broker: Broker) -> Listener:
+    return next(each for each in broker.listeners if each.protocol.is_sasl)
 
 
 def _create_token(spec: ClusterSpec, user: str, renewer: str | None) -> None:
     password = passwords(spec)[user]
     login = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="{user}" password="{password}";'
-    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login}
-    servers = ",".join(map(_sasl_address, spec.brokers))
+    protocol = _sasl_listener(spec.brokers[0]).protocol.value
+    settings = {"security.protocol": protocol, "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": login}
+    if spec.broker_security.ca_file:
+        settings |= {"ssl.truststore.location": spec.broker_security.ca_file, "ssl.truststore.type": "PEM"}
+    servers = ",".join(f"{broker.host}:{_sasl_listener(broker).port}" for broker in spec.brokers)
     renewers = ["--renewer-principal", renewer] if renewer else []
     with tempfile.TemporaryDirectory(prefix="krb-seed-") as private:
         client_file = Path(private) / "client.properties"

@@ -13,5 +13,8 @@ done
 if [ "$metrics" != none ]; then
   KAFKA_OPTS="-javaagent:$home/agent/jmx_prometheus_javaagent.jar=$metrics:$home/config/jmx-exporter.yaml"
 fi
+if [ -e "$(dirname "$config")/jaas.conf" ]; then # a secured lab's
+  KAFKA_OPTS="$KAFKA_OPTS -Djava.security.auth.login.config=$(dirname "$config")/jaas.conf"
+fi
 export KAFKA_LOG4J_OPTS KAFKA_OPTS
 exec "$home/bin/kafka-run-class.sh" "$class" "$config"

@@ -1,0 +1,125 @@
+"""A cluster with TLS and logins everywhere: its checks, its way into dual write, its parity, and its way back.
+
+The tests build on each other, in this order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import by_hand
+import pytest
+from kazoo.security import Permissions
+from labs import Lab, describe_new_lab
+from pyspark.sql import SparkSession
+
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.session import ZookeeperSession
+from kraft_runbook.migration.checks import CHECKS
+from kraft_runbook.migration.leaving import fence_plan
+from kraft_runbook.parity.comparison import Verdict
+from kraft_runbook.parity.dual_write import read_migration
+from kraft_runbook.parity.spark.full_comparison import run_parity
+from kraft_runbook.procedures.leave_kraft import leave_kraft
+from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.runbook.check_results import Verdict as Judged
+from lab import ROOT, lifecycle
+from lab.health import wait_until_healthy
+from lab.layout import load
+from lab.secured.certificates import Authority
+from lab.seed import seed
+
+CLUSTERS = ROOT / "lab" / "secured"
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Lab]:
+    """A seeded lab in ZooKeeper mode, as ``lab/secured/lab.yaml`` describes it."""
+    plain = describe_new_lab()
+    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(CLUSTERS)}
+    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, CLUSTERS)
+    try:
+        lifecycle.up(lab.spec)
+        seed(lab.spec)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)
+
+
+def test_every_check_of_the_start_passes(secured: Lab) -> None:
+    seen = observe(secured.spec, secrets=secured.secrets, scope=Scope.FULL, with_hosts=True)
+    assert detect_phase(seen).phase is Phase.ZOOKEEPER
+    results = CHECKS.run(seen, secured.spec, Phase.ZOOKEEPER, gate="start", earlier=seen).results
+    assert [f"{r.code}: {r.evidence}" for r in results if r.verdict is not Judged.PASS] == []
+
+
+def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secured: Lab) -> None:
+    """Of one controller it is missing, of one it is for another host, and one is opened by another password."""
+    here, spec = secured.directory, secured.spec
+    Authority(here / "other").keystore(here / "other" / "keys.p12", "other", "another password")
+    stores = (here / "none.p12", here / "broker-1" / "keys.p12", here / "other" / "keys.p12")
+    changed = tuple(
+        each.model_copy(update={"properties": {**each.properties, "ssl.keystore.location": str(store)}})
+        for each, store in zip(spec.controllers, stores, strict=True)
+    )
+    spec = spec.model_copy(update={"controllers": changed})
+    seen = observe(spec, secrets=secured.secrets, scope=Scope.FULL, with_hosts=True)
+    opened, names = CHECKS["KRB-PRE-104"].run(seen, spec), CHECKS["KRB-PRE-105"].run(seen, spec)
+    assert (opened.verdict, names.verdict) == (Judged.FAIL, Judged.FAIL)
+    assert all(f"controller {i}" in opened.evidence for i in (101, 103)) and "controller 102" not in opened.evidence
+    assert f"its certificate is for {spec.broker(1).host}, not for {spec.controller(102).host}" in names.evidence, (
+        names.evidence
+    )
+
+
+def test_this_tools_own_login_must_be_right(secured: Lab) -> None:
+    def guessed(ref: object) -> str:
+        return "guessed" if "ZOOKEEPER" in str(ref) else secured.secrets(ref)  # type: ignore[arg-type]
+
+    reader = ZookeeperReader(secured.spec.ensemble, secrets=guessed, timeout=5)
+    with pytest.raises(Unreachable, match="login as kafka was refused") as raised, reader:
+        pass
+    assert "guessed" not in str(raised.value)
+
+
+def test_it_gets_into_dual_write_and_holds_the_same_on_both_sides(secured: Lab, spark: SparkSession) -> None:
+    spec = secured.spec
+    by_hand.to_dual_write(spec, secrets=secured.secrets)
+    by_hand.roll_brokers(spec, BrokerMode.KRAFT, secrets=secured.secrets, only=(1,))
+    report = run_parity(spec, secrets=secured.secrets, spark=spark)
+    assert report.verdict is Verdict.MATCH, report.render_text()
+    by_hand.roll_brokers(spec, BrokerMode.HYBRID, secrets=secured.secrets, only=(1,))
+    by_hand.await_dual_write(spec, secrets=secured.secrets)
+
+
+def test_no_znode_that_a_controller_made_is_open_to_everyone(secured: Lab) -> None:
+    """Controllers without zookeeper.set.acl would leave /controller, new topics and users to the world."""
+    session = ZookeeperSession(secured.spec.ensemble, secrets=secured.secrets)
+    session.connect()
+    try:
+        for path in ("/controller", "/migration", "/brokers/topics/orders"):
+            acls, _ = session.client.get_acls(path)
+            assert {each.id.scheme for each in acls if each.perms & ~Permissions.READ} == {"sasl", "x509"}, path
+    finally:
+        session.close()
+
+
+def test_it_goes_back(secured: Lab) -> None:
+    spec = secured.spec
+    with ZookeeperReader(spec.ensemble, secrets=secured.secrets) as reader:
+        since = read_migration(reader).kraft_metadata_offset
+    plan = fence_plan(observe(spec, secrets=secured.secrets))
+    left = leave_kraft(spec, plan, proven_since=since, secrets=secured.secrets, tell=print)
+    assert set(left.deleted) >= {"/controller", "/migration"}
+    assert left.controller in spec.broker_ids
+    for broker in spec.brokers:
+        by_hand.write(broker, broker_properties(spec, broker, BrokerMode.ZOOKEEPER))
+        by_hand.restart(broker, spec)
+        wait_until_healthy(spec, say=print)
+    seen = observe(spec, secrets=secured.secrets).zookeeper
+    assert was_read(seen) and seen.migration is None and set(seen.brokers) == set(spec.broker_ids)
