@@ -100,7 +100,10 @@ def test_what_is_not_taken_is_said(brokers: Brokers, codes: Any, kind: type[Exce
 
 @pytest.mark.parametrize(
     ("coordinator", "kind", "says"),
-    [(-30, Refused, "may not commit for the group"), (99, Refused, "broker 99, which the cluster file does not name")],
+    [
+        (-30, Refused, "may not ask for the coordinator of group g"),
+        (99, Refused, "broker 99, which the cluster file does not name"),
+    ],
 )
 def test_a_coordinator_that_can_not_be_asked(
     brokers: Brokers, coordinator: int, kind: type[Exception], says: str

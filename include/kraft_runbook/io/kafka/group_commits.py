@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from functools import partial
+from typing import Any
 
 from kafka.protocol.consumer import OffsetCommitRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import Partition
 from kraft_runbook.io.kafka.connection import Connect, connect_to
+from kraft_runbook.io.kafka.coordinator import AGAIN_SECONDS, NOT_AUTHORIZED, NOT_AVAILABLE, NOT_READY, Coordinator
 from kraft_runbook.io.secrets import Secrets
 
-COMMIT_VERSION, COORDINATOR_VERSION = 8, 3
-"""OffsetCommit 8: the last before KIP-848's epochs; FindCoordinator 3: of one group."""
+COMMIT_VERSION = 8
+"""The last before KIP-848's epochs."""
 PARTITIONS_A_REQUEST = 2000
-AGAIN_SECONDS = 0.2
-LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
-_AGAIN = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR, 7})
-"""A coordinator that has just moved, or still loads its groups; 7: its replicas were too slow."""
+_AGAIN = NOT_READY | {7}
+"""7: the replicas of the coordinator's partition were too slow."""
 UNKNOWN_MEMBER, UNKNOWN_TOPIC = 25, 3
-_FORBIDDEN = {29: "may not read the topic", 30: "may not commit for the group"}
+_FORBIDDEN = {29: "may not read the topic", NOT_AUTHORIZED: "may not commit for the group"}
 
 
 def commit_offsets(
@@ -44,12 +41,10 @@ def commit_offsets(
     StepFailed, which names what was not taken, where some may be committed; Unreachable.
     """
     left = sorted(offsets.items())
-    ask = partial(connect, spec, secrets=secrets, timeout=max(1.0, min(10.0, timeout)))
-    ends = time.monotonic() + timeout
-    turn = 0
+    coordinator = Coordinator(spec, group, secrets=secrets, timeout=timeout, apart=apart, connect=connect)
     while left:
         some = left[:at_once]
-        codes = _sent(spec, ask, group, some, turn)
+        codes = _codes(coordinator.ask(_request(group, some)), some)
         _require_allowed(group, codes)
         again = [each for each in some if codes.get(each[0]) in _AGAIN]
         bad = {p: code for p, code in codes.items() if code and code not in _AGAIN}
@@ -61,69 +56,28 @@ def commit_offsets(
                 way_out="correct what is named, then do this step again: what is already so is left alone",
             )
         left = again + left[at_once:]
-        if again:
-            if time.monotonic() > ends:
-                raise StepFailed(
-                    f"the coordinator of group {group} was not ready in {timeout:g} s:"
-                    f" error {codes[again[0][0]]} for {again[0][0][0]}-{again[0][0][1]}",
-                    way_out="see that __consumer_offsets has leaders and enough replicas in sync, then do this step"
-                    " again",
-                )
-            time.sleep(apart)
-            turn += 1
+        if again and not coordinator.again():
+            raise StepFailed(
+                f"the coordinator of group {group} was not ready in {timeout:g} s:"
+                f" error {codes[again[0][0]]} for {again[0][0][0]}-{again[0][0][1]}",
+                way_out="see that __consumer_offsets has leaders and enough replicas in sync, then do this step again",
+            )
 
 
-def _sent(
-    spec: ClusterSpec, ask: Connect, group: str, some: Sequence[tuple[Partition, int]], turn: int
-) -> dict[Partition, int]:
-    """The error code of each partition; 0: committed."""
-    node = coordinator_of(spec, ask, group, turn)
-    if node is None:
-        return {p: NOT_AVAILABLE for p, _ in some}
-    return _committed(spec, ask, node, group, some)
-
-
-def coordinator_of(spec: ClusterSpec, ask: Connect, group: str, turn: int = 0) -> int | None:
-    """The broker's id; None where there is none now. The first broker that answers is asked, from another one on at
-    each turn: what one knows may be old.
-    """
-    why: RunbookError = Refused("the cluster file names no broker", way_out="name the brokers in it")
-    start = turn % max(1, len(spec.brokers))
-    for broker in (*spec.brokers[start:], *spec.brokers[:start]):
-        try:
-            with ask(broker) as connection:
-                answer = connection.send(FindCoordinatorRequest(version=COORDINATOR_VERSION, key=group, key_type=0))
-        except Unreachable as error:
-            why = error
-            continue
-        if answer.error_code in _FORBIDDEN:
-            raise _forbidden(group, answer.error_code)
-        return None if answer.error_code else int(answer.node_id)
-    raise why
-
-
-def _committed(
-    spec: ClusterSpec, ask: Connect, node: int, group: str, some: Sequence[tuple[Partition, int]]
-) -> dict[Partition, int]:
-    broker = next((each for each in spec.brokers if each.id == node), None)
-    if broker is None:
-        raise Refused(
-            f"the coordinator of group {group} is broker {node}, which the cluster file does not name",
-            way_out="add it to the cluster file",
-        )
+def _request(group: str, some: Sequence[tuple[Partition, int]]) -> OffsetCommitRequest:
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     partition = topic.OffsetCommitRequestPartition
     by_topic: dict[str, list[object]] = {}
     for (name, number), offset in some:
         by_topic.setdefault(name, []).append(partition(partition_index=number, committed_offset=offset))
-    with ask(broker) as connection:
-        answer = connection.send(
-            OffsetCommitRequest(
-                version=COMMIT_VERSION,
-                group_id=group,
-                topics=[topic(name=name, partitions=each) for name, each in by_topic.items()],
-            )
-        )
+    topics = [topic(name=name, partitions=each) for name, each in by_topic.items()]
+    return OffsetCommitRequest(version=COMMIT_VERSION, group_id=group, topics=topics)
+
+
+def _codes(answer: Any, some: Sequence[tuple[Partition, int]]) -> dict[Partition, int]:
+    """The error code of each partition; 0: committed."""
+    if answer is None:
+        return {p: NOT_AVAILABLE for p, _ in some}
     return {(t.name, int(p.partition_index)): int(p.error_code) for t in answer.topics for p in t.partitions}
 
 
@@ -133,16 +87,12 @@ def _require_allowed(group: str, codes: Mapping[Partition, int]) -> None:
             f"group {group} has members in Kafka, so it takes no offsets from outside (UNKNOWN_MEMBER_ID)",
             way_out="stop them, then do this step again",
         )
-    for code in sorted(_FORBIDDEN):
+    for code, what in sorted(_FORBIDDEN.items()):
         if code in codes.values():
-            raise _forbidden(group, code)
-
-
-def _forbidden(group: str, code: int) -> Refused:
-    return Refused(
-        f"this tool's identity {_FORBIDDEN[code]}: group {group}",
-        way_out="grant it READ on the group and on its topics, then do this step again",
-    )
+            raise Refused(
+                f"this tool's identity {what}: group {group}",
+                way_out="grant it READ on the group and on its topics, then do this step again",
+            )
 
 
 def _told(code: int) -> str:

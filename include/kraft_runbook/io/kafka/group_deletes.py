@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from functools import partial
+from typing import Any
 
 from kafka.protocol.admin import DeleteGroupsRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.connection import Connect, connect_to
-from kraft_runbook.io.kafka.group_commits import AGAIN_SECONDS, LOADING, NOT_AVAILABLE, NOT_COORDINATOR, coordinator_of
+from kraft_runbook.io.kafka.coordinator import AGAIN_SECONDS, NOT_AUTHORIZED, NOT_AVAILABLE, NOT_READY, Coordinator
 from kraft_runbook.io.secrets import Secrets
 
 DELETE_VERSION = 2
-NOT_AUTHORIZED, NOT_EMPTY, NOT_FOUND = 30, 68, 69
-_AGAIN = frozenset({LOADING, NOT_AVAILABLE, NOT_COORDINATOR})
+NOT_EMPTY, NOT_FOUND = 68, 69
 
 
 def delete_group(
@@ -33,12 +31,10 @@ def delete_group(
     Raises Refused where the group has members (Kafka answers NON_EMPTY_GROUP) or this tool's identity may not do it,
     StepFailed, Unreachable.
     """
-    ask = partial(connect, spec, secrets=secrets, timeout=max(1.0, min(10.0, timeout)))
-    ends = time.monotonic() + timeout
-    turn = 0
-    while (code := _code(spec, ask, group, turn)) in _AGAIN and time.monotonic() <= ends:
-        time.sleep(apart)
-        turn += 1
+    request = DeleteGroupsRequest(version=DELETE_VERSION, groups_names=[group])
+    coordinator = Coordinator(spec, group, secrets=secrets, timeout=timeout, apart=apart, connect=connect)
+    while (code := _code(coordinator.ask(request), group)) in NOT_READY and coordinator.again():
+        pass
     if code in (0, NOT_FOUND):
         return
     if code == NOT_EMPTY:
@@ -56,17 +52,6 @@ def delete_group(
     raise StepFailed(f"group {group} was not deleted in Kafka: error {code}", way_out="do this step again")
 
 
-def _code(spec: ClusterSpec, ask: Connect, group: str, turn: int) -> int:
-    node = coordinator_of(spec, ask, group, turn)
-    if node is None:
-        return NOT_AVAILABLE
-    broker = next((each for each in spec.brokers if each.id == node), None)
-    if broker is None:
-        raise Refused(
-            f"the coordinator of group {group} is broker {node}, which the cluster file does not name",
-            way_out="add it to the cluster file",
-        )
-    with ask(broker) as connection:
-        answer = connection.send(DeleteGroupsRequest(version=DELETE_VERSION, groups_names=[group]))
-    codes = [int(each.error_code) for each in answer.results if each.group_id == group]
+def _code(answer: Any, group: str) -> int:
+    codes = [int(each.error_code) for each in answer.results if each.group_id == group] if answer is not None else []
     return codes[0] if codes else NOT_AVAILABLE
