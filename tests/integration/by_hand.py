@@ -39,8 +39,12 @@ def answered(asked: Mapping[Any, Future[Any]]) -> None:
         each.result(30)
 
 
-def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> None:
-    """Poll until ``done``; what the cluster can't answer yet counts as not done."""
+def wait_until(
+    what: str, done: Callable[[], bool], *, within: float = 120, shows: Callable[[], str] = lambda: ""
+) -> None:
+    """Poll until ``done``; what the cluster can't answer yet counts as not done. ``shows``: what the failure tells
+    besides, for whoever can't look at the cluster any more.
+    """
     deadline = time.monotonic() + within
     last = ""
     while time.monotonic() < deadline:
@@ -51,7 +55,7 @@ def wait_until(what: str, done: Callable[[], bool], *, within: float = 120) -> N
         except Unreachable as error:
             last = error.problem
         time.sleep(0.3)
-    raise AssertionError(f"{what}: not within {within:g} s; {last}")
+    raise AssertionError(f"{what}: not within {within:g} s; {last}\n{shows()}")
 
 
 def provision_controllers(spec: ClusterSpec, cluster_id: str, *, secrets: Secrets, only: tuple[int, ...] = ()) -> None:

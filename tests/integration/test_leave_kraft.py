@@ -386,7 +386,12 @@ def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follo
         ]
         return here is not None and here.czxid > before and all(follower.id in state["isr"] for state in states)
 
-    by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, within=60)
+    def what_brokers_say() -> str:
+        ends = [f"{b.service} ends:\n{supervision.log_tail(layout(spec), b.service, lines=30)}" for b in spec.brokers]
+        shown = [state_of(zookeeper, *each) for each in BEHIND], zookeeper.get("/controller")[0]
+        return "\n".join((f"{shown}, broker {follower.id}: {zookeeper.exists(f'/brokers/ids/{follower.id}')}", *ends))
+
+    by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, within=60, shows=what_brokers_say)
     partitions = (*BEHIND, AHEAD)
     assert {each: by_hand.produced(spec, *each) for each in partitions} == dict.fromkeys(partitions, "")
 
