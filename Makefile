@@ -94,7 +94,7 @@ check-style: $(VENV)
 	$(BIN)/ruff format --check
 
 check-types: $(VENV)
-	$(BIN)/mypy include/kraft_runbook plugins dags lab
+	$(BIN)/mypy include/kraft_runbook include/kraft_runbook_consumer plugins dags lab
 
 check-imports: $(VENV)
 	$(BIN)/lint-imports

@@ -34,6 +34,7 @@ def test_a_wheel_holds_every_file_that_a_run_needs(wheel: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     places = {
         "include/kraft_runbook": "kraft_runbook/",
+        "include/kraft_runbook_consumer": "kraft_runbook_consumer/",
         "plugins/kraft_runbook_airflow": "kraft_runbook_airflow/",
         "playbooks": "kraft_runbook/playbooks/",
         "dags": "kraft_runbook_airflow/dags/",
