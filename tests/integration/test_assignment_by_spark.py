@@ -23,7 +23,9 @@ from kraft_runbook.reassignment.plan_file import to_json
 from lab.layout import environment
 
 
-@pytest.fixture(scope="module", params=[BrokerMode.ZOOKEEPER, BrokerMode.KRAFT], ids=str)
+@pytest.fixture(
+    scope="module", params=[BrokerMode.ZOOKEEPER, pytest.param(BrokerMode.KRAFT, marks=pytest.mark.long)], ids=str
+)
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     with lab_of(RACKS, mode=request.param, clusters=tmp_path_factory.mktemp("clusters")) as lab:
         yield Ground(lab, request.param)

@@ -180,6 +180,7 @@ def maker(temporary: str, how: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_maker_ends_its_cluster_and_a_killed_one_leaves_that_to_the_next(ending: signal.Signals) -> None:
     with tempfile.TemporaryDirectory(prefix="krb-") as temporary:

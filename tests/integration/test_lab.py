@@ -213,6 +213,7 @@ def test_the_workload_accounts_for_every_record_while_a_broker_restarts(own_lab:
     assert account["slowest_acknowledgement_seconds"] >= 1.5
 
 
+@pytest.mark.long
 def test_every_process_ends_when_it_has_no_memory(own_lab: Lab) -> None:
     running = [process for process in supervision.processes(layout(own_lab.spec)).values() if process.pid]
     assert len(running) == 4
@@ -222,6 +223,7 @@ def test_every_process_ends_when_it_has_no_memory(own_lab: Lab) -> None:
         )
 
 
+@pytest.mark.long
 def test_changes_of_the_cleaner_by_several_at_once_leave_every_broker_whole(own_lab: Lab) -> None:
     """With Kafka's own dedupe buffer of 128 MiB and the lab's heap, every broker lost the listener of /config/changes
     within ten such rounds.
@@ -291,6 +293,7 @@ def test_down_stops_everything_and_up_goes_on_with_the_same_data(own_lab: Lab) -
     assert starts(own_lab.spec) == {name: count + 1 if count else 0 for name, count in begun.items()}
 
 
+@pytest.mark.long
 def test_down_also_ends_processes_that_outlived_their_supervisor(own_lab: Lab) -> None:
     """The lab does not run any more after this one."""
     here = layout(own_lab.spec)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from labs import describe_new_lab
 
 from benchmarks import kazoo_peers, ours, peers
@@ -30,6 +31,7 @@ def written(shape: Shape) -> Facts:
     return facts
 
 
+@pytest.mark.long
 def test_real_controllers_copy_the_tree_that_was_written(tmp_path: Path) -> None:
     plan = Plan(
         tmp_path / "scale",

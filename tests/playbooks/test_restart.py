@@ -233,7 +233,8 @@ PORT_NOT_OPEN = "after the start, before the port opens"
 MOMENTS = [": wrote ", ": stop the service", ": stopped", ": start the service", PORT_NOT_OPEN]
 IN_A_TASK = (": stop the service", PORT_NOT_OPEN)
 """The moments at which an orphan's task is at work, so that it ends later. Between two tasks there is nothing that an
-orphan could go on with, as ansible ends with us: there the other way of dying is enough for every day.
+orphan could go on with, as ansible ends with us: there the other way of dying is enough for every day. Each moment has
+one of the two every day.
 """
 
 
@@ -241,7 +242,7 @@ orphan could go on with, as ansible ends with us: there the other way of dying i
     ("moment", "whole_tree"),
     [
         *(pytest.param(m, False, marks=[] if m in IN_A_TASK else pytest.mark.long) for m in MOMENTS),
-        *((m, True) for m in MOMENTS),
+        *(pytest.param(m, True, marks=pytest.mark.long if m in IN_A_TASK else []) for m in MOMENTS),
     ],
     ids=lambda given: given if isinstance(given, str) else "all-killed" if given else "orphaned",
 )
