@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +22,12 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.ports import (
-    ZOOKEEPER_ELECTION_PORT,
-    ZOOKEEPER_QUORUM_PORT,
     addresses,
     holder,
     is_open,
     require_free,
 )
+from kraft_runbook.io.local.zookeeper_files import zookeeper_properties
 from kraft_runbook.io.zookeeper.servers import server_mode, tls_of
 from lab.broker_state import require_well
 from lab.clients import lab_secrets
@@ -187,34 +186,6 @@ def _require_same_servers(here: Layout, servers: Sequence[ZookeeperServer]) -> N
             f"than the cluster file declares ({', '.join(server.service for server in servers)})",
             way_out="declare as many as before, or begin anew: python -m lab up --fresh",
         )
-
-
-def zookeeper_properties(
-    server: ZookeeperServer, servers: Sequence[ZookeeperServer], security: Mapping[str, str] = {}
-) -> dict[str, str]:
-    """The configuration of one of these servers; with more than one, that of an ensemble's member. ``security``: what
-    it says of TLS and logins; empty: it takes everyone.
-
-    ``initLimit`` and ``syncLimit`` are those of ZooKeeper's sample configuration: a follower has 20 s to begin, and a
-    leader that hangs is replaced after 10 s, before a broker's session (18 s) has expired.
-    """
-    ensemble = {
-        "initLimit": "10",
-        "syncLimit": "5",
-        **{f"server.{s.number}": f"{s.host}:{ZOOKEEPER_QUORUM_PORT}:{ZOOKEEPER_ELECTION_PORT}" for s in servers},
-    }
-    return {
-        "dataDir": str(server.data),
-        "secureClientPort" if security else "clientPort": str(server.port),
-        "secureClientPortAddress" if security else "clientPortAddress": server.host,
-        "admin.enableServer": "false",
-        "4lw.commands.whitelist": "srvr,ruok,mntr",
-        "maxClientCnxns": "0",
-        "tickTime": "2000",
-        "autopurge.purgeInterval": "1",
-        **(ensemble if len(servers) > 1 else {}),
-        **security,
-    }
 
 
 def _write_once(path: Path, text: str) -> None:

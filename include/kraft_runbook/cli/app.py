@@ -1,10 +1,11 @@
-"""``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster.
+"""``kraft-runbook``: the same core without Airflow. Nothing here changes a cluster but a rehearsal's own throwaway.
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
 features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as
-planned, groups: one needs ZooKeeper, quorum: a blocking check failed) ·
+planned, groups: one needs ZooKeeper, quorum: a blocking check failed, rehearse: FAILED) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
-features: a node's software is not known, groups: one is UNKNOWN, quorum: a blocking check is UNKNOWN) ·
+features: a node's software is not known, groups: one is UNKNOWN, quorum: a blocking check is UNKNOWN, rehearse:
+INCONCLUSIVE) ·
 3 error, with what to do about it · 4 wrong usage.
 """
 
@@ -33,6 +34,7 @@ from kraft_runbook.cli.observation_text import observation_text
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
+from kraft_runbook.cli.rehearse_command import rehearse_here
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -51,6 +53,7 @@ from kraft_runbook.parity.parity_report import Verdict as ParityVerdict
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_quorum import see_series
+from kraft_runbook.rehearsal import verdict as rehearsed
 from kraft_runbook.runbook.operation import Operation
 
 PATIENCE_SECONDS = 20.0
@@ -255,6 +258,23 @@ def quorum_command(
     """Look three times at the controller quorum, or at ZooKeeper's controller, and say whether it is healthy."""
     verdict = show_quorum(cluster, clusters_dir, as_json=as_json, watch=watch)
     raise typer.Exit({Verdict.PASS: FINE, Verdict.FAIL: NO, Verdict.UNKNOWN: CANT_TELL}[verdict])
+
+
+@app.command("rehearse")
+def rehearse_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Forward and back only: no second time forward, not finalized.")
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the throwaway cluster for a look; its lease ends it in ten minutes.")
+    ] = False,
+) -> None:
+    """Try the whole migration in a throwaway cluster on this machine, with a copy of the cluster's metadata."""
+    verdict = rehearse_here(cluster, clusters_dir, whole=not short, keep=keep)
+    codes = {rehearsed.Verdict.PASSED: FINE, rehearsed.Verdict.FAILED: NO, rehearsed.Verdict.INCONCLUSIVE: CANT_TELL}
+    raise typer.Exit(codes[verdict])
 
 
 @app.command("metrics")

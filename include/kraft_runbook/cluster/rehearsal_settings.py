@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.spec_parts import (
@@ -46,6 +46,7 @@ class RehearsalLimits(Model):
     controller, as a share of ``controller_heap``. ``slower``: the copy against the last that PASSED, by this factor.
     """
 
+    model_config = ConfigDict(populate_by_name=True)
     copy_seconds: Seconds | None = Field(default=None, alias="copy")
     controller_memory: float | None = Field(default=None, gt=0)
     window: Seconds | None = None

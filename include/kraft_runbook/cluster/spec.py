@@ -235,8 +235,6 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
 
 
 def _rehearsals(spec: ClusterSpec) -> Iterator[str]:
-    if spec.rehearsal is not None and spec.zookeeper is None:
-        yield "rehearsal: what is rehearsed is the migration from ZooKeeper, and the file names none; remove it"
     if spec.rehearses is None:
         return
     if spec.rehearsal is not None:

@@ -147,6 +147,8 @@ def _summary(body: Body) -> str:
         case kinds.Drilled() as drilled:
             of_node = "" if drilled.node_id is None else f", node {drilled.node_id}"
             return f"{drilled.what}: {drilled.fault}{of_node}"
+        case kinds.Canary() as canary:
+            return "; ".join([canary.verdict, *canary.reasons])[:300]
         case kinds.Workload(values=account):
             return ", ".join(
                 f"{name} {text(account, name)}" for name in ("acknowledged", "lost", "duplicated") if name in account

@@ -356,6 +356,29 @@ class Drilled(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Canary(Kind):
+    """A rehearsal of the migration with the cluster's own metadata. ``verdict``: PASSED, FAILED or INCONCLUSIVE
+    (``rehearsal.verdict``), with every reason; ``rungs``: what was done, in its order; ``whole``: also finalized, not
+    only forward and back. ``measured``: its numbers. ``cluster_file``: the digest of the cluster file, ``kafka``: the
+    version there, ``tool``: this tool's, ``source``: the cluster's id: what a later gate compares. ``left_out``:
+    settings that it did not have. ``kept``: what was copied, so that it can be said what changed since.
+    """
+
+    outcome = Outcome.CANARY
+    verdict: str
+    whole: bool
+    reasons: tuple[str, ...]
+    rungs: tuple[str, ...]
+    measured: Body
+    cluster_file: str
+    kafka: str
+    tool: str
+    source: str
+    left_out: tuple[str, ...]
+    kept: Body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRefused(Kind):
     """A task changed nothing, for the reason that ``error`` gives with the way out."""
 
@@ -424,6 +447,7 @@ KINDS: Mapping[Outcome, type[Kind]] = {
             Rehearsed,
             Moves,
             Drilled,
+            Canary,
             TaskRefused,
             TaskFailed,
             Closed,

@@ -35,6 +35,7 @@ class Outcome(StrEnum):
     REHEARSED = "rehearsed"
     MOVES = "moves"
     DRILLED = "drilled"
+    CANARY = "canary"
     REFUSED = "refused"
     FAILED = "failed"
     CLOSED = "closed"

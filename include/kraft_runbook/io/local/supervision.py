@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from kraft_runbook.io.local.layout import Layout, layout, nodes, zookeeper_serve
 
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 """A ZooKeeper server's main class, also of one that is alone."""
+NO_HEAPS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,10 @@ class Process:
         return self.state in ("RUNNING", "STARTING", "STOPPING")
 
 
-def render_configuration(spec: ClusterSpec) -> str:
-    """``supervisord.conf``: every process of the cluster, none of which starts or restarts by itself."""
+def render_configuration(spec: ClusterSpec, *, heaps: Mapping[str, str] = NO_HEAPS, also: Iterable[str] = ()) -> str:
+    """``supervisord.conf``: every process of the cluster, none of which starts or restarts by itself. ``heaps``: -Xmx
+    by service, where it is not the scripts' own; ``also``: further sections.
+    """
     here = layout(spec)
     sections = [
         f"[unix_http_server]\nfile={_literal(here.supervisor_socket)}\nchmod=0700",
@@ -56,15 +59,19 @@ def render_configuration(spec: ClusterSpec) -> str:
         f"[supervisorctl]\nserverurl={spec.service_manager.socket}",
     ]
     for server in zookeeper_servers(spec):
-        sections.append(_program(spec, server.service, "none", ZOOKEEPER_MAIN, server.config, here.kafka_home))
+        heap = heaps.get(server.service)
+        sections.append(_program(spec, server.service, "none", ZOOKEEPER_MAIN, server.config, here.kafka_home, heap))
     for node in nodes(spec):
         home = Path(node.home_link) if node.home_link else here.kafka_home
         metrics = f"{node.host}:{node.metrics_port}"
-        sections.append(_program(spec, node.service, metrics, "kafka.Kafka", Path(node.config_file), home))
-    return "\n\n".join(sections) + "\n"
+        heap = heaps.get(node.service)
+        sections.append(_program(spec, node.service, metrics, "kafka.Kafka", Path(node.config_file), home, heap))
+    return "\n\n".join([*sections, *also]) + "\n"
 
 
-def _program(spec: ClusterSpec, service: str, metrics: str, class_name: str, config: Path, home: Path) -> str:
+def _program(
+    spec: ClusterSpec, service: str, metrics: str, class_name: str, config: Path, home: Path, heap: str | None
+) -> str:
     here = layout(spec)
     command = shlex.join([str(home / "bin" / "run-service.sh"), service, metrics, class_name, str(config)])
     settings = {
@@ -83,6 +90,8 @@ def _program(spec: ClusterSpec, service: str, metrics: str, class_name: str, con
         "stdout_logfile_maxbytes": "50MB",
         "stdout_logfile_backups": "3",
     }
+    if heap is not None:
+        settings["environment"] = f'KAFKA_HEAP_OPTS="-Xmx{heap}"'
     return f"[program:{service}]\n" + "\n".join(f"{key}={value}" for key, value in settings.items())
 
 
@@ -207,3 +216,27 @@ def _calls(here: Layout) -> Iterator[Any]:
         yield xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport).supervisor
     finally:
         transport.close()
+
+
+def python_program(
+    here: Layout, name: str, arguments: Iterable[str], *, starts_itself: bool = False, comes_back: bool = False
+) -> str:
+    """The section of a program of this package: ``python -m`` with these arguments, no secret in its environment.
+    ``starts_itself``: with supervisord; ``comes_back``: after an end that nobody asked for.
+    """
+    package = Path(__file__).resolve().parents[3]
+    settings = {
+        "command": _literal(shlex.join([sys.executable, "-m", *arguments])),
+        "directory": _literal(here.directory),
+        "environment": f'PYTHONPATH="{_literal(package)}",PYTHONUNBUFFERED="1"',
+        "autostart": str(starts_itself).lower(),
+        "autorestart": str(comes_back).lower(),
+        "startsecs": "1",
+        "startretries": "3" if comes_back else "0",
+        "stopsignal": "TERM",
+        "stopwaitsecs": "30",
+        "redirect_stderr": "true",
+        "stdout_logfile": _literal(here.logs / f"{name}.log"),
+        "stdout_logfile_maxbytes": "10MB",
+    }
+    return f"[program:{name}]\n" + "\n".join(f"{key}={value}" for key, value in settings.items())

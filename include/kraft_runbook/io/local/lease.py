@@ -1,0 +1,53 @@
+"""Ends a throwaway cluster by itself, once nobody has renewed its lease: a worker that was killed tears nothing down.
+
+    python -m kraft_runbook.io.local.lease DIRECTORY SECONDS
+
+The cluster's own supervisor runs it. Whoever drives the cluster renews the lease by touching ``DIRECTORY/lease``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kraft_runbook.io.local.remains import end_remains
+
+LEASE_SECONDS = 600.0
+LOOK = 1.0
+
+
+def lease_file(directory: Path) -> Path:
+    """What is touched."""
+    return directory / "lease"
+
+
+def renew(directory: Path) -> None:
+    """Raises OSError, as where the directory is gone."""
+    lease_file(directory).touch(mode=0o600)
+
+
+def is_over(directory: Path, seconds: float, *, now: float) -> bool:
+    """Whether it was not renewed for so long; a lease that is gone is over."""
+    try:
+        return now - lease_file(directory).stat().st_mtime > seconds
+    except FileNotFoundError:
+        return True
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Look every second; end everything, this process last."""
+    directory, seconds = Path(arguments[0]), float(arguments[1])
+    while not is_over(directory, seconds, now=time.time()):
+        time.sleep(min(LOOK, seconds / 4))
+    print(f"nobody renewed the lease for {seconds:g} s: everything below {directory} ends", flush=True)
+    left = end_remains(directory, but=frozenset({os.getpid()}))
+    for each in left:
+        print(f"pid {each.pid} can't be ended: {each.command[:200]}", flush=True)
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,347 @@
+"""A rehearsal's throwaway cluster on this machine: made, started, watched, and ended with all that it left."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import os
+import secrets as random_values
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.properties_text import render_properties, render_secrets
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.io.kafka.stand_ins import Told, mode_file, told, told_file
+from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.installation import java, lay_out
+from kraft_runbook.io.local.layout import ZOOKEEPER, Layout, layout, zookeeper_servers
+from kraft_runbook.io.local.lease import LEASE_SECONDS, renew
+from kraft_runbook.io.local.ports import addresses, require_free
+from kraft_runbook.io.local.remains import end_remains, remains
+from kraft_runbook.io.local.usage import Usage
+from kraft_runbook.io.local.zookeeper_files import zookeeper_properties
+from kraft_runbook.io.private_file import make_private_directory, write_private
+from kraft_runbook.io.secrets import Secrets, environment_secrets
+from kraft_runbook.io.zookeeper.servers import server_mode
+
+STAND_INS, LEASE = "stand-ins", "lease"
+MARK = ".kraft-runbook-rehearsal"
+"""The file by which a throwaway's directory is known: nothing else is ended or removed."""
+JUTE_MAXBUFFER = 64 * 1024 * 1024
+"""The longest packet that the throwaway's ZooKeeper and seats take. Controllers have the file's own."""
+LOADING = 900.0
+"""Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
+RENEW_EVERY = 2.0
+Tell = Callable[[str], object]
+
+
+def new_cluster_id() -> str:
+    """As Kafka makes one (``Uuid.randomUuid``): 16 random bytes in URL-safe base64, none that begins with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(random_values.token_bytes(16)).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
+def own_directory(settings: Rehearsal, cluster: str) -> Path:
+    """Where the throwaway of this cluster lies."""
+    return Path(settings.directory) / cluster
+
+
+@contextmanager
+def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
+    """The throwaway's directory, empty, for the one rehearsal that may use this place. What an earlier one left there
+    is ended and removed first. Raises Refused where another is under way, StepFailed for a process that won't end.
+    """
+    place = Path(settings.directory)
+    make_private_directory(place)
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(
+                f"another rehearsal is under way in {place}",
+                way_out="wait for its end, or give this cluster's rehearsals another directory and network",
+            ) from None
+        directory = own_directory(settings, cluster)
+        remove(directory)
+        directory.mkdir(mode=0o700)
+        (directory / MARK).touch()
+        yield directory
+
+
+def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell) -> tuple[str, ...]:
+    """Remove the throwaway of this cluster unless a rehearsal is under way in this place; returns what was ended.
+    Raises StepFailed as ``remove``.
+    """
+    place, directory = Path(settings.directory), own_directory(settings, cluster)
+    if not directory.exists() and not remains(directory, but=frozenset({os.getpid()})):
+        tell("nothing is left of a rehearsal")
+        return ()
+    with (place / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"another rehearsal is under way in {place}: it removes what it finds")
+            return ()
+        ended = remove(directory)
+    tell(f"{directory} is removed; {len(ended)} processes were ended")
+    return ended
+
+
+def remove(directory: Path) -> tuple[str, ...]:
+    """End what runs of the throwaway in this directory, and remove the directory. Returns the commands that were ended.
+    Raises Refused for a directory that no rehearsal made, StepFailed for a process that won't end.
+    """
+    if directory.exists() and not (directory / MARK).exists() and any(directory.iterdir()):
+        raise Refused(
+            f"{directory} was not made by a rehearsal: nothing there is ended or removed",
+            way_out="name another directory under rehearsal.directory in the cluster file, or empty this one",
+        )
+    running = remains(directory, but=frozenset({os.getpid()}))
+    left = end_remains(directory, but=frozenset({os.getpid()}))
+    if left:
+        raise StepFailed(
+            f"{len(left)} processes of the rehearsal in {directory} can't be ended: pid"
+            f" {', '.join(str(each.pid) for each in left)}",
+            way_out="end them by hand, then repeat this",
+        )
+    for _ in range(3):  # a process may write until its very end
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            break
+        time.sleep(0.2)
+    if directory.exists():
+        raise StepFailed(f"{directory} could not be removed", way_out=f"remove it by hand: rm -r {directory}")
+    return tuple(each.command for each in running)
+
+
+def installed_jars(source: ClusterSpec, settings: Rehearsal) -> tuple[Path, ...]:
+    """Kafka's jars on this machine, and the metrics exporter's. Raises Refused where they are not there, or of another
+    version.
+    """
+    home = Path(settings.kafka_home or source.kafka.home)
+    jars = tuple(sorted((home / "libs").glob("*.jar")))
+    if not any((home / "libs").glob(f"kafka_2.*-{source.kafka.version}.jar")):
+        raise Refused(
+            f"{home} on this machine holds no Kafka {source.kafka.version} (libs/kafka_2.*-{source.kafka.version}.jar)",
+            way_out="install it here, and name its directory under rehearsal.kafka_home in the cluster file",
+        )
+    agent = Path(settings.metrics_agent) if settings.metrics_agent else home / "agent" / "jmx_prometheus_javaagent.jar"
+    if not agent.is_file():
+        raise Refused(
+            f"the JMX Prometheus exporter is not in {agent}: every gate depends on its gauges",
+            way_out="put its jar on this machine, and name it under rehearsal.metrics_agent in the cluster file",
+        )
+    return (*jars, agent)
+
+
+@dataclass
+class ThrowawayCluster:
+    """``spec``: its cluster file. ``values``: its secrets, by the environment variables that the file names. ``heaps``:
+    -Xmx by service.
+    """
+
+    spec: ClusterSpec
+    values: Mapping[str, str]
+    heaps: Mapping[str, str]
+    tell: Tell
+    lease: float = LEASE_SECONDS
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def here(self) -> Layout:
+        return layout(self.spec)
+
+    @property
+    def secrets(self) -> Secrets:
+        return environment_secrets(self.values)
+
+    @property
+    def clusters(self) -> Path:
+        return self.here.directory / "clusters"
+
+    @property
+    def zookeeper_data(self) -> Path:
+        """ZooKeeper's ``dataDir``, for the snapshot."""
+        return zookeeper_servers(self.spec)[0].data
+
+    def prepare(self, jars: tuple[Path, ...], *, class_archive: Path | None = None) -> None:
+        """Lay out everything but the snapshot. ``class_archive``: of these very jars, where one was made. Raises
+        RunbookError: no Java, or an address that is taken.
+        """
+        require_free(addresses(self.spec) | {STAND_INS: self._stand_in_sockets()})
+        here, (server,) = self.here, zookeeper_servers(self.spec)
+        lay_out(here.kafka_home, jars=jars, java_command=java(), class_archive=class_archive or here.directory / "none")
+        for directory in (here.logs, server.directory, here.directory / STAND_INS, self.clusters):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        text = yaml.safe_dump(self.spec.model_dump(mode="json", by_alias=True, exclude_none=True), sort_keys=False)
+        write_private(self.clusters / f"{self.spec.name}.yaml", text)
+        if self.spec.secrets_file:
+            held = {key: self.values[ref.env or ""] for key, ref in self.spec.secrets.items()}
+            write_private(Path(self.spec.secrets_file), render_secrets(held))
+        server.config.write_text(
+            render_properties(zookeeper_properties(server, [server]), header="A rehearsal's ZooKeeper")
+        )
+        for seat in self.spec.brokers:
+            Path(seat.config_file).parent.mkdir(mode=0o700)
+            text = render_properties(
+                broker_properties(self.spec, seat, BrokerMode.ZOOKEEPER),
+                header=f"Broker {seat.id} of cluster {self.spec.name}",
+            )
+            Path(seat.config_file).write_text(text)
+        for controller in self.spec.controllers:
+            Path(controller.config_file).parent.mkdir(mode=0o700)
+        programs = (
+            supervision.python_program(
+                here,
+                STAND_INS,
+                (
+                    "kraft_runbook.io.kafka.stand_ins",
+                    str(self.clusters),
+                    self.spec.name,
+                    str(here.directory / STAND_INS),
+                ),
+            ),
+            supervision.python_program(
+                here,
+                LEASE,
+                ("kraft_runbook.io.local.lease", str(here.directory), f"{self.lease:g}"),
+                starts_itself=True,
+                comes_back=True,
+            ),
+        )
+        options = {service: f"{heap} -Djute.maxbuffer={self._jute(service)}" for service, heap in self.heaps.items()}
+        here.supervisor_config.write_text(supervision.render_configuration(self.spec, heaps=options, also=programs))
+
+    def _jute(self, service: str) -> int:
+        is_controller = any(each.service == service for each in self.spec.controllers)
+        return self.spec.controller_jute_maxbuffer if is_controller else JUTE_MAXBUFFER
+
+    def _stand_in_sockets(self) -> tuple[tuple[str, int], ...]:
+        return tuple((each.host, each.port) for each in self.spec.rehearses.stand_ins) if self.spec.rehearses else ()
+
+    # -- starting ------------------------------------------------------------------------------------------------------
+
+    def start_zookeeper(self) -> None:
+        """The supervisor, with the lease, and ZooKeeper with the snapshot, until it serves. Raises StepFailed."""
+        renew(self.here.directory)
+        supervision.launch(self.here)
+        supervision.begin_start(self.here, ZOOKEEPER)
+        self._await(
+            lambda: server_mode(zookeeper_servers(self.spec)[0].address) is not None,
+            ZOOKEEPER,
+            LOADING,
+            "to load the copied tree",
+        )
+
+    def start_brokers(self) -> None:
+        """Stand-ins first, so that the seat that becomes the controller finds every leader alive. Raises StepFailed."""
+        self.let_stand_ins_be(BrokerMode.ZOOKEEPER)
+        for seat in self.spec.brokers:
+            supervision.begin_start(self.here, seat.service)
+
+    def _await(self, done: Callable[[], bool], service: str, within: float, what: str) -> None:
+        deadline = time.monotonic() + within
+        while not done():
+            process = supervision.processes(self.here).get(service)
+            late = time.monotonic() > deadline
+            if late or process is None or process.state in ("EXITED", "FATAL", "BACKOFF"):
+                why = f"it did not within {within:g} s" if late else "it has ended"
+                raise StepFailed(
+                    f"waiting for {service} {what}: {why}; its log ends:\n{supervision.log_tail(self.here, service)}",
+                    way_out="see what its log says; the rehearsal can be begun again",
+                )
+            time.sleep(0.1)
+
+    def let_stand_ins_be(self, mode: BrokerMode, *, unfenced: bool = False) -> None:
+        """Have every stand-in in this mode; ``unfenced``: and wait until the quorum shows them so. Raises
+        StepFailed.
+        """
+        directory = self.here.directory / STAND_INS
+        write_private(mode_file(directory), mode.value, durable=False)
+        if STAND_INS not in _running(self.here):
+            supervision.begin_start(self.here, STAND_INS)
+        latest: list[Told] = []
+
+        def are() -> bool:
+            now = told(told_file(directory))
+            latest[:] = [now]
+            if now.problem:
+                raise StepFailed(f"the stand-ins failed: {now.problem}", way_out="begin the rehearsal again")
+            return now.mode == mode.value and (now.unfenced_at is not None or not unfenced)
+
+        self._await(are, STAND_INS, self.spec.deadlines.registration, f"to be in {mode.value} mode")
+        self.tell(f"{len(self.spec.stand_in_ids)} stand-ins are in {mode.value} mode")
+
+    # -- what it says --------------------------------------------------------------------------------------------------
+
+    def log_of(self, service: str) -> list[str]:
+        """The lines of a service's log since its last start, without what the supervisor set aside."""
+        log = self.here.logs / f"{service}.log"
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        starts = [number for number, line in enumerate(lines) if line.startswith(f"run-service.sh: {service} starts")]
+        return lines[starts[-1] :] if starts else lines
+
+    def logs(self) -> Iterator[tuple[str, list[str]]]:
+        """Every log, by service."""
+        for log in sorted(self.here.logs.glob("*.log")):
+            yield log.stem, log.read_text(errors="replace").splitlines()
+
+    # -- keeping watch -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def watched(self, time_limit: float) -> Iterator[Watch]:
+        """Renew the lease and look at what the processes take, until the block ends; after ``time_limit`` seconds end
+        everything, so that whatever waits fails.
+        """
+        watch = Watch(self, time.monotonic() + time_limit)
+        thread = threading.Thread(target=watch.run, name="rehearsal-watch", daemon=True)
+        thread.start()
+        try:
+            yield watch
+        finally:
+            watch.stop.set()
+            thread.join()
+
+
+@dataclass
+class Watch:
+    """``out_of_time``: the time limit was reached."""
+
+    cluster: ThrowawayCluster
+    ends: float
+    stop: threading.Event = field(default_factory=threading.Event)
+    out_of_time: bool = False
+
+    def run(self) -> None:
+        """Until ``stop``."""
+        here = self.cluster.here
+        while True:
+            if time.monotonic() > self.ends:
+                self.out_of_time = True
+                end_remains(here.directory, but=frozenset({os.getpid()}))
+                return
+            with contextlib.suppress(OSError):
+                renew(here.directory)
+            with contextlib.suppress(OSError, RunbookError):
+                running = supervision.processes(here).values()
+                self.cluster.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
+            if self.stop.wait(RENEW_EVERY):
+                return
+
+
+def _running(here: Layout) -> set[str]:
+    return {name for name, process in supervision.processes(here).items() if process.runs}

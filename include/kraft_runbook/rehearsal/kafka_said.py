@@ -1,0 +1,81 @@
+"""What a controller's log says of the copy that ended it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+FATAL = re.compile(r"Encountered (?:fatal|metadata \S+|unhandled) fault: (?P<what>.*?)(?: \(org\.apache\.\S+\))?$")
+"""``ProcessTerminatingFaultHandler`` of the controller."""
+EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?:: (?P<said>.*))?$")
+OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
+PLACE = (*OUT_OF_MEMORY, "No space left on device", "Address already in use")
+"""What says that the machine is at fault, not the metadata."""
+_ZNODE = re.compile(
+    r"(?<![\w/])/(?:brokers/topics|config|kafka-acl|delegation_token|latest_producer_id_block)[^\s,;)\"']*"
+)
+_KINDS = (
+    (re.compile(r"producer\s?id", re.IGNORECASE), "/latest_producer_id_block"),
+    (re.compile(r"delegation token", re.IGNORECASE), "/delegation_token"),
+    (re.compile(r"scram|client quota|quota", re.IGNORECASE), "/config/users, /config/clients or /config/ips"),
+    (re.compile(r"\bacls?\b", re.IGNORECASE), "/kafka-acl"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSaid:
+    """``fault``: what the controller was doing; ``exceptions``: each with its message, the cause last. ``where``: the
+    znode that they name, or the kind; empty where they name none.
+    """
+
+    fault: str
+    exceptions: tuple[str, ...]
+    where: str
+
+    def __str__(self) -> str:
+        said = f"{self.fault}: {'; caused by '.join(self.exceptions)}" if self.exceptions else self.fault
+        return f"{said} ({self.where})" if self.where else said
+
+
+def fatal_of(lines: Iterable[str]) -> KafkaSaid | None:
+    """The first fatal fault in a log, with its exceptions; None where there is none."""
+    listed = list(lines)
+    for number, line in enumerate(listed):
+        if match := FATAL.search(line):
+            trace = _trace(listed[number + 1 :])
+            found = [each for each in trace if (each_match := EXCEPTION.match(each)) and each_match]
+            exceptions = tuple(each.removeprefix("Caused by: ")[:400] for each in found)
+            where = _where([match["what"], *exceptions, *(each for each in trace if "\tat " in each)])
+            return KafkaSaid(match["what"], exceptions, where)
+    return None
+
+
+def _trace(lines: Sequence[str]) -> list[str]:
+    """The lines of the stack trace that follow, up to the next line of the log."""
+    trace = []
+    for line in lines:
+        if line.startswith("["):
+            break
+        trace.append(line)
+    return trace
+
+
+def _where(texts: Sequence[str]) -> str:
+    for text in texts:
+        if match := _ZNODE.search(text):
+            return match[0].rstrip(".:")
+    for kind, where in _KINDS:
+        if any(kind.search(text) for text in texts):
+            return where
+    return ""
+
+
+def place_at_fault(lines: Iterable[str]) -> str | None:
+    """The first line that says that the machine is at fault; None where none does."""
+    return next((line.strip()[:300] for line in lines if any(each in _without_options(line) for each in PLACE)), None)
+
+
+def _without_options(line: str) -> str:
+    """A line that shows a JVM's options names an error in one of them."""
+    return line.replace("ExitOnOutOfMemoryError", "")

@@ -1,0 +1,275 @@
+"""The cluster in which a migration is rehearsed, derived from the cluster file of the one that it stands for. Pure.
+
+Kafka's version and the settings of brokers and controllers are the file's. Listeners, paths and secrets are the
+throwaway's own: everything is on loopback addresses, in one directory. Two real brokers, the seats, hold no replica;
+whatever has replicas, or is live, is stood in for. Three real controllers, whose quorum is patient: what runs beside it
+on this machine must not hold its elections.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, StandIn
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import (
+    Broker,
+    Controller,
+    ControllerListener,
+    Deadlines,
+    Kafka,
+    Listener,
+    Reach,
+    SecretRef,
+    ServiceManager,
+    ZooKeeper,
+)
+from kraft_runbook.errors import Refused
+
+FIRST_SEAT = 9001
+"""From this id on the seats have the first ids that are free: none that a removed broker may have left a config for."""
+CONTROLLERS = 3
+LISTENER = "PLAINTEXT"
+STAND_IN_PORTS = 20_000
+MOST_STAND_INS = 10_000
+KEPT_SECRETS = ("password.encoder.secret", "delegation.token.secret.key", "delegation.token.master.key")
+"""The secrets that are no login's: the throwaway has values of its own for them."""
+SECRET_ENV = "KRB_REHEARSAL_{}"  # noqa: S105 - a name
+PATIENT = {
+    "controller.quorum.fetch.timeout.ms": "20000",
+    "controller.quorum.election.timeout.ms": "10000",
+}
+"""At loads of 60 to 110 a quorum with Kafka's defaults (2 s, 1 s) held 65 elections in one run (measured)."""
+STAND_INS_LIVE = {"broker.session.timeout.ms": "60000"}
+"""A stand-in that misses a heartbeat must not be fenced: each would change every partition that it leads."""
+STILL = {"auto.leader.rebalance.enable": "false"}
+"""A preferred election, as Kafka holds them every five minutes, would change partitions between two looks at the tree,
+and is no part of the migration.
+"""
+SEATS = {"log.cleaner.dedupe.buffer.size": "16777216", "num.network.threads": "2", "num.io.threads": "4"}
+"""Seats hold no replica: what brokers keep for these would be memory of this machine."""
+SESSION_MS = 30_000
+"""The least ZooKeeper session of seats and controllers."""
+
+LEAST_HEAP_MIB = 256
+
+_LOGINS = re.compile(
+    r"^(listener\.|ssl\.|sasl\.|security\.|early\.start\.|control\.plane\.|principal\.|super\.users)|jaas"
+)
+_PATHS = re.compile(r"\.(dir|dirs|path|location|file)$")
+_CLASSES = re.compile(r"(\.class|\.classes|\.class\.name|\.reporters|\.providers|\.interceptors|\.impl)$")
+_ZOOKEEPER = re.compile(r"^zookeeper\.(ssl\.|set\.acl|clientCnxnSocket)|sasl", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Throwaway:
+    """``spec``: its cluster file. ``left_out``: the settings of the source that it does not have, each with the reason:
+    what they would do is not rehearsed.
+    """
+
+    spec: ClusterSpec
+    left_out: tuple[str, ...]
+
+
+def throwaway_of(
+    source: ClusterSpec,
+    settings: Rehearsal,
+    directory: PurePosixPath,
+    *,
+    cluster_id: str,
+    source_cluster_id: str,
+    broker_ids: Collection[int],
+) -> Throwaway:
+    """The throwaway of this cluster, in this directory. ``cluster_id``: its own; ``source_cluster_id``: the one that
+    ``/cluster/id`` of the source holds. ``broker_ids``: every id that is live or assigned there.
+
+    Raises Refused where the ids are the same, or where there are more brokers than ports; ValueError never for a valid
+    source.
+    """
+    if cluster_id in (source_cluster_id, source.cluster_id):
+        raise Refused(f"the rehearsal would have the id of {source.name} itself, {cluster_id}", way_out="begin it anew")
+    if len(broker_ids) > MOST_STAND_INS:
+        raise Refused(
+            f"{source.name} has {len(broker_ids)} brokers: a rehearsal stands in for {MOST_STAND_INS} at most",
+            way_out="migrate without a rehearsal",
+        )
+    network, left_out = settings.network, _Leaving()
+    racks = {broker.id: broker.rack for broker in source.brokers}
+    stand_ins = tuple(
+        StandIn(id=each, host=f"{network}.9", port=STAND_IN_PORTS + place, rack=racks.get(each))
+        for place, each in enumerate(sorted(broker_ids))
+    )
+    controllers = _controller_ids(source, broker_ids)
+    seats = _free_ids({*broker_ids, *source.broker_ids, *controllers}, settings.seats)
+    zookeeper = left_out.of("zookeeper.properties", source.ensemble.properties, _why_not_of_zookeeper)
+    session = max(SESSION_MS, _whole(zookeeper.get("zookeeper.session.timeout.ms")))
+    secrets = {key: SecretRef(env=_environment_name(key)) for key in source.secrets if key in KEPT_SECRETS}
+    spec = ClusterSpec(
+        name=f"rehearsal-of-{source.name}"[:63],
+        description=f"A throwaway cluster with the metadata of {source.name}, to rehearse its migration in",
+        cluster_id=cluster_id,
+        kafka=Kafka(
+            version=source.kafka.version,
+            home=str(directory / "kafka"),
+            inter_broker_protocol_version=source.kafka.inter_broker_protocol_version,
+            inter_broker_listener=LISTENER,
+        ),
+        zookeeper=ZooKeeper(
+            servers=(f"{network}.1:2181",), properties=zookeeper | {"zookeeper.session.timeout.ms": str(session)}
+        ),
+        brokers=tuple(_seat(each, place, network, directory) for place, each in enumerate(seats)),
+        controllers=tuple(_controller(each, place, network, directory) for place, each in enumerate(controllers)),
+        controller_listener=ControllerListener(name=_free_name(source.controller_listener.name)),
+        reach=Reach(kind="local"),
+        service_manager=ServiceManager(
+            kind="supervisor", socket=f"unix://{directory}/supervisor.sock", stop_timeout=330
+        ),
+        broker_properties=left_out.of("broker_properties", source.broker_properties, why_left_out)
+        | SEATS
+        | PATIENT
+        | STILL,
+        controller_properties=left_out.of("controller_properties", source.controller_properties, why_left_out)
+        | PATIENT
+        | STAND_INS_LIVE
+        | STILL,
+        controller_heap=source.controller_heap,
+        controller_jute_maxbuffer=source.controller_jute_maxbuffer,
+        authorizer=source.authorizer,
+        super_users=tuple(dict.fromkeys((*source.super_users, "User:ANONYMOUS"))) if source.authorizer else (),
+        secrets=secrets,
+        secrets_file=str(directory / "secrets.properties") if secrets else None,
+        deadlines=_patient(source.deadlines),
+        rehearses=Rehearses(cluster_id=source_cluster_id, stand_ins=stand_ins),
+    )
+    return Throwaway(
+        spec, (*left_out.told, f"{next(iter(STILL))}: no preferred election may change the tree meanwhile")
+    )
+
+
+def _seat(number: int, place: int, network: str, directory: PurePosixPath) -> Broker:
+    return Broker(
+        id=number,
+        host=f"{network}.{11 + place}",
+        listeners=(Listener(name=LISTENER, port=9092),),
+        log_dirs=(str(directory / f"broker-{number}" / "data"),),
+        config_file=str(directory / f"broker-{number}" / "server.properties"),
+        service=f"broker-{number}",
+        metrics_port=7071,
+    )
+
+
+def _controller(number: int, place: int, network: str, directory: PurePosixPath) -> Controller:
+    return Controller(
+        id=number,
+        host=f"{network}.{101 + place}",
+        port=9093,
+        log_dir=str(directory / f"controller-{number}" / "data"),
+        config_file=str(directory / f"controller-{number}" / "controller.properties"),
+        service=f"controller-{number}",
+        metrics_port=7071,
+    )
+
+
+def _controller_ids(source: ClusterSpec, broker_ids: Collection[int]) -> tuple[int, ...]:
+    """The file's first three, and where it has fewer, or a broker has one of them, others."""
+    own = [each for each in source.controller_ids if each not in broker_ids][:CONTROLLERS]
+    more = _free_ids({*own, *broker_ids, *source.broker_ids}, CONTROLLERS - len(own))
+    return (*own, *more)
+
+
+def _free_ids(taken: Collection[int], wanted: int) -> tuple[int, ...]:
+    found: list[int] = []
+    number = FIRST_SEAT
+    while len(found) < wanted:
+        if number not in taken:
+            found.append(number)
+        number += 1
+    return tuple(found)
+
+
+def _free_name(name: str) -> str:
+    return name if name != LISTENER else "CONTROLLER"
+
+
+def _environment_name(key: str) -> str:
+    return SECRET_ENV.format(re.sub(r"[^A-Za-z0-9]", "_", key).upper())
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text and text.strip().isdigit() else 0
+
+
+def _patient(given: Deadlines) -> Deadlines:
+    """The file's own, and never less than a busy machine needs."""
+    return Deadlines(
+        quorum=max(given.quorum, 300),
+        registration=max(given.registration, 300),
+        in_sync=max(given.in_sync, 600),
+        metadata_copy=given.metadata_copy,
+        finalization=max(given.finalization, 300),
+        healthy_in_a_row=given.healthy_in_a_row,
+        poll=min(given.poll, 0.5),
+        before_deferral=given.before_deferral,
+    )
+
+
+Why = Callable[[str, str], str | None]
+
+
+class _Leaving:
+    """Collects what is left out."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def of(self, where: str, properties: Mapping[str, str], why: Why) -> dict[str, str]:
+        kept = {}
+        for key, value in properties.items():
+            reason = why(key, value)
+            if reason is None:
+                kept[key] = value
+            else:
+                self.told.append(f"{where}.{key}: {reason}")
+        return kept
+
+
+def why_left_out(key: str, value: str) -> str | None:
+    """Why a setting of the source's brokers or controllers is not the throwaway's; None: it is."""
+    if "${" in value:
+        return "its value comes from a config provider"
+    if _LOGINS.search(key):
+        return "listeners and logins are the throwaway's own"
+    if _PATHS.search(key):
+        return "paths are the throwaway's own"
+    if _CLASSES.search(key):
+        return "a class that this machine may not have"
+    return None
+
+
+def _why_not_of_zookeeper(key: str, value: str) -> str | None:
+    if _ZOOKEEPER.search(key):
+        return "the throwaway's ZooKeeper asks for no login and has no TLS"
+    return why_left_out(key, value)
+
+
+def heaps(source: ClusterSpec, spec: ClusterSpec, needed_mib: int) -> dict[str, str]:
+    """-Xmx by service. Controllers have what the source's have (``controller_heap``), or what their size needs;
+    seats the same need, which holds for a broker's image of the metadata too; ZooKeeper the same.
+    """
+    needed = f"{max(LEAST_HEAP_MIB, needed_mib)}m"
+    found = {controller.service: source.controller_heap or needed for controller in spec.controllers}
+    return found | {broker.service: needed for broker in spec.brokers} | {"zookeeper": needed}
+
+
+NOT_TOLD = (
+    "hosts, their disks and the network between them",
+    "TLS and SASL, and every listener setting",
+    "clients, and what they see of a restart",
+    "the ACLs of znodes",
+    "restarts of brokers that hold replicas",
+    "metadata that changes while the migration runs",
+)
+"""What no rehearsal tells; its page says so."""

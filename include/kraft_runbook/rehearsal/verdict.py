@@ -1,0 +1,99 @@
+"""What a rehearsal says: PASSED, FAILED or INCONCLUSIVE. Pure.
+
+FAILED: the metadata, the settings or this tool are at fault, so the migration itself would fail too. INCONCLUSIVE: the
+place is at fault, or a part was not seen. What is not shown never passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    PASSED = "PASSED"
+    FAILED = "FAILED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Rung(StrEnum):
+    """What a rehearsal does, in its order."""
+
+    COPY_THE_TREE = "copy the tree"
+    START = "start the throwaway"
+    FORWARD = "forward to dual write"
+    PARITY_IN_HYBRID = "parity in HYBRID"
+    TO_KRAFT = "brokers to KRaft"
+    PARITY_IN_KRAFT = "parity in DUAL_WRITE"
+    BACK = "back to ZooKeeper"
+    SAME_TREE = "the tree as it was copied"
+    FORWARD_AGAIN = "forward to dual write again"
+    PARITY_AGAIN = "parity in DUAL_WRITE again"
+    FINALIZE = "finalize"
+    PARITY_FINALIZED = "parity after finalization"
+
+
+SHORT = tuple(Rung)[: list(Rung).index(Rung.SAME_TREE) + 1]
+"""Forward and back, without the second time: everything up to the tree that is as it was."""
+WHOLE = tuple(Rung)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason not to pass. ``verdict``: FAILED or INCONCLUSIVE. ``code``: of the check that says so, if any."""
+
+    verdict: Verdict
+    what: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Numbers of a rehearsal; None: not measured. Seconds; MiB. ``copy``: of Kafka's copy, by the log's own times.
+    ``window``: of the way back, without a controller. ``controller_rss``: the most that any controller had resident.
+    ``cpu``: of all its processes. ``load``: the highest load average of a minute that was seen; ``cores``: of this
+    machine. ``tries``: of leaving KRaft. ``tree_seconds``: of reading the source.
+    """
+
+    partitions: int | None = None
+    topics: int | None = None
+    brokers: int | None = None
+    znodes: int | None = None
+    tree_seconds: float | None = None
+    copy: float | None = None
+    copied_records: int | None = None
+    window: float | None = None
+    controller_rss: int | None = None
+    cpu: float | None = None
+    load: float | None = None
+    cores: int | None = None
+    tries: int | None = None
+    seconds: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+NEEDED = ("partitions", "tree_seconds", "copy", "window", "controller_rss", "cpu", "load", "tries")
+"""What a rehearsal that passes has measured."""
+
+
+def judge(
+    wanted: Sequence[Rung], done: Collection[Rung], found: Iterable[Finding], measured: Measured
+) -> tuple[Verdict, tuple[Finding, ...]]:
+    """The verdict and every reason, FAILED ones first. A rung that was not reached, and a number that is missing, are
+    reasons of their own.
+    """
+    reasons = list(found)
+    left = [rung for rung in wanted if rung not in done]
+    if left:
+        reasons.append(Finding(Verdict.INCONCLUSIVE, f"not reached: {', '.join(left)}"))
+    else:
+        missing = [name for name in NEEDED if getattr(measured, name) is None]
+        reasons += [Finding(Verdict.INCONCLUSIVE, f"not measured: {name}") for name in missing]
+    reasons.sort(key=lambda each: each.verdict is not Verdict.FAILED)
+    if any(each.verdict is Verdict.FAILED for each in reasons):
+        return Verdict.FAILED, tuple(reasons)
+    return (Verdict.INCONCLUSIVE if reasons else Verdict.PASSED), tuple(reasons)

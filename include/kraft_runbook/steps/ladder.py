@@ -1,0 +1,310 @@
+"""The rehearsal's ladder: the migration forward, back, forward again and finalized, by the very steps, procedures and
+playbooks of a real one, on a throwaway cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster.observation import BrokerMode, was_read
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Compared
+from kraft_runbook.io.zookeeper.read_state import read_zookeeper
+from kraft_runbook.migration import conditions
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.parity.parity_report import ParityReport
+from kraft_runbook.parity.parity_report import Verdict as Parity
+from kraft_runbook.procedures.print_tree import print_tree
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
+from kraft_runbook.rehearsal.tree_prints import TreePrint, changes_between, elected
+from kraft_runbook.rehearsal.verdict import Finding, Measured, Rung, Verdict
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps import cut_off_brokers, leaving
+from kraft_runbook.steps.back import BACK_TO_HYBRID, SET_ASIDE, TO_ZOOKEEPER
+from kraft_runbook.steps.finalization import finalize_active_controller
+from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.judged_gates import JudgedPorts, judge_gate
+from kraft_runbook.steps.node_step import NodeStep, take_step
+from kraft_runbook.steps.rollback import plan_rollback
+from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.waiting import Wait
+
+READY = "Ready to serve as the new controller"
+"""What a ZooKeeper-mode broker logs once it is the controller. Stopped before, with 200,000 partitions, its SIGTERM
+hangs for more than 330 s (measured).
+"""
+READY_WITHIN = 900.0
+NO_LAG_WITHIN = 300.0
+TRIES = 5
+"""Of leaving KRaft: a refused fence is tried again, as a person would."""
+LEAVE, PARITY_BEFORE_LEAVING = "leave_kraft", "parity_before_leaving"
+
+NEVER_MENDED = frozenset({"KRB-PRE-029"})
+"""Checks of the start gate that nothing here mends, while Kafka's copy would be waited for: no stand-in comes back into
+an ISR that it was not in when the tree was copied.
+"""
+
+Compare = Callable[..., ParityReport]
+
+
+class RungEnded(Exception):
+    """A rung can't go on, for these reasons."""
+
+    def __init__(self, *found: Finding) -> None:
+        self.found = found
+        super().__init__("; ".join(each.what for each in found))
+
+
+@dataclass
+class Ladder:
+    """``done``: the rungs so far; ``found``: reasons not to pass that did not end it; ``measured``: by ladder alone."""
+
+    throwaway: ThrowawayCluster
+    cluster: Cluster
+    compare: Compare
+    evidence: Path
+    done: list[Rung] = field(default_factory=list)
+    found: list[Finding] = field(default_factory=list)
+    measured: Measured = field(default_factory=Measured)
+    before: dict[str, TreePrint] = field(default_factory=dict)
+    _ports: JudgedPorts | None = None
+
+    def climb(self, wanted: Iterable[Rung]) -> None:
+        """Rung by rung. Raises RungEnded, RunbookError."""
+        acts: dict[Rung, Callable[[], None]] = {
+            Rung.FORWARD: self.forward,
+            Rung.PARITY_IN_HYBRID: lambda: self.parity("parity_in_hybrid"),
+            Rung.TO_KRAFT: self.to_kraft,
+            Rung.PARITY_IN_KRAFT: lambda: self.parity("parity_in_dual_write"),
+            Rung.BACK: self.back,
+            Rung.SAME_TREE: self.same_tree,
+            Rung.FORWARD_AGAIN: self.forward_again,
+            Rung.PARITY_AGAIN: lambda: self.parity("parity_again"),
+            Rung.FINALIZE: self.finalize,
+            Rung.PARITY_FINALIZED: lambda: self.parity("parity_finalized", final=True),
+        }
+        for rung in wanted:
+            if rung in acts:
+                self.cluster.tell(f"-- {rung}")
+                acts[rung]()
+                self.done.append(rung)
+
+    def _begin(self, climb: str) -> tuple[Run, JudgedPorts]:
+        self._ports = JudgedPorts(self.cluster, self.evidence, climb)
+        return self._ports.run(), self._ports
+
+    def _go_on(self, task: str) -> tuple[Run, JudgedPorts]:
+        assert self._ports is not None, "a climb begins with forward"
+        self._ports.task = task
+        return self._ports.run(), self._ports
+
+    # -- forward -------------------------------------------------------------------------------------------------------
+
+    def forward(self, climb: str = "forward and back") -> None:
+        """Provision the controllers, stand-ins and seats into migration mode, until Kafka's copy is done and dual write
+        runs. What blocks at the start gate is a finding; Kafka itself judges the metadata all the same.
+        """
+        self.await_a_controller()
+        if not self.before:
+            self.before = self.cluster.ask(print_tree)
+        run, ports = self._begin(climb)
+        ports.task = "gate_start"
+        found = self._judge(Gate.START)
+        if any(each.code in NEVER_MENDED for each in found):
+            raise RungEnded()
+        deadlines = self.cluster.spec.deadlines
+        for controller in self.cluster.spec.controllers:
+            self._take(PROVISION, controller.id)
+        run.cluster.wait_for(conditions.QUORUM_READY, deadline=deadlines.quorum)
+        self.throwaway.let_stand_ins_be(BrokerMode.HYBRID)
+        for seat in self.cluster.spec.brokers:
+            self.await_a_controller()
+            self._take(TO_HYBRID, seat.id)
+            if seat is not self.cluster.spec.brokers[-1]:
+                self._await_broker(seat.id, conditions.BROKER_REGISTERED_AS_MIGRATING)
+        seen = run.cluster.wait_for(conditions.METADATA_COPIED, deadline=deadlines.metadata_copy)
+        span = seen.quorum.copy if was_read(seen.quorum) else None
+        if span is not None and self.measured.copy is None:
+            self.measured = replace(self.measured, copy=span.seconds, copied_records=span.records)
+
+    def forward_again(self) -> None:
+        """A second time, on the same tree."""
+        self.forward("forward to the end")
+        self.to_kraft()
+
+    def to_kraft(self) -> None:
+        """Seats and stand-ins into KRaft mode, while ZooKeeper is still written."""
+        self._go_on("gate_dual_write")
+        self._require(self._judge(Gate.DUAL_WRITE))
+        for seat in self.cluster.spec.brokers:
+            self._take(TO_KRAFT, seat.id)
+            self._await_broker(seat.id, conditions.BROKER_REGISTERED_IN_KRAFT)
+        self.throwaway.let_stand_ins_be(BrokerMode.KRAFT, unfenced=True)
+
+    # -- back ----------------------------------------------------------------------------------------------------------
+
+    def back(self) -> None:
+        """As a rollback, up to controllers that are set aside and seats in ZooKeeper mode."""
+        run, ports = self._go_on("plan")
+        plan_rollback(run)
+        ports.judged.add(Gate.ROLLBACK)
+        self.throwaway.let_stand_ins_be(BrokerMode.HYBRID, unfenced=True)
+        for seat in self.cluster.spec.brokers:
+            self._take(BACK_TO_HYBRID, seat.id)
+            self._await_broker(seat.id, conditions.BROKER_BACK_IN_MIGRATION_MODE)
+        self.parity(PARITY_BEFORE_LEAVING)
+        self._leave()
+        self.throwaway.let_stand_ins_be(BrokerMode.ZOOKEEPER)
+        run, _ = self._go_on("restart_cut_off_brokers")
+        cut_off_brokers.restart_cut_off_brokers(run, left_task=LEAVE)
+        for seat in self.cluster.spec.brokers:
+            self.await_a_controller()
+            self._take(TO_ZOOKEEPER, seat.id)
+            self._await_broker(seat.id, conditions.BROKER_IN_ZOOKEEPER_MODE)
+        for controller in self.cluster.spec.controllers:
+            self._take(SET_ASIDE, controller.id)
+        reading = detect_phase(self.cluster.settled())
+        if reading.phase is not Phase.ZOOKEEPER:
+            why = f"after the way back the cluster is in {reading.phase}: {'; '.join(reading.reasons)}"
+            raise RungEnded(Finding(Verdict.FAILED, why))
+
+    def _leave(self) -> None:
+        """Leave KRaft once dual write lags by nothing; a fence that is lifted again is tried again."""
+        for number in range(1, TRIES + 1):
+            self.await_no_lag()
+            run, ports = self._go_on(LEAVE)
+            try:
+                told = leaving.leave(run, parity_task=PARITY_BEFORE_LEAVING)
+            except (StepFailed, Refused) as refused:
+                self.cluster.tell(f"try {number} of {TRIES} to leave KRaft: {refused.problem}")
+                if number == TRIES:
+                    raise
+                self.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=self.cluster.spec.deadlines.quorum)
+                continue
+            ports.answers[LEAVE] = told
+            window = told.get("window_seconds")
+            self.measured = replace(self.measured, tries=number, window=float(window) if window is not None else None)
+            return
+
+    def await_no_lag(self) -> None:
+        """Wait until the active controller shows no write-behind lag. Raises StepFailed."""
+        ends = self.cluster.now() + NO_LAG_WITHIN
+        rows = 0
+        while rows < self.cluster.spec.deadlines.healthy_in_a_row:
+            active = self.cluster.observe().active_controller
+            lag = active.metrics.zk_write_behind_lag if active and was_read(active.metrics) else None
+            rows = rows + 1 if lag == 0 else 0
+            if self.cluster.now() > ends:
+                raise StepFailed(
+                    f"dual write still lags after {NO_LAG_WITHIN:.0f} s: ZkWriteBehindLag is {lag}",
+                    way_out="begin the rehearsal again when this machine is less busy",
+                )
+            self.cluster.pause(self.cluster.spec.deadlines.poll)
+
+    def same_tree(self) -> None:
+        """Everything in ZooKeeper is as it was before, but for the one election that leaving KRaft holds as a proof.
+        Raises RungEnded.
+        """
+        assert self._ports is not None, "a climb begins with forward"
+        given = elected(str(self._ports.answers.get(LEAVE, {}).get("election", "")))
+        changed = changes_between(self.before, self.cluster.ask(print_tree), elected=given)
+        compared, self.before = len(self.before), {}  # the second climb begins from the tree that this one left
+        self.cluster.tell(f"{compared} znodes compared, {len(changed.respelt)} of them respelt")
+        if changed.wrong:
+            raise RungEnded(Finding(Verdict.FAILED, f"the tree is not as it was: {'; '.join(changed.wrong)}"))
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def finalize(self) -> None:
+        """Every controller out of migration mode, the active one last."""
+        run, _ = self._go_on("gate_finalize")
+        self._require(self._judge(Gate.FINALIZE))
+        deadlines = self.cluster.spec.deadlines
+        for controller in self.cluster.spec.controllers:
+            self._take(FINALIZE, controller.id)
+            run.cluster.wait_for(conditions.CONTROLLER_CAUGHT_UP, deadline=deadlines.quorum, node_id=controller.id)
+        run, _ = self._go_on("active_controller_last")
+        finalize_active_controller(run)
+        run.cluster.wait_for(conditions.FINALIZED, deadline=deadlines.finalization)
+
+    # -- at every rung -------------------------------------------------------------------------------------------------
+
+    def parity(self, task: str, *, final: bool = False) -> None:
+        """Compare everything. Raises RungEnded for anything but a MATCH."""
+        run, ports = self._go_on(task)
+        proven = self.evidence / "proven"
+        how: dict[str, Any] = {"baseline": proven} if final else {"save_proven": [proven]}
+        report: ParityReport = run.cluster.ask(self.compare, **how)
+        compared = Compared(
+            values=report.to_dict(),
+            verdict=report.verdict,
+            digest=report.digest,
+            offset=report.migration_offset,
+            report="",
+            final=True,
+            phase=detect_phase(run.cluster.settled()).phase.value,
+        )
+        run.journal.record(compared)
+        ports.answers[task] = {"digest": report.digest}
+        self.cluster.tell(f"{task}: {report.verdict}")
+        if report.verdict is not Parity.MATCH:
+            verdict = Verdict.FAILED if report.verdict is Parity.MISMATCH else Verdict.INCONCLUSIVE
+            said = " ".join(report.render_text().split())[:600]
+            raise RungEnded(Finding(verdict, f"{task} is {report.verdict}: {said}"))
+
+    def _judge(self, gate: Gate) -> tuple[Finding, ...]:
+        assert self._ports is not None, "a climb begins with forward"
+        found = judge_gate(self._ports.run(), self._ports, gate)
+        self.found += [each for each in found if each not in self.found]
+        return found
+
+    def _require(self, found: tuple[Finding, ...]) -> None:
+        if found:
+            raise RungEnded()
+
+    def _take(self, step: NodeStep, node: int) -> None:
+        run, _ = self._go_on(f"{step.step}.{node}")
+        take_step(run, step, node)
+
+    def _await_broker(self, node: int, registered: Condition) -> None:
+        """As the sensor behind each restart: registered, and in every ISR."""
+        deadlines = self.cluster.spec.deadlines
+        wait = Wait(
+            self.cluster,
+            conditions.BROKER_IN_SYNC,
+            deadlines.in_sync,
+            node,
+            first=(registered, deadlines.registration),
+        )
+        while not wait.look():
+            self.cluster.pause(deadlines.poll)
+
+    def await_a_controller(self) -> None:
+        """Wait until the seat that /controller names has said that it is ready to serve as the controller. Where a
+        KRaft controller has it there is nothing to wait for. Raises StepFailed.
+        """
+        ends = self.cluster.now() + READY_WITHIN
+        told = ""
+        while True:
+            state, _ = read_zookeeper(self.cluster.spec.ensemble, secrets=self.cluster.secrets, deep=None, timeout=10.0)
+            holder = state.controller
+            if holder is not None and holder.kraft_controller_epoch >= 0:
+                return
+            seat = next((b for b in self.cluster.spec.brokers if holder and b.id == holder.broker_id), None)
+            if seat is not None and any(READY in line for line in self.throwaway.log_of(seat.service)):
+                return
+            waits = "a seat to become the controller" if seat is None else f"{seat.service} to say '{READY}'"
+            if self.cluster.now() > ends:
+                raise StepFailed(
+                    f"waiting for {waits}: not within {READY_WITHIN:.0f} s",
+                    way_out="begin the rehearsal again when this machine is less busy",
+                )
+            if waits != told:
+                self.cluster.tell(f"waiting for {waits}")
+                told = waits
+            self.cluster.pause(0.5)

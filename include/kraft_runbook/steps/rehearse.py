@@ -1,0 +1,231 @@
+"""One rehearsal of a cluster's migration with its own metadata: from the copy of its tree to the verdict.
+
+The source is read once, and nothing is written there. Everything else happens in a throwaway cluster on this machine,
+which is gone afterwards, whatever happened.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets as random_values
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from kraft_runbook import __version__
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.gates.proof import digest_of_file
+from kraft_runbook.io.local.lease import LEASE_SECONDS
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.migration.copy_tuning import heap_mib, heap_needed
+from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET
+from kraft_runbook.parity.parity_report import ParityReport
+from kraft_runbook.procedures.copy_tree import copy_tree
+from kraft_runbook.procedures.throwaway_cluster import (
+    ThrowawayCluster,
+    Watch,
+    installed_jars,
+    new_cluster_id,
+    one_rehearsal,
+    remove,
+)
+from kraft_runbook.rehearsal.copied_tree import CopiedTree
+from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
+from kraft_runbook.rehearsal.limits import exceeded
+from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
+from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
+from kraft_runbook.steps.handle import Cluster, Tell
+from kraft_runbook.steps.ladder import Compare, Ladder, RungEnded
+
+
+def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityReport:
+    """Parity in full, by Spark on this machine."""
+    from kraft_runbook.parity.spark.full_comparison import run_parity  # pyspark takes a second to import
+
+    return run_parity(spec, secrets=secrets, **how)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How a rehearsal is made. ``whole``: also forward again and finalized; else forward and back. ``last_copy``:
+    seconds of the last one that PASSED. ``keep``: leave the throwaway where it is, running, for a look. ``lease``:
+    seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``.
+    """
+
+    whole: bool = True
+    last_copy: float | None = None
+    keep: bool = False
+    lease: float = LEASE_SECONDS
+    class_archive: Path | None = None
+    compare: Compare = by_spark
+    copy: Callable[..., CopiedTree] = copy_tree
+
+
+@dataclass
+class Climb:
+    """What is known of a rehearsal so far."""
+
+    found: list[Finding] = field(default_factory=list)
+    done: list[Rung] = field(default_factory=list)
+    measured: Measured = field(default_factory=lambda: Measured(cores=os.cpu_count()))
+    left_out: tuple[str, ...] = ()
+    kept: Mapping[str, object] = field(default_factory=dict)
+    source_id: str = ""
+
+    def note(self, **numbers: object) -> None:
+        """Measured numbers."""
+        self.measured = replace(self.measured, **numbers)  # type: ignore[arg-type]
+
+
+def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | None = None) -> Canary:
+    """Rehearse; what became of it, for the evidence. Raises Refused where it can't begin: the cluster file has no
+    ``rehearsal``, another one is under way here, or Kafka is not installed on this machine.
+    """
+    ask = ask or Ask()
+    settings = source.rehearsal
+    if settings is None:
+        raise Refused(
+            f"the cluster file of {source.name} has no 'rehearsal'",
+            way_out="say where it is to take place: docs/rehearsal.md",
+        )
+    jars = installed_jars(source, settings)
+    climb, wanted = Climb(), WHOLE if ask.whole else SHORT
+    began = time.monotonic()
+    with one_rehearsal(settings, source.name) as directory:
+        try:
+            _climb(source, settings, directory, jars, wanted, climb, secrets=secrets, tell=tell, ask=ask)
+        except RungEnded as ended:
+            climb.found += ended.found
+        except RunbookError as error:
+            climb.found.append(Finding(Verdict.INCONCLUSIVE, error.problem))
+        except OSError as error:
+            climb.found.append(Finding(Verdict.INCONCLUSIVE, f"this machine: {error}"))
+        except KeyboardInterrupt:
+            climb.found.append(Finding(Verdict.INCONCLUSIVE, "it was interrupted"))
+        except Exception as error:
+            climb.found.append(Finding(Verdict.FAILED, f"this tool failed: {type(error).__name__}: {error}"))
+        finally:
+            if not ask.keep:
+                remove(directory)
+    climb.note(seconds=round(time.monotonic() - began, 1))
+    heap = heap_mib(source.controller_heap) if source.controller_heap else None
+    climb.found += exceeded(climb.measured, settings.limits, heap_mib=heap, last_copy=ask.last_copy)
+    verdict, reasons = judge(wanted, climb.done, dict.fromkeys(climb.found), climb.measured)
+    return Canary(
+        verdict=verdict.value,
+        whole=ask.whole,
+        reasons=tuple(f"{each.verdict}: {each.what}" for each in reasons),
+        rungs=tuple(each.value for each in climb.done),
+        measured=climb.measured.to_dict(),
+        cluster_file=digest_of_file(source),
+        kafka=source.kafka.version,
+        tool=__version__,
+        source=climb.source_id,
+        left_out=climb.left_out,
+        kept=dict(climb.kept),
+    )
+
+
+def _climb(
+    source: ClusterSpec,
+    settings: Rehearsal,
+    directory: Path,
+    jars: tuple[Path, ...],
+    wanted: Sequence[Rung],
+    climb: Climb,
+    *,
+    secrets: Secrets,
+    tell: Tell,
+    ask: Ask,
+) -> None:
+    encoder, cluster_id = random_values.token_urlsafe(24), new_cluster_id()
+    data = directory / "zookeeper" / "data"
+    data.parent.mkdir(mode=0o700)
+    copied = ask.copy(source, data, secrets=secrets, cluster_id=cluster_id, encoder_secret=encoder, tell=tell)
+    climb.source_id, climb.kept = copied.source_cluster_id, copied.kept.to_dict()
+    climb.found += [Finding(Verdict.INCONCLUSIVE, why) for why in copied.why_not_whole]
+    brokers = copied.live_brokers | copied.assigned_brokers
+    climb.note(
+        partitions=copied.partitions,
+        topics=copied.topics,
+        brokers=len(brokers),
+        znodes=copied.znodes,
+        tree_seconds=round(copied.seconds, 2),
+    )
+    climb.done.append(Rung.COPY_THE_TREE)
+    made = throwaway_of(
+        source,
+        settings,
+        PurePosixPath(directory),
+        cluster_id=cluster_id,
+        source_cluster_id=copied.source_cluster_id,
+        broker_ids=brokers,
+    )
+    climb.left_out = made.left_out
+    needed = heap_needed(copied.partitions, len(brokers) + settings.seats).mib
+    throwaway = ThrowawayCluster(
+        made.spec, _values(made.spec, encoder), heaps(source, made.spec, needed), tell, lease=ask.lease
+    )
+    throwaway.prepare(jars, class_archive=ask.class_archive)
+    with ExitStack() as stack:
+        watch = stack.enter_context(throwaway.watched(settings.time_limit))
+        stack.callback(_note_usage, climb, throwaway)
+        try:
+            throwaway.start_zookeeper()
+            throwaway.start_brokers()
+            cluster = Cluster(made.spec, throwaway.secrets, tell)
+            ladder = Ladder(throwaway, cluster, ask.compare, directory / "evidence")
+            ladder.await_a_controller()
+            climb.done.append(Rung.START)
+            try:
+                ladder.climb(wanted)
+            finally:
+                climb.done += ladder.done
+                climb.found += ladder.found
+                numbers = ladder.measured.to_dict()
+                climb.note(**{name: number for name, number in numbers.items() if number is not None})
+        except RunbookError as error:
+            raise RungEnded(*_blame(error, throwaway, watch, settings)) from error
+
+
+def _values(spec: ClusterSpec, encoder: str) -> dict[str, str]:
+    """The throwaway's secrets, by environment variable."""
+    return {
+        ref.env: encoder if key == PASSWORD_ENCODER_SECRET else random_values.token_urlsafe(32)
+        for key, ref in spec.secrets.items()
+        if ref.env
+    }
+
+
+def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
+    usage = throwaway.usage
+    climb.note(
+        controller_rss=usage.peak(each.service for each in throwaway.spec.controllers),
+        cpu=round(usage.cpu_seconds, 1) or None,
+        load=round(usage.load, 1) or None,
+    )
+
+
+def _blame(error: RunbookError, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal) -> Iterator[Finding]:
+    """Whose fault an error is: the machine's, where a log or the time limit says so; the metadata's, where a controller
+    ended in its copy; else nobody knows, which is no pass.
+    """
+    if watch.out_of_time:
+        yield Finding(Verdict.INCONCLUSIVE, f"the time limit of {settings.time_limit:g} s was reached: {error.problem}")
+        return
+    controllers = {each.service for each in throwaway.spec.controllers}
+    logs = list(throwaway.logs())
+    for service, lines in logs:
+        if place := place_at_fault(lines):
+            yield Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}")
+            return
+    faults = [said for service, lines in logs if service in controllers and (said := fatal_of(lines))]
+    if faults:
+        yield Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}")
+    else:
+        yield Finding(Verdict.INCONCLUSIVE, error.problem)

@@ -1,0 +1,166 @@
+"""A rehearsal of the lab's own cluster on real servers: seats, controllers, ZooKeeper. Its brokers are stood in for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import by_hand
+import pytest
+from kazoo.client import KazooClient
+from labs import Lab
+from pyspark.sql import SparkSession
+
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.remains import remains
+from kraft_runbook.parity.spark.full_comparison import run_parity
+from kraft_runbook.procedures.print_tree import print_tree
+from kraft_runbook.procedures.throwaway_cluster import own_directory, remove
+from kraft_runbook.rehearsal.verdict import SHORT, WHOLE
+from kraft_runbook.steps.rehearse import Ask, rehearse
+from lab import ROOT
+from lab.installation import CLASS_ARCHIVE
+from lab.layout import environment, layout
+from lab.trial import free_network
+
+
+@pytest.fixture(scope="module")
+def quiet_lab(own_lab: Lab) -> Lab:
+    """A seeded lab whose brokers were killed at once, so that its tree is that of a healthy cluster: a copy reads
+    ZooKeeper alone, and two cores have enough to do.
+    """
+    here = layout(own_lab.spec)
+    for broker in own_lab.spec.brokers:
+        supervision.begin_stop(here, broker.service, signal="KILL")
+    by_hand.wait_until(
+        "the brokers have ended",
+        lambda: not any(supervision.processes(here)[b.service].runs for b in own_lab.spec.brokers),
+    )
+    return own_lab
+
+
+@pytest.fixture
+def source(quiet_lab: Lab) -> Iterator[ClusterSpec]:
+    """Its cluster file, with a place for rehearsals of its own."""
+    place = Path(tempfile.mkdtemp(prefix="krb-r"))
+    settings = Rehearsal(directory=str(place), network=free_network())
+    yield quiet_lab.spec.model_copy(update={"rehearsal": settings})
+    remove(own_directory(settings, quiet_lab.spec.name))
+    shutil.rmtree(place)
+
+
+def place_of(source: ClusterSpec) -> Path:
+    assert source.rehearsal is not None
+    return own_directory(source.rehearsal, source.name)
+
+
+def rehearsed(source: ClusterSpec, lab: Lab, spark: SparkSession, *, whole: bool, keep: bool = False) -> Canary:
+    told = rehearse(
+        source,
+        secrets=lab.secrets,
+        tell=lambda line: print(time.strftime("%H:%M:%S"), line),
+        ask=Ask(whole=whole, keep=keep, class_archive=CLASS_ARCHIVE, compare=partial(run_parity, spark=spark)),
+    )
+    print(json.dumps(told.body(), indent=1, default=str))
+    if not keep:
+        assert not remains(place_of(source)) and not place_of(source).exists(), "nothing is left"
+    return told
+
+
+def secrets_of(lab: Lab, zookeeper: KazooClient) -> set[bytes]:
+    """The lab's secrets, and every salt, key and encoded password in its tree."""
+    held = {value.encode() for name, value in environment(lab.spec).items() if "SECRET" in name}
+    for path in ("/config/users", "/config/brokers"):
+        for name in zookeeper.get_children(path):
+            config = json.loads(zookeeper.get(f"{path}/{name}")[0])["config"]
+            for key, value in config.items():
+                if key.startswith("SCRAM"):
+                    held |= set(re.findall(rb"(?:salt|stored_key|server_key)=([^,]+)", value.encode()))
+                elif "encodedPassword" in value or "password" in key:
+                    held.add(value.encode())
+    return held
+
+
+def test_forward_and_back_with_the_labs_own_metadata(
+    source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
+    before = print_tree(source, secrets=quiet_lab.secrets)
+    told = rehearsed(source, quiet_lab, spark, whole=False, keep=True)
+    assert (told.verdict, told.reasons) == ("PASSED", ())
+    assert told.rungs == tuple(each.value for each in SHORT)
+    assert print_tree(source, secrets=quiet_lab.secrets) == before, "nothing was written at the source"
+    assert told.measured["partitions"] > 40 and told.measured["copy"] > 0 and told.measured["window"] > 0
+    secrets = secrets_of(quiet_lab, zookeeper)
+    files = [path for path in place_of(source).rglob("*") if path.is_file() and not path.is_symlink()]
+    assert len(secrets) > 10 and len(files) > 50
+    assert [(str(path), each) for path in files for each in secrets if each in path.read_bytes()] == []
+    remove(place_of(source))
+    assert not remains(place_of(source)) and not place_of(source).exists()
+
+
+@pytest.mark.long
+def test_the_whole_ladder(source: ClusterSpec, quiet_lab: Lab, spark: SparkSession) -> None:
+    told = rehearsed(source, quiet_lab, spark, whole=True)
+    assert (told.verdict, told.reasons) == ("PASSED", ())
+    assert told.rungs == tuple(each.value for each in WHOLE)
+
+
+@pytest.mark.long
+def test_a_poisoned_znode_is_named(
+    source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
+) -> None:
+    held = bytes(zookeeper.get(by_hand.UNREADABLE)[0])
+    zookeeper.set(by_hand.UNREADABLE, b"{ no JSON")
+    try:
+        told = rehearsed(source, quiet_lab, spark, whole=False)
+    finally:
+        zookeeper.set(by_hand.UNREADABLE, held)
+    assert told.verdict == "FAILED"
+    kafka_says = [each for each in told.reasons if "Kafka's own copy" in each]
+    assert kafka_says and by_hand.UNREADABLE in kafka_says[0], told.reasons
+
+
+DRIVER = """
+import os, sys
+from pathlib import Path
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.steps.rehearse import Ask, rehearse
+from lab.layout import load
+settings = Rehearsal(directory=sys.argv[1], network=sys.argv[2])
+spec = load().model_copy(update={"rehearsal": settings})
+rehearse(spec, secrets=environment_secrets(), tell=print, ask=Ask(whole=False, lease=8))
+"""
+
+
+def test_a_killed_driver_leaves_nothing_running_after_the_lease(source: ClusterSpec, quiet_lab: Lab) -> None:
+    assert source.rehearsal is not None
+    where = place_of(source)
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, source.rehearsal.directory, source.rehearsal.network],
+        cwd=ROOT,
+        env=quiet_lab.environment | {"PYTHONPATH": f"{ROOT}/include:{ROOT}"},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        by_hand.wait_until(
+            "ZooKeeper and both seats run", lambda: sum("/kafka/" in each.command for each in remains(where)) >= 3
+        )
+    finally:
+        os.kill(driver.pid, signal.SIGKILL)
+        driver.wait()
+    assert remains(where), "the throwaway outlives its driver"
+    by_hand.wait_until("the lease ends everything", lambda: not remains(where), within=45)

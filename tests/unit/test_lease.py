@@ -1,0 +1,84 @@
+"""A throwaway cluster ends by itself: its lease, and what is found of it by its directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from kraft_runbook.io.local import lease
+from kraft_runbook.io.local.remains import end_remains, remains, started_at
+
+
+@contextmanager
+def process(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that sleeps, with these words in its command line."""
+    started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *words])
+    deadline = time.monotonic() + 10
+    while words[-1] not in Path(f"/proc/{started.pid}/cmdline").read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.wait()
+
+
+def test_what_runs_from_its_directory_is_found_and_ended_and_nothing_else_is(tmp_path: Path) -> None:
+    one, other = tmp_path / "prod", tmp_path / "prod2"
+    with (
+        process(f"{one}/kafka/libs/x.jar") as ours,
+        process(f"{other}/kafka/libs/x.jar") as theirs,
+        process(f"{one}/logs/broker-9001.log") as reader,
+    ):
+        assert [each.pid for each in remains(one)] == [ours.pid]
+        assert end_remains(one) == ()
+        assert ours.wait(10) != 0
+        assert theirs.poll() is None, "another cluster's"
+        assert reader.poll() is None, "a person who reads a log there"
+
+
+def test_a_program_of_ours_is_known_by_its_module_and_its_directory(tmp_path: Path) -> None:
+    with process("-m", "kraft_runbook.io.kafka.stand_ins", f"{tmp_path}/clusters") as ours:
+        assert [each.pid for each in remains(tmp_path)] == [ours.pid]
+        assert remains(tmp_path, but=frozenset({ours.pid})) == ()
+
+
+def test_a_process_is_known_by_its_start_time_too() -> None:
+    assert started_at(os.getpid()) is not None
+    assert started_at(2**22 + 1) is None
+
+
+def test_a_lease_is_over_when_nobody_renewed_it_and_when_it_is_gone(tmp_path: Path) -> None:
+    assert lease.is_over(tmp_path, 10, now=time.time())
+    lease.renew(tmp_path)
+    assert not lease.is_over(tmp_path, 10, now=time.time())
+    assert lease.is_over(tmp_path, 10, now=time.time() + 11)
+
+
+def test_when_it_is_over_everything_below_the_directory_ends(tmp_path: Path) -> None:
+    lease.renew(tmp_path)
+    with process(f"{tmp_path}/kafka/libs/x.jar") as ours:
+        watching = subprocess.Popen([sys.executable, "-m", "kraft_runbook.io.local.lease", str(tmp_path), "1.5"])
+        try:
+            for _ in range(6):  # renewed for longer than it lasts
+                time.sleep(0.4)
+                lease.renew(tmp_path)
+                assert ours.poll() is None and watching.poll() is None
+            assert watching.wait(15) == 0
+            assert ours.wait(5) != 0
+        finally:
+            watching.kill()
+            watching.wait()
+
+
+def test_a_process_that_can_not_be_ended_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with process(f"{tmp_path}/kafka/x") as ours, monkeypatch.context() as patched:
+        patched.setattr(os, "kill", lambda *_: None)
+        assert [each.pid for each in end_remains(tmp_path, within=0.2)] == [ours.pid]

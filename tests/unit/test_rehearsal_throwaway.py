@@ -1,0 +1,179 @@
+"""The cluster that a migration is rehearsed in: what it has of the source, and who may judge its gates."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+from observations import SPEC, observation
+from recording import RecordingCluster
+
+from kraft_runbook.cluster.cluster_file import parse_cluster
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.errors import Refused
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.rehearsal.permission import require_throwaway
+from kraft_runbook.rehearsal.throwaway import Throwaway, heaps, throwaway_of, why_left_out
+from kraft_runbook.steps.judged_gates import JudgedPorts
+
+PLACE = PurePosixPath("/var/tmp/krb/prod")
+OWN, SOURCE = "dGhyb3dhd2F5LWNsdXN0ZQ", "c291cmNlLWNsdXN0ZXItaQ"
+
+
+def made(source: ClusterSpec = SPEC, brokers: tuple[int, ...] = (1, 2, 3, 17), **settings: Any) -> Throwaway:
+    return throwaway_of(
+        source,
+        Rehearsal.model_validate(settings),
+        PLACE,
+        cluster_id=OWN,
+        source_cluster_id=SOURCE,
+        broker_ids=brokers,
+    )
+
+
+def with_settings(**changes: Any) -> ClusterSpec:
+    return ClusterSpec.model_validate(SPEC.model_dump(mode="json", by_alias=True) | changes)
+
+
+def test_every_id_that_is_live_or_assigned_is_stood_in_for_and_the_seats_are_others() -> None:
+    spec = made().spec
+    assert spec.stand_in_ids == (1, 2, 3, 17)
+    assert spec.broker_ids == (9001, 9002)
+    assert len(spec.controllers) == 3 and not set(spec.controller_ids) & {*spec.stand_in_ids, *spec.broker_ids}
+    assert made(brokers=(1, 9001)).spec.broker_ids == (9002, 9003)
+
+
+def test_a_controller_whose_id_a_broker_has_gets_another() -> None:
+    taken = SPEC.controller_ids[0]
+    assert taken not in made(brokers=(1, taken)).spec.controller_ids
+
+
+def test_everything_is_on_loopback_in_one_directory_with_an_id_of_its_own() -> None:
+    spec = made(network="127.44.0").spec
+    assert (spec.cluster_id, spec.rehearses.cluster_id if spec.rehearses else "") == (OWN, SOURCE)
+    hosts = [*(b.host for b in spec.brokers), *(c.host for c in spec.controllers), *spec.ensemble.servers]
+    assert all(each.startswith("127.44.0.") for each in hosts)
+    paths = [*(b.config_file for b in spec.brokers), *(c.log_dir for c in spec.controllers), spec.kafka.home]
+    assert all(each.startswith(f"{PLACE}/") for each in paths)
+
+
+def test_its_file_can_be_read_again() -> None:
+    import yaml
+
+    spec = made().spec
+    text = yaml.safe_dump(spec.model_dump(mode="json", by_alias=True, exclude_none=True))
+    assert parse_cluster(text, source="x", environment={}) == spec
+
+
+def test_a_rehearsal_with_the_id_of_the_source_is_refused() -> None:
+    with pytest.raises(Refused, match="would have the id of"):
+        throwaway_of(SPEC, Rehearsal(), PLACE, cluster_id=SOURCE, source_cluster_id=SOURCE, broker_ids=(1,))
+
+
+def test_settings_are_the_files_and_logins_paths_and_classes_are_not() -> None:
+    source = with_settings(
+        broker_properties={
+            "default.replication.factor": "3",
+            "listener.name.sasl.scram-sha-256.sasl.jaas.config": "ScramLoginModule required;",
+            "create.topic.policy.class.name": "com.example.Policy",
+            "ssl.keystore.location": "/etc/store",
+        },
+        controller_properties={"metadata.max.idle.interval.ms": "700", "controller.quorum.fetch.timeout.ms": "6000"},
+    )
+    found = made(source)
+    seat = broker_properties(found.spec, found.spec.brokers[0], BrokerMode.ZOOKEEPER)
+    controller = controller_properties(found.spec, found.spec.controllers[0], ControllerMode.MIGRATION)
+    assert seat["default.replication.factor"] == "3"
+    assert controller["metadata.max.idle.interval.ms"] == "700"
+    assert seat["auto.leader.rebalance.enable"] == controller["auto.leader.rebalance.enable"] == "false"
+    assert controller["controller.quorum.fetch.timeout.ms"] == "20000", "its quorum is patient"
+    assert not [key for key in seat if "jaas" in key or "policy" in key or "keystore" in key]
+    assert [each.partition(":")[0] for each in found.left_out] == [
+        "broker_properties.listener.name.sasl.scram-sha-256.sasl.jaas.config",
+        "broker_properties.create.topic.policy.class.name",
+        "broker_properties.ssl.keystore.location",
+        "auto.leader.rebalance.enable",
+    ]
+
+
+@pytest.mark.parametrize("key", ["min.insync.replicas", "log.retention.ms", "num.network.threads", "message.max.bytes"])
+def test_what_a_setting_of_the_metadata_says_stays(key: str) -> None:
+    assert why_left_out(key, "1") is None
+
+
+def test_a_value_from_a_config_provider_is_left_out() -> None:
+    assert why_left_out("log.retention.ms", "${vault:path:key}") is not None
+
+
+def test_controllers_have_the_files_heap_and_all_else_what_the_size_needs() -> None:
+    source = with_settings(controller_heap="4g")
+    spec = made(source).spec
+    found = heaps(source, spec, 512)
+    assert {found[c.service] for c in spec.controllers} == {"4g"}
+    assert {found[b.service] for b in spec.brokers} == {found["zookeeper"]} == {"512m"}
+
+
+# -- nobody signs here, and nowhere else -------------------------------------------------------------------------------
+
+
+def test_gates_are_judged_in_a_throwaway() -> None:
+    require_throwaway(made().spec)
+
+
+def test_no_real_clusters_gates_are_judged() -> None:
+    with pytest.raises(Refused, match="is not a rehearsal's throwaway"):
+        require_throwaway(SPEC)
+
+
+def test_nor_those_of_a_file_that_was_changed_in_memory() -> None:
+    """What pydantic has not validated (``model_copy``) is asked again."""
+    spec = made().spec
+    elsewhere = spec.brokers[0].model_copy(update={"host": "10.1.2.3"})
+    for changed in (
+        {"brokers": (elsewhere, *spec.brokers[1:])},
+        {"cluster_id": SOURCE},
+        {"zookeeper": ZooKeeper(servers=("zk1:2181",))},
+        {"reach": spec.reach.model_copy(update={"kind": "ssh"})},
+    ):
+        with pytest.raises(Refused, match="is not a rehearsal's throwaway"):
+            require_throwaway(spec.model_copy(update=changed))
+
+
+def ports(tmp_path: Path, spec: ClusterSpec) -> JudgedPorts:
+    return JudgedPorts(RecordingCluster(observation(Phase.ZOOKEEPER), spec=spec), tmp_path, "forward")
+
+
+def test_no_run_of_a_real_cluster_goes_without_signatures(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="is not a rehearsal's throwaway"):
+        ports(tmp_path, SPEC)
+
+
+def answers_with(cluster_id: str) -> ClusterObservation:
+    seen = observation(Phase.ZOOKEEPER)
+    assert was_read(seen.zookeeper)
+    return dataclasses.replace(seen, zookeeper=dataclasses.replace(seen.zookeeper, cluster_id=cluster_id))
+
+
+def test_a_gate_counts_once_it_was_judged_and_while_the_throwaway_answers(tmp_path: Path) -> None:
+    judging = ports(tmp_path, made().spec)
+    with pytest.raises(Refused, match="was not judged"):
+        judging.require(MIGRATION, Gate.START, answers_with(OWN))
+    judging.judged.add(Gate.START)
+    judging.require(MIGRATION, Gate.START, answers_with(OWN))
+    with pytest.raises(Refused, match=f"the cluster that answers has the id {SOURCE}"):
+        judging.require(MIGRATION, Gate.START, answers_with(SOURCE))
+
+
+def test_the_labs_file_with_that_key_is_refused_without_an_id_of_its_own() -> None:
+    """A lab is on loopback addresses too: what tells them apart is the id, and what answers (``judged_gates``)."""
+    given = made().spec.model_dump(mode="json", by_alias=True) | {"cluster_id": SOURCE}
+    with pytest.raises(ValueError, match="is the id of the cluster that is rehearsed"):
+        ClusterSpec.model_validate(given)

@@ -1,0 +1,176 @@
+"""PASSED, FAILED, INCONCLUSIVE: what is not shown never passes, and the machine's fault is not the metadata's."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from kraft_runbook.cluster.rehearsal_settings import RehearsalLimits
+from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
+from kraft_runbook.rehearsal.limits import exceeded
+from kraft_runbook.rehearsal.tree_prints import belongs, changes_between, elected, print_of
+from kraft_runbook.rehearsal.verdict import NEEDED, SHORT, WHOLE, Finding, Measured, Verdict, judge
+
+GOOD = Measured(
+    partitions=500,
+    tree_seconds=0.5,
+    copy=6.0,
+    window=1.5,
+    controller_rss=400,
+    cpu=120.0,
+    load=1.5,
+    cores=2,
+    tries=1,
+)
+
+
+def test_all_done_and_all_measured_passes() -> None:
+    assert judge(WHOLE, WHOLE, (), GOOD) == (Verdict.PASSED, ())
+    assert judge(SHORT, SHORT, (), GOOD) == (Verdict.PASSED, ())
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_missing_number_is_never_a_pass(name: str) -> None:
+    verdict, (reason,) = judge(WHOLE, WHOLE, (), replace(GOOD, **{name: None}))
+    assert (verdict, reason.what) == (Verdict.INCONCLUSIVE, f"not measured: {name}")
+
+
+def test_every_needed_number_is_one_that_is_measured() -> None:
+    assert set(NEEDED) <= {each.name for each in fields(Measured)}
+
+
+@pytest.mark.parametrize("rung", WHOLE)
+def test_a_rung_that_was_not_reached_is_never_a_pass(rung: object) -> None:
+    verdict, reasons = judge(WHOLE, [each for each in WHOLE if each is not rung], (), GOOD)
+    assert verdict is Verdict.INCONCLUSIVE and "not reached" in reasons[0].what
+
+
+def test_one_failure_is_a_failure_and_stands_first() -> None:
+    found = [Finding(Verdict.INCONCLUSIVE, "a part unread"), Finding(Verdict.FAILED, "the copy died")]
+    verdict, reasons = judge(WHOLE, WHOLE, found, GOOD)
+    assert verdict is Verdict.FAILED
+    assert [each.what for each in reasons] == ["the copy died", "a part unread"]
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def over(limits: dict[str, float], measured: Measured = GOOD, **given: object) -> list[Verdict]:
+    how = {"heap_mib": 512, "last_copy": None} | given
+    return [each.verdict for each in exceeded(measured, RehearsalLimits.model_validate(limits), **how)]  # type: ignore[arg-type]
+
+
+def test_limits_that_hold_say_nothing() -> None:
+    assert over({"copy": 300, "window": 5, "controller_memory": 0.9, "slower": 1.5}, last_copy=5.0) == []
+    assert over({}) == []
+
+
+@pytest.mark.parametrize("limits", [{"copy": 5}, {"window": 1}, {"controller_memory": 0.5}])
+def test_one_that_does_not_fails(limits: dict[str, float]) -> None:
+    assert over(limits) == [Verdict.FAILED]
+
+
+def test_slower_than_the_last_one_fails_and_without_a_last_one_there_is_none() -> None:
+    assert over({"slower": 1.5}, last_copy=3.0) == [Verdict.FAILED]
+    assert over({"slower": 1.5}) == []
+
+
+def test_seconds_over_a_load_of_twice_the_cores_are_inconclusive_and_memory_is_not() -> None:
+    busy = replace(GOOD, load=4.1)
+    assert over({"copy": 5}, busy) == over({"window": 1}, busy) == [Verdict.INCONCLUSIVE]
+    assert over({"controller_memory": 0.5}, busy) == [Verdict.FAILED]
+    assert over({"copy": 5}, replace(GOOD, load=None)) == [Verdict.INCONCLUSIVE]
+
+
+def test_a_limit_on_what_was_not_measured_is_inconclusive() -> None:
+    assert over({"copy": 5}, replace(GOOD, copy=None)) == [Verdict.INCONCLUSIVE]
+    assert over({"controller_memory": 0.5}, replace(GOOD, controller_rss=None)) == [Verdict.INCONCLUSIVE]
+    assert over({"controller_memory": 0.5}, heap_mib=None) == [Verdict.INCONCLUSIVE]
+
+
+# -- Kafka's own words -------------------------------------------------------------------------------------------------
+
+LOG = """\
+[2026-11-27 04:00:00,001] INFO [KRaftMigrationDriver id=101] Starting ZK migration (x)
+[2026-11-27 04:00:00,100] ERROR Encountered fatal fault: Error when handling migration (org.apache.kafka.server.fault)
+org.apache.kafka.common.KafkaException: Failed to parse the ZK producer id block at /latest_producer_id_block
+\tat kafka.zk.ProducerIdBlockZNode$.parseProducerIdBlockData(ZkData.scala:888)
+Caused by: com.fasterxml.jackson.core.JsonParseException: Unexpected character
+\tat com.fasterxml.jackson.core.JsonParser.x(JsonParser.java:1)
+[2026-11-27 04:00:00,200] INFO shutting down (x)
+""".splitlines()
+
+
+def test_a_fatal_fault_is_told_with_its_exceptions_and_its_znode() -> None:
+    said = fatal_of(LOG)
+    assert said is not None
+    assert said.fault == "Error when handling migration"
+    assert [each.partition(":")[0] for each in said.exceptions] == [
+        "org.apache.kafka.common.KafkaException",
+        "com.fasterxml.jackson.core.JsonParseException",
+    ]
+    assert said.where == "/latest_producer_id_block"
+
+
+def test_where_the_message_names_no_znode_its_trace_tells_the_kind() -> None:
+    log = [*LOG[:2], "java.lang.RuntimeException: no JSON", *LOG[3:]]
+    said = fatal_of(log)
+    assert said is not None and said.where == "/latest_producer_id_block"
+
+
+def test_a_log_without_a_fault_has_none() -> None:
+    assert fatal_of([LOG[0], LOG[-1]]) is None
+    assert place_at_fault(LOG) is None
+
+
+@pytest.mark.parametrize("line", ["java.lang.OutOfMemoryError: Java heap space", "bind: Address already in use"])
+def test_what_the_machine_lacks_is_the_machines_fault(line: str) -> None:
+    assert place_at_fault([*LOG, line]) == line
+
+
+def test_an_option_of_the_jvm_is_no_error() -> None:
+    assert place_at_fault(["java -XX:+ExitOnOutOfMemoryError kafka.Kafka"]) is None
+
+
+# -- the tree ----------------------------------------------------------------------------------------------------------
+
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+def prints(*znodes: tuple[str, bytes, int]) -> dict[str, object]:
+    rows = {b"a": [canonical_rows.topic("t", "id")], b"a ": [canonical_rows.topic("t", "id")]}
+    return {path: print_of(path, data, version, rows.get(data, [])) for path, data, version in znodes}
+
+
+def test_a_tree_that_is_as_it_was() -> None:
+    tree = prints(("/brokers/topics/t", b"a", 3), (STATE, b"s", 7))
+    assert changes_between(tree, tree).wrong == ()  # type: ignore[arg-type]
+
+
+def test_each_change_is_told_and_a_respelt_znode_is_none() -> None:
+    before = prints(("/brokers/topics/t", b"a", 0), (STATE, b"s", 7), ("/config/topics/t", b"c", 0))
+    after = prints(("/brokers/topics/t", b"a ", 1), (STATE, b"s", 6), ("/config/topics/u", b"c", 0))
+    found = changes_between(before, after)  # type: ignore[arg-type]
+    assert found.respelt == ("/brokers/topics/t",) and found.versions == (STATE,)
+    assert len(found.wrong) == 3
+    assert changes_between(prints((STATE, b"s", 7)), prints((STATE, b"x", 8))).changed == (STATE,)  # type: ignore[arg-type]
+
+
+def test_the_election_that_leaving_kraft_holds_as_a_proof_is_no_change() -> None:
+    told = (
+        "my-topic-3 was given its first replica, broker 1, as leader, with controller epoch 8; /controller_epoch is 8"
+    )
+    path = "/brokers/topics/my-topic/partitions/3/state"
+    assert elected(told) == path
+    assert elected("/controller_epoch is 8. No election was seen") is None
+    before, after = prints((path, b"s", 7), (STATE, b"s", 7)), prints((path, b"x", 8), (STATE, b"x", 8))
+    assert changes_between(before, after, elected=path).changed == (STATE,)  # type: ignore[arg-type]
+
+
+def test_who_leads_and_notifications_are_no_metadata() -> None:
+    for path in ("/controller", "/migration", "/brokers/ids/1", "/config/changes/c_1", "/admin/x", "/controller_epoch"):
+        assert not belongs(path), path
+    for path in ("/config/topics/controller", "/brokers/topics/migration", "/kafka-acl/Topic/x", "/controllerish"):
+        assert belongs(path), path

@@ -1,0 +1,161 @@
+"""A rehearsal that ends early: whose fault it is, and that nothing is left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.procedures.throwaway_cluster import MARK, own_directory, remove_when_free
+from kraft_runbook.steps.rehearse import Ask, _blame, rehearse
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> ClusterSpec:
+    """The test's cluster, with a Kafka on this machine that is only named."""
+    home = tmp_path / "kafka-home"
+    (home / "libs").mkdir(parents=True)
+    (home / "libs" / f"kafka_2.13-{SPEC.kafka.version}.jar").touch()
+    (home / "agent").mkdir()
+    (home / "agent" / "jmx_prometheus_javaagent.jar").touch()
+    settings = {"directory": str(tmp_path / "place"), "kafka_home": str(home), "network": "127.98.7"}
+    return ClusterSpec.model_validate(SPEC.model_dump(mode="json", by_alias=True) | {"rehearsal": settings})
+
+
+def rehearsed(source: ClusterSpec, copy: Any, **ask: Any) -> Canary:
+    return rehearse(source, secrets=lambda ref: "", tell=lambda line: None, ask=Ask(copy=copy, **ask))
+
+
+def raising(error: BaseException) -> Any:
+    def copy(_: Any, into: Path, **__: Any) -> Any:
+        (into.parent / "half").write_text("a file")
+        raise error
+
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "why"),
+    [
+        (Unreachable("ZooKeeper does not answer", way_out="x"), "INCONCLUSIVE", "ZooKeeper does not answer"),
+        (StepFailed("a wait ran out", way_out="x"), "INCONCLUSIVE", "a wait ran out"),
+        (OSError(28, "No space left on device"), "INCONCLUSIVE", "No space left"),
+        (KeyboardInterrupt(), "INCONCLUSIVE", "it was interrupted"),
+        (KeyError("a bug"), "FAILED", "this tool failed: KeyError"),
+    ],
+)
+def test_whose_fault_it_is_and_nothing_is_left(
+    source: ClusterSpec, error: BaseException, verdict: str, why: str
+) -> None:
+    told = rehearsed(source, raising(error))
+    assert told.verdict == verdict
+    assert any(why in each for each in told.reasons), told.reasons
+    assert any("not reached" in each for each in told.reasons)
+    assert source.rehearsal is not None
+    assert not own_directory(source.rehearsal, source.name).exists()
+
+
+def test_the_source_is_named_only_once_it_was_read(source: ClusterSpec) -> None:
+    told = rehearsed(source, raising(Unreachable("no", way_out="x")))
+    assert (told.source, told.kept, told.measured["copy"]) == ("", {}, None)
+
+
+def test_a_file_without_a_rehearsal_is_refused() -> None:
+    with pytest.raises(Refused, match="has no 'rehearsal'"):
+        rehearse(SPEC.model_copy(update={"rehearsal": None}), secrets=lambda ref: "", tell=lambda line: None)
+
+
+@pytest.mark.parametrize("missing", ["libs/kafka_2.13-{}.jar", "agent/jmx_prometheus_javaagent.jar"])
+def test_a_machine_without_kafka_or_the_exporter_is_refused(source: ClusterSpec, missing: str) -> None:
+    assert source.rehearsal is not None and source.rehearsal.kafka_home is not None
+    (Path(source.rehearsal.kafka_home) / missing.format(source.kafka.version)).unlink()
+    with pytest.raises(Refused, match=r"on this machine|exporter is not in"):
+        rehearsed(source, raising(AssertionError()))
+
+
+def test_one_place_has_one_rehearsal(source: ClusterSpec) -> None:
+    refused: list[str] = []
+
+    def copy(*_: Any, **__: Any) -> Any:
+        with pytest.raises(Refused) as second:
+            rehearsed(source, raising(AssertionError()))
+        refused.append(second.value.problem)
+        assert source.rehearsal is not None
+        assert remove_when_free(source.rehearsal, source.name, tell=refused.append) == ()
+        raise Unreachable("the first ends", way_out="x")
+
+    rehearsed(source, copy)
+    assert "another rehearsal is under way" in refused[0] and "another rehearsal is under way" in refused[1]
+
+
+def test_what_an_earlier_one_left_is_removed_first(source: ClusterSpec) -> None:
+    assert source.rehearsal is not None
+    left = own_directory(source.rehearsal, source.name)
+    left.mkdir(parents=True)
+    (left / "old").touch()
+    (left / MARK).touch()
+    seen: list[list[str]] = []
+
+    def copy(_: Any, into: Path, **__: Any) -> Any:
+        seen.append(sorted(each.name for each in into.parent.parent.iterdir()))
+        raise Unreachable("x", way_out="x")
+
+    rehearsed(source, copy)
+    assert seen == [sorted([MARK, "zookeeper"])]
+
+
+def test_a_directory_that_no_rehearsal_made_is_left_alone(source: ClusterSpec) -> None:
+    """It may be a real cluster's: its processes would be ended, and its data removed."""
+    assert source.rehearsal is not None
+    there = own_directory(source.rehearsal, source.name) / "kafka" / "data"
+    there.mkdir(parents=True)
+    for act in (
+        lambda: rehearsed(source, raising(AssertionError())),
+        lambda: remove_when_free(source.rehearsal, source.name, tell=print),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(Refused, match="was not made by a rehearsal"):
+            act()
+    assert there.exists()
+
+
+# -- whose fault an error is -------------------------------------------------------------------------------------------
+
+
+def blamed(*logs: tuple[str, list[str]], out_of_time: bool = False) -> list[tuple[str, str]]:
+    """What is found where a wait ran out, with these logs of the throwaway's services."""
+    throwaway = SimpleNamespace(logs=lambda: logs, spec=SPEC)
+    watch = SimpleNamespace(out_of_time=out_of_time)
+    found = _blame(StepFailed("a wait ran out", way_out="x"), throwaway, watch, Rehearsal())  # type: ignore[arg-type]
+    return [(each.verdict.value, each.what) for each in found]
+
+
+FAULT = [
+    "[1] ERROR Encountered fatal fault: Error in MigrateMetadataEvent (org.x)",
+    "java.lang.RuntimeException: /feature",
+]
+
+
+def test_a_controller_that_ended_in_its_copy_is_the_metadatas_fault() -> None:
+    (found,) = blamed(("controller-101", FAULT), ("broker-9001", ["[1] INFO fine"]))
+    assert found[0] == "FAILED" and "MigrateMetadataEvent" in found[1] and "RuntimeException: /feature" in found[1]
+
+
+def test_a_machine_without_memory_is_the_machines_though_a_controller_ended() -> None:
+    (found,) = blamed(("broker-9001", ["java.lang.OutOfMemoryError: Java heap space"]), ("controller-101", FAULT))
+    assert found[0] == "INCONCLUSIVE" and "this machine is at fault, says broker-9001" in found[1]
+
+
+def test_a_time_limit_that_was_reached_is_nobodys() -> None:
+    (found,) = blamed(("controller-101", FAULT), out_of_time=True)
+    assert found[0] == "INCONCLUSIVE" and "time limit of 7200 s was reached" in found[1]
+
+
+def test_what_no_log_explains_is_no_pass() -> None:
+    assert blamed(("controller-101", [])) == [("INCONCLUSIVE", "a wait ran out")]

@@ -1,0 +1,218 @@
+"""What a throwaway cluster lays out before anything is started, and how its ladder goes on or ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from observations import SPEC, observation
+from recording import RecordingCluster
+
+from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.local import supervision
+from kraft_runbook.parity.parity_report import Verdict as Parity
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, installed_jars
+from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
+from kraft_runbook.rehearsal.verdict import Finding, Verdict
+from kraft_runbook.steps import ladder as climbing
+from kraft_runbook.steps.judged_gates import JudgedPorts
+from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
+from lab.trial import free_network
+
+SECRETS = {
+    "KRB_REHEARSAL_PASSWORD_ENCODER_SECRET": "planted-1",
+    "KRB_REHEARSAL_DELEGATION_TOKEN_SECRET_KEY": "planted-2",
+}
+
+
+@pytest.fixture
+def throwaway(tmp_path: Path) -> ThrowawayCluster:
+    directory = tmp_path / "t"
+    directory.mkdir(mode=0o700)
+    spec = throwaway_of(
+        SPEC,
+        Rehearsal(network=free_network()),
+        PurePosixPath(directory),
+        cluster_id="dGhyb3dhd2F5LWNsdXN0ZQ",
+        source_cluster_id="c291cmNlLWNsdXN0ZXItaQ",
+        broker_ids=(1, 2, 3),
+    ).spec
+    return ThrowawayCluster(spec, SECRETS, heaps(SPEC, spec, 512), lambda line: None)
+
+
+@pytest.fixture
+def prepared(throwaway: ThrowawayCluster, tmp_path: Path) -> ThrowawayCluster:
+    home = tmp_path / "kafka-home"
+    (home / "libs").mkdir(parents=True)
+    (home / "libs" / f"kafka_2.13-{SPEC.kafka.version}.jar").touch()
+    (home / "agent").mkdir()
+    (home / "agent" / "jmx_prometheus_javaagent.jar").touch()
+    settings = Rehearsal(kafka_home=str(home))
+    throwaway.zookeeper_data.parent.mkdir()
+    throwaway.prepare(installed_jars(SPEC, settings))
+    return throwaway
+
+
+def test_its_cluster_file_is_one_that_the_stand_ins_can_read(prepared: ThrowawayCluster) -> None:
+    assert load_cluster(prepared.spec.name, directory=prepared.clusters, environment={}) == prepared.spec
+
+
+def test_secrets_are_in_one_file_of_their_owners_alone(prepared: ThrowawayCluster) -> None:
+    held = [
+        path
+        for path in prepared.here.directory.rglob("*")
+        if path.is_file() and not path.is_symlink() and b"planted" in path.read_bytes()
+    ]
+    assert [str(each) for each in held] == [prepared.spec.secrets_file]
+    assert stat.S_IMODE(held[0].stat().st_mode) == 0o600
+
+
+def test_a_supervisor_that_starts_the_lease_by_itself_and_nothing_else(prepared: ThrowawayCluster) -> None:
+    programs = prepared.here.supervisor_config.read_text().split("[program:")[1:]
+    services = {each.partition("]")[0]: each for each in programs}
+    assert [name for name, each in services.items() if "autostart=true" in each] == ["lease"]
+    assert services.keys() >= {"zookeeper", "stand-ins", "broker-9001", "broker-9002", "controller-101"}
+    assert 'KAFKA_HEAP_OPTS="-Xmx512m -Djute.maxbuffer=4194304"' in services["controller-101"]
+
+
+def test_a_log_since_the_last_start_alone(prepared: ThrowawayCluster) -> None:
+    log = prepared.here.logs / "broker-9001.log"
+    log.write_text(
+        "run-service.sh: broker-9001 starts as pid 1\nold\nrun-service.sh: broker-9001 starts as pid 2\nnew\n"
+    )
+    assert prepared.log_of("broker-9001")[1:] == ["new"]
+    assert prepared.log_of("broker-9002") == []
+
+
+# -- the ladder --------------------------------------------------------------------------------------------------------
+
+
+def ladder(throwaway: ThrowawayCluster, tmp_path: Path, *seen: Any, compare: Any = None) -> Ladder:
+    cluster = RecordingCluster(*seen or (observation(Phase.HYBRID),), spec=throwaway.spec)
+    found = Ladder(throwaway, cluster, compare or (lambda *_, **__: None), tmp_path / "evidence")
+    found._ports = JudgedPorts(cluster, tmp_path / "evidence", "forward and back")
+    return found
+
+
+def report(verdict: Parity) -> SimpleNamespace:
+    return SimpleNamespace(
+        verdict=verdict,
+        digest="d",
+        migration_offset=7,
+        to_dict=lambda: {"digest": "d", "verdict": verdict.value},
+        render_text=lambda: "what differs",
+    )
+
+
+@pytest.mark.parametrize(
+    ("parity", "verdict"), [(Parity.MISMATCH, Verdict.FAILED), (Parity.INCONCLUSIVE, Verdict.INCONCLUSIVE)]
+)
+def test_a_comparison_that_does_not_match_ends_it(
+    throwaway: ThrowawayCluster, tmp_path: Path, parity: Parity, verdict: Verdict
+) -> None:
+    climb = ladder(throwaway, tmp_path)
+    vars(climb.cluster)["answers"] = {climb.compare: report(parity)}
+    with pytest.raises(RungEnded) as ended:
+        climb.parity("parity_in_hybrid")
+    assert [(each.verdict, "what differs" in each.what) for each in ended.value.found] == [(verdict, True)]
+
+
+def test_one_that_matches_is_on_record_for_the_way_back(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path)
+    vars(climb.cluster)["answers"] = {climb.compare: report(Parity.MATCH)}
+    climb.parity("parity_before_leaving")
+    assert climb._ports is not None
+    (record,) = climb._ports.records()
+    assert (record.body["task"], record.body["digest"], record.body["offset"]) == ("parity_before_leaving", "d", 7)
+
+
+def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
+    throwaway: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No stand-in comes back into an ISR: the copy would be waited for until its deadline."""
+    found = (Finding(Verdict.FAILED, "2 partitions are under-replicated", "KRB-PRE-029"),)
+    monkeypatch.setattr(climbing, "judge_gate", lambda *_: found)
+    monkeypatch.setattr(Ladder, "await_a_controller", lambda self: None)
+    climb = ladder(throwaway, tmp_path)
+    climb.before = {"/x": None}  # type: ignore[dict-item]
+    with pytest.raises(RungEnded):
+        climb.forward()
+    assert climb.found == list(found)
+    assert climb.cluster.did == []  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How often leaving KRaft is refused before it goes through; the tries that were made."""
+    made: list[int] = []
+    monkeypatch.setattr(Ladder, "await_no_lag", lambda self: made.append(len(made)))
+    yield made
+
+
+def leave(times: int) -> Any:
+    left = [times]
+
+    def act(*_: Any, **__: Any) -> dict[str, Any]:
+        if left[0]:
+            left[0] -= 1
+            raise StepFailed("the fence was lifted again", way_out="try again")
+        return {"window_seconds": 1.5, "elected_at": "2026-03-04T10:00:00+00:00"}
+
+    return act
+
+
+def test_a_fence_that_was_lifted_is_tried_again_and_the_tries_are_told(
+    throwaway: ThrowawayCluster, tmp_path: Path, refusing: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    climb = ladder(throwaway, tmp_path)
+    monkeypatch.setattr(climbing.leaving, "leave", leave(2))
+    climb._leave()
+    assert (climb.measured.tries, climb.measured.window, len(refusing)) == (3, 1.5, 3), "no lag is awaited before each"
+    assert climb._ports is not None and climb._ports.answers[LEAVE]["window_seconds"] == 1.5
+
+
+def test_after_five_tries_it_ends(
+    throwaway: ThrowawayCluster, tmp_path: Path, refusing: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    climb = ladder(throwaway, tmp_path)
+    monkeypatch.setattr(climbing.leaving, "leave", leave(TRIES))
+    with pytest.raises(StepFailed, match="lifted again"):
+        climb._leave()
+    assert (len(refusing), climb.measured.tries) == (TRIES, None)
+
+
+def lagging(lag: int | None) -> Any:
+    seen = observation(Phase.HYBRID)
+    active = seen.active_controller
+    assert active is not None and was_read(active.metrics)
+    metrics = dataclasses.replace(active.metrics, zk_write_behind_lag=lag)
+    return dataclasses.replace(
+        seen, controllers={**seen.controllers, active.id: dataclasses.replace(active, metrics=metrics)}
+    )
+
+
+def test_kraft_is_not_left_while_dual_write_lags(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    looks = [lagging(7), lagging(0), lagging(3), lagging(0), lagging(0), lagging(0)]
+    climb = ladder(throwaway, tmp_path, *looks)
+    climb.await_no_lag()
+    assert len(climb.cluster.looks) == 6, "three looks in a row without a lag"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("lag", [5, None])
+def test_a_lag_that_stays_or_is_not_shown_ends_it(throwaway: ThrowawayCluster, tmp_path: Path, lag: int | None) -> None:
+    with pytest.raises(StepFailed, match=f"ZkWriteBehindLag is {lag}"):
+        ladder(throwaway, tmp_path, lagging(lag)).await_no_lag()
+
+
+def test_the_programs_of_this_package_have_no_secret_in_their_environment(prepared: ThrowawayCluster) -> None:
+    text = supervision.python_program(prepared.here, "x", ("kraft_runbook.io.local.lease",))
+    assert "planted" not in text and "PYTHONPATH" in text
