@@ -162,6 +162,12 @@ EDGES = {
     "reassignment_watch__lab": "watch <-",
     "quorum_watch__lab": "watch <-",
     "cluster_watch__lab": "look <-",
+    "canary_migration__lab": (
+        """
+        rehearse <-
+        remove_throwaway <- rehearse
+    """
+    ),
     "quorum_drill__lab": (
         """
         preflight.claim_cluster <-
@@ -207,6 +213,7 @@ ALL_DONE = {
 }
 """The tasks that run whatever happened before; every other one runs after success alone."""
 TEARDOWNS = {
+    "canary_migration__lab": {"remove_throwaway"},
     "cancel_reassignments__lab": {"closing_report"},
     "reassign_partitions__lab": {"carry_out.put_throttles_back", "closing_report"},
     "restore_assignment__lab": {"carry_out.put_throttles_back", "closing_report"},
@@ -238,6 +245,7 @@ PARAMS = {
     "reassignment_watch__lab": {"dry_run": False},
     "quorum_watch__lab": {"dry_run": False},
     "cluster_watch__lab": {"dry_run": False},
+    "canary_migration__lab": {"dry_run": False, "short": False},
     "quorum_drill__lab": {
         "dry_run": False,
         "fault": "controller failover",
@@ -392,7 +400,9 @@ def test_a_teardown_has_no_setup_that_could_keep_it_from_running_and_fails_the_r
         assert not [task.task_id for task in dag.tasks if task.is_setup]
         for task in dag.tasks:
             if task.is_teardown:
-                assert task.on_failure_fail_dagrun
+                # Behind one task alone, such a teardown's success is the run's, though that task failed: a failed
+                # rehearsal must be a failed run, and its lease ends what the teardown could not.
+                assert task.on_failure_fail_dagrun is (dag_id != "canary_migration__lab"), dag_id
                 found.setdefault(dag_id, set()).add(task.task_id)
     assert found == TEARDOWNS
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-WATCHES = frozenset({"quorum_watch", "way_back_watch", "reassignment_watch", "metadata_parity_check"})
+WATCHES = frozenset(
+    {"canary_migration", "quorum_watch", "way_back_watch", "reassignment_watch", "metadata_parity_check"}
+)
 """Whose runs only look, and leave evidence."""
 DAGS = WATCHES | {
     "cancel_reassignments",

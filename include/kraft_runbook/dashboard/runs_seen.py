@@ -14,7 +14,19 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
 from kraft_runbook.evidence.entries import reason_of
 from kraft_runbook.evidence.kind import Kind
-from kraft_runbook.evidence.kinds import Approved, Asked, Closed, OfGate, Proven, Rejected, TurnedAway, WayBack, of_kind
+from kraft_runbook.evidence.kinds import (
+    Approved,
+    Asked,
+    Canary,
+    Closed,
+    OfGate,
+    Proven,
+    Rejected,
+    TurnedAway,
+    WayBack,
+    kind_of,
+    of_kind,
+)
 from kraft_runbook.evidence.proofs import ParityRun, parity_runs
 from kraft_runbook.evidence.record import Break, EvidenceRecord
 from kraft_runbook.evidence.run_report import outcome_of_run
@@ -62,6 +74,10 @@ def run_seen(run: str, records: Sequence[EvidenceRecord], broken: Break | None) 
 
 def _of_a_watch(last: EvidenceRecord) -> tuple[str, bool | None]:
     """A watch has no closing report: its one record says what it found."""
+    told = kind_of(last.body)
+    if isinstance(told, Canary):
+        good = {"PASSED": True, "FAILED": False}.get(told.verdict)
+        return "; ".join([f"rehearsal {told.verdict}", *told.reasons[:1]]), good
     reason = reason_of(last.body)
     return (f"failed: {reason.splitlines()[0]}", False) if reason else ("nothing wrong", True)
 

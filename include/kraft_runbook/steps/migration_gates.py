@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.rehearsals import last_rehearsal
+from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.gates.proof import ParitySummary
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
@@ -22,6 +26,7 @@ from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.parity.final_proof import what_lies_behind
 from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
+from kraft_runbook.procedures.last_rehearsal import check_rehearsal
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from kraft_runbook.runbook.way_back import RollbackPlan
@@ -66,7 +71,22 @@ def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
         replicas=seen.replicas,
         tell=cluster.tell,
     )
-    return Examined(seen, (*checks, ends), _way_back(cluster, gate, seen, checks))
+    rehearsed = _rehearsed(cluster, gate, seen)
+    return Examined(seen, (*checks, ends, *rehearsed), _way_back(cluster, gate, seen, checks))
+
+
+def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
+    """What the last rehearsal says, at the start gate of a cluster whose file has rehearsals. Where none is required,
+    and there was none, nothing is said.
+    """
+    settings, directory = cluster.spec.rehearsal, evidence_directory(os.environ)
+    if gate != Gate.START or settings is None:
+        return ()
+    if settings.required_within is None and last_rehearsal(directory, cluster.spec.name) is None:
+        return ()
+    source = seen.zookeeper.cluster_id if was_read(seen.zookeeper) else None
+    now = datetime.fromtimestamp(cluster.now(), UTC)
+    return (cluster.ask(check_rehearsal, directory, source=source, now=now),)
 
 
 examine_and_keep = partial(examine, keeps=True)

@@ -1,0 +1,86 @@
+"""Whether the last rehearsal lets the migration begin: a check of the start gate. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.evidence.body import number, whole
+from kraft_runbook.evidence.rehearsal_record import OnRecord
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
+
+CODE = "KRB-PRE-110"
+TITLE = "The migration was rehearsed with this cluster's metadata, and the rehearsal passed"
+
+
+def judged(
+    last: OnRecord | Unread | None,
+    *,
+    cluster: str,
+    within: float | None,
+    now: datetime,
+    cluster_file: str,
+    kafka: str,
+    tool: str,
+    source: str | None,
+    changes: str,
+) -> CheckResult:
+    """The answer. ``within``: ``rehearsal.required_within`` in seconds; None: whatever is found is only shown.
+    ``cluster_file``, ``kafka``, ``tool``, ``source``: the file's digest, the versions and the cluster's id as they are
+    now (``source`` None: not read). ``changes``: what changed at the source since, in words.
+    """
+    severity = Severity.BLOCKING if within is not None else Severity.WARNING
+    anew = f"trigger canary_migration__{cluster}, or run kraft-runbook rehearse --cluster {cluster} (docs/rehearsal.md)"
+    if isinstance(last, Unread):
+        return CheckResult(CODE, TITLE, severity, Verdict.UNKNOWN, last.reason, last.way_out or anew)
+    if last is None:
+        return CheckResult(CODE, TITLE, severity, Verdict.FAIL, "no rehearsal is on record", anew)
+    told, age = last.told, now - last.at
+    shown = f"{told.verdict} {_span(age)} ago ({last.at:%Y-%m-%d %H:%M} UTC, {last.run}): {_numbers(last)}"
+    shown += f"; since then: {changes}"
+    wrong = []
+    if told.verdict != "PASSED":
+        wrong.append("; ".join([f"its verdict is {told.verdict or 'missing'}", *told.reasons[:3]]))
+    if not told.whole:
+        wrong.append("it went forward and back only, and did not finalize")
+    if within is not None and age > timedelta(seconds=within):
+        wrong.append(f"it is older than {_span(timedelta(seconds=within))}")
+    if age < timedelta(0):
+        wrong.append("it lies in the future: the clocks of two machines differ")
+    for what, then, is_now in (
+        ("cluster file", told.cluster_file, cluster_file),
+        ("Kafka version", told.kafka, kafka),
+        ("version of this tool", told.tool, tool),
+        ("cluster id", told.source, source),
+    ):
+        if then != is_now:
+            wrong.append(f"it was made with another {what} ({_short(then)}, now {_short(is_now)})")
+    if wrong:
+        return CheckResult(CODE, TITLE, severity, Verdict.FAIL, f"{'; '.join(wrong)}. {shown}", anew)
+    return CheckResult(CODE, TITLE, severity, Verdict.PASS, shown)
+
+
+def _numbers(last: OnRecord) -> str:
+    measured = last.told.measured
+    copy, window = number(measured, "copy"), number(measured, "window")
+    rss, partitions, tries = whole(measured, "controller_rss"), whole(measured, "partitions"), whole(measured, "tries")
+    said = [
+        None if partitions is None else f"{partitions:,} partitions",
+        None if copy is None else f"copy {copy:.1f} s",
+        None if rss is None else f"a controller's memory {rss} MiB",
+        None if window is None else f"window of the way back {window:.1f} s",
+        None if tries is None or tries == 1 else f"left KRaft at the {tries}. try",
+    ]
+    return ", ".join(each for each in said if each) or "no numbers"
+
+
+def _short(value: str | None) -> str:
+    return "not known" if not value else value[:12]
+
+
+def _span(age: timedelta) -> str:
+    seconds = age.total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.0f} s"

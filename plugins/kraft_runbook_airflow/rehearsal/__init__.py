@@ -1,0 +1,1 @@
+"""Rehearsals of the migration, on a schedule."""

@@ -1,0 +1,61 @@
+"""The tasks of a rehearsal: the whole of it, and its clean-up."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from kraft_runbook.evidence.rehearsals import last_passed
+from kraft_runbook.evidence.store import evidence_directory
+from kraft_runbook.procedures.throwaway_cluster import remove_when_free
+from kraft_runbook.rehearsal.page import render
+from kraft_runbook.rehearsal.verdict import Verdict
+from kraft_runbook.steps.rehearse import Ask, rehearse
+from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.operators import ClusterOperator
+
+
+class RehearseOperator(ClusterOperator):
+    """Rehearse, and put the verdict on record. The task fails unless it is PASSED; a later gate reads the record, never
+    this task's answer, which anyone with rights on Airflow's API can write.
+    """
+
+    custom_operator_name = "rehearse"
+
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        before = last_passed(evidence_directory(os.environ), self.cluster)
+        last = before.told.measured.get("copy") if before else None
+        ask = Ask(
+            whole=not context["params"].get("short"),
+            last_copy=float(last) if isinstance(last, int | float) else None,
+        )
+        told = rehearse(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
+        run.journal.record(told)
+        self.log.info("%s", render(run.spec, told))
+        if told.verdict != Verdict.PASSED:
+            raise AirflowFailException(f"{told.verdict}: {'; '.join(told.reasons)}")
+        return {"verdict": told.verdict}
+
+    def rehearse(self, context: Any, run: Run) -> None:
+        self.log.info("Dry run: would rehearse the migration of %s in a throwaway cluster", self.cluster)
+
+
+class RemoveThrowaway(ClusterOperator):
+    """End and remove what a rehearsal left that could not do so itself: its worker was killed, or its time was over.
+    Where another one is under way by now, that one's is left alone.
+    """
+
+    custom_operator_name = "remove the throwaway"
+
+    def follows_a_record(self, context: Any) -> bool:
+        return False
+
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        settings = run.spec.rehearsal
+        ended = remove_when_free(settings, run.spec.name, tell=self.log.info) if settings else ()
+        return {"ended": len(ended)}
+
+    def rehearse(self, context: Any, run: Run) -> None:
+        self.log.info("Dry run: nothing was started, so nothing is left")

@@ -1,0 +1,63 @@
+"""The words of the rehearsal's DAG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param
+
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.rehearsal_record import dag_of
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
+
+ENDING = timedelta(minutes=15)
+"""What a rehearsal has for its own end, beyond its time limit."""
+REMOVAL = timedelta(minutes=10)
+
+
+def clusters_that_are_rehearsed() -> Iterator[tuple[ClusterSpec, Rehearsal]]:
+    """Those whose file says where."""
+    for cluster in words.clusters_served_by(MIGRATION):
+        if cluster.rehearsal is not None:
+            yield cluster, cluster.rehearsal
+
+
+def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) -> DAG:
+    """``canary_migration__<cluster>``, on the file's schedule, one run at a time, without a person.
+
+    Paused when it is created: Airflow runs the slot that a new DAG has missed at once. Without a ``dagrun_timeout``:
+    it would mark the clean-up as skipped, and leave everything running (measured on 3.3.2); each task has a time-out.
+    """
+    with DAG(
+        dag_of(cluster.name),
+        description=f"rehearsal of {cluster.name}'s migration with its own metadata, which is only read",
+        doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}",
+        schedule=settings.schedule,
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=True,
+        tags=[*words.TAGS, cluster.name],
+        default_args={"retries": 0},
+        params={
+            "dry_run": Param(False, type="boolean", title="Dry run"),
+            "short": Param(
+                False,
+                type="boolean",
+                title="Forward and back only",
+                description="Not a second time forward, and not finalized. The start gate does not count such a run",
+            ),
+        },
+    ) as dag:
+        given: dict[str, Any] = {"pool": settings.pool} if settings.pool else {}
+        limit = timedelta(seconds=settings.time_limit) + ENDING
+        rehearsed = RehearseOperator(task_id="rehearse", cluster=cluster.name, execution_timeout=limit, **given)
+        removed = RemoveThrowaway(task_id="remove_throwaway", cluster=cluster.name, execution_timeout=REMOVAL)
+        # With True, a rehearsal that failed would show as a run that succeeded (measured on 3.3.2).
+        removed.as_teardown(on_failure_fail_dagrun=False)
+        rehearsed >> removed
+    return dag

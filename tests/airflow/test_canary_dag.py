@@ -1,0 +1,133 @@
+"""The rehearsal's DAG: when it runs, what ends it, what it says, and what a later gate goes by."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowFailException
+from test_dags import ROOT, dags_of
+
+from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook_airflow.rehearsal import tasks
+from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
+
+LAB = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
+
+
+def canary(monkeypatch, tmp_path, **keys: str) -> DAG:
+    """The DAG of the lab's cluster file with these further keys of its rehearsal."""
+    further = "".join(f"  {key}: {value}\n" for key, value in keys.items())
+    text = LAB.replace("rehearsal:\n", f"rehearsal:\n{further}")
+    (tmp_path / "lab.yaml").write_text(text.replace("${PROJECT_ROOT}", str(ROOT)))
+    return dags_of("canary_migration.py", tmp_path, monkeypatch)["canary_migration__lab"]
+
+
+def test_it_runs_when_the_cluster_file_says_and_is_paused_when_it_is_created(monkeypatch, tmp_path):
+    dag = canary(monkeypatch, tmp_path, schedule='"0 3 * * 0"')
+    assert dag.schedule == "0 3 * * 0"
+    assert (dag.catchup, dag.max_active_runs, dag.is_paused_upon_creation) == (False, 1, True)
+
+
+def test_without_a_schedule_it_is_run_by_hand_alone(monkeypatch, tmp_path):
+    assert canary(monkeypatch, tmp_path).schedule is None
+
+
+def test_each_task_has_a_time_out_and_the_run_has_none(monkeypatch, tmp_path):
+    """A run's time-out would skip the clean-up, and leave everything running (measured on 3.3.2)."""
+    dag = canary(monkeypatch, tmp_path, time_limit="3h")
+    assert dag.dagrun_timeout is None
+    assert dag.get_task("rehearse").execution_timeout > timedelta(hours=3)
+    assert dag.get_task("remove_throwaway").execution_timeout is not None
+
+
+def test_the_clean_up_is_a_teardown_that_does_not_decide_the_run(monkeypatch, tmp_path):
+    """Were it to decide, a rehearsal that failed would show as a run that succeeded (measured on 3.3.2)."""
+    dag = canary(monkeypatch, tmp_path)
+    removed = dag.get_task("remove_throwaway")
+    assert removed.is_teardown and not removed.on_failure_fail_dagrun
+    assert {task.retries for task in dag.tasks} == {0}
+
+
+def test_a_pool_is_used_where_one_is_named(monkeypatch, tmp_path):
+    assert canary(monkeypatch, tmp_path, pool="canaries").get_task("rehearse").pool == "canaries"
+
+
+def test_a_cluster_whose_file_has_no_rehearsal_has_no_such_dag(monkeypatch, tmp_path):
+    before, _, rest = LAB.partition("rehearsal:\n")
+    (tmp_path / "lab.yaml").write_text(before + rest[rest.index("approvals:") :])
+    assert dags_of("canary_migration.py", tmp_path, monkeypatch) == {}
+
+
+def told(verdict: str, *reasons: str) -> Canary:
+    return Canary(
+        verdict=verdict,
+        whole=True,
+        reasons=reasons,
+        rungs=(),
+        measured={},
+        cluster_file="d",
+        kafka="3.9.2",
+        tool="1",
+        source="id",
+        left_out=(),
+        kept={},
+    )
+
+
+class Journal:
+    def __init__(self) -> None:
+        self.kept: list[object] = []
+
+    def record(self, what: object) -> None:
+        self.kept.append(what)
+
+
+def run_of(journal: Journal) -> SimpleNamespace:
+    from tests.unit.observations import SPEC
+
+    return SimpleNamespace(spec=SPEC, cluster=SimpleNamespace(secrets=None), journal=journal)
+
+
+@pytest.mark.parametrize("verdict", ["FAILED", "INCONCLUSIVE", "", "passed"])
+def test_the_task_fails_unless_it_passed_and_the_verdict_is_on_record_first(monkeypatch, tmp_path, verdict):
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    journal = Journal()
+    monkeypatch.setattr(tasks, "rehearse", lambda *_, **__: told(verdict, "why"))
+    with pytest.raises(AirflowFailException, match="why"):
+        RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {}}, run_of(journal))
+    assert journal.kept == [told(verdict, "why")]
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_a_run_that_passed_is_on_record_with_what_was_asked_for(monkeypatch, tmp_path, short):
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    journal, asked = Journal(), []
+
+    def rehearse(*_, ask, **__):
+        asked.append(ask.whole)
+        return told("PASSED")
+
+    monkeypatch.setattr(tasks, "rehearse", rehearse)
+    RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {"short": short}}, run_of(journal))
+    assert journal.kept == [told("PASSED")] and asked == [not short]
+
+
+def test_what_can_not_begin_is_refused_and_no_verdict_is_on_record(monkeypatch, tmp_path):
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    journal = Journal()
+
+    def refused(*_, **__):
+        raise Refused("another rehearsal is under way", way_out="wait")
+
+    monkeypatch.setattr(tasks, "rehearse", refused)
+    with pytest.raises(Refused):
+        RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {}}, run_of(journal))
+    assert journal.kept == []
+
+
+def test_the_clean_up_comes_where_the_first_task_left_no_record():
+    assert RemoveThrowaway(task_id="remove", cluster="lab").follows_a_record({}) is False

@@ -1,0 +1,174 @@
+"""KRB-PRE-110: what the start gate asks of the last rehearsal, from the evidence alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observations import SPEC, observation
+from recording import RecordingCluster
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.dashboard.runs_seen import run_seen
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
+from kraft_runbook.evidence.rehearsals import last_passed, last_rehearsal
+from kraft_runbook.evidence.store import append_record, inspect_run, run_name
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.procedures.last_rehearsal import check_rehearsal
+from kraft_runbook.rehearsal.required import CODE, judged
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
+from kraft_runbook.steps import migration_gates
+
+NOW = datetime(2026, 3, 8, 4, 0, tzinfo=UTC)
+WEEK = 7 * 86400.0
+GOOD = Canary(
+    verdict="PASSED",
+    whole=True,
+    reasons=(),
+    rungs=(),
+    measured={"copy": 6.5, "window": 1.2, "controller_rss": 400, "partitions": 20000, "tries": 2},
+    cluster_file="f" * 64,
+    kafka="3.9.2",
+    tool="0.1.0",
+    source="id",
+    left_out=(),
+    kept={},
+)
+
+
+LATELY = OnRecord("a-run", NOW - timedelta(days=2), GOOD)
+
+
+def check(
+    last: OnRecord | Unread | None = LATELY,
+    *,
+    within: float | None = WEEK,
+    **now: Any,
+) -> CheckResult:
+    given = {"cluster_file": "f" * 64, "kafka": "3.9.2", "tool": "0.1.0", "source": "id"} | now
+    return judged(last, cluster="prod", within=within, now=NOW, changes="3 topics new", **given)
+
+
+def test_one_that_passed_lately_lets_the_migration_begin_and_shows_its_numbers() -> None:
+    found = check()
+    assert (found.code, found.verdict, found.severity) == (CODE, Verdict.PASS, Severity.BLOCKING)
+    for shown in ("PASSED 2 d ago", "20,000 partitions", "copy 6.5 s", "400 MiB", "1.2 s", "2. try", "3 topics new"):
+        assert shown in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"verdict": "FAILED", "reasons": ("FAILED: the copy died",)}, "its verdict is FAILED; FAILED: the copy died"),
+        ({"verdict": "INCONCLUSIVE"}, "its verdict is INCONCLUSIVE"),
+        ({"verdict": ""}, "its verdict is missing"),
+        ({"verdict": "passed"}, "its verdict is passed"),
+        ({"whole": False}, "did not finalize"),
+        ({"cluster_file": "e" * 64}, "another cluster file"),
+        ({"kafka": "3.9.1"}, "another Kafka version (3.9.1, now 3.9.2)"),
+        ({"tool": "0.0.9"}, "another version of this tool"),
+        ({"source": "other"}, "another cluster id"),
+    ],
+)
+def test_any_other_blocks_with_its_reason(told: dict[str, Any], why: str) -> None:
+    found = check(OnRecord("a-run", NOW - timedelta(days=2), replace(GOOD, **told)))
+    assert found.blocks and why in found.evidence and "kraft-runbook rehearse --cluster prod" in found.fix
+
+
+def test_one_that_is_too_old_blocks_and_so_does_one_of_tomorrow() -> None:
+    assert "older than 7 d" in check(OnRecord("a-run", NOW - timedelta(days=8), GOOD)).evidence
+    assert check(OnRecord("a-run", NOW + timedelta(days=1), GOOD)).blocks
+
+
+def test_none_blocks_and_one_that_can_not_be_trusted_does_too() -> None:
+    assert check(None).blocks
+    broken = check(Unread("the evidence was altered"))
+    assert broken.blocks and broken.verdict is Verdict.UNKNOWN
+
+
+def test_an_id_that_was_not_read_is_no_match() -> None:
+    assert "another cluster id (id, now not known)" in check(source=None).evidence
+
+
+@pytest.mark.parametrize("last", [None, OnRecord("a-run", NOW, replace(GOOD, verdict="FAILED")), Unread("altered")])
+def test_where_none_is_required_nothing_blocks_and_all_is_shown(last: OnRecord | Unread | None) -> None:
+    found = check(last, within=None)
+    assert not found.blocks and found.severity is Severity.WARNING and not found.passed
+
+
+# -- on record ---------------------------------------------------------------------------------------------------------
+
+
+def put(directory: Path, run: str, told: Canary, *, cluster: str = "prod", dag: str = "") -> str:
+    dag = dag or dag_of(cluster)
+    name = run_name(dag, run)
+    append_record(directory, name, {"cluster": cluster, "dag": dag, "run": run, "task": "rehearse", **told.body()})
+    return name
+
+
+def test_the_newest_on_record_is_the_last_and_the_newest_that_passed_another(tmp_path: Path) -> None:
+    assert last_rehearsal(tmp_path, "prod") is None
+    first = put(tmp_path, "one", GOOD)
+    second = put(tmp_path, "two", replace(GOOD, verdict="FAILED"))
+    put(tmp_path, "three", GOOD, cluster="prod_2")
+    last, passed = last_rehearsal(tmp_path, "prod"), last_passed(tmp_path, "prod")
+    assert isinstance(last, OnRecord) and passed is not None
+    assert (last.run, last.told.verdict, passed.run) == (second, "FAILED", first)
+
+
+def test_a_record_of_another_dag_or_cluster_is_none_of_this_clusters(tmp_path: Path) -> None:
+    """Its file's name may begin alike: what the record says counts."""
+    put(tmp_path, "x", GOOD, cluster="prod__east")
+    put(tmp_path, "y", GOOD, dag="canary_migration__prod__other")
+    assert last_rehearsal(tmp_path, "prod") is None
+
+
+def test_evidence_that_was_altered_is_no_verdict(tmp_path: Path) -> None:
+    run = put(tmp_path, "one", replace(GOOD, verdict="FAILED"))
+    file = tmp_path / f"{run}.jsonl"
+    file.write_text(file.read_text().replace('"verdict":"FAILED"', '"verdict":"PASSED"'))
+    found = last_rehearsal(tmp_path, "prod")
+    assert isinstance(found, Unread) and "can't be trusted" in found.reason
+    put(tmp_path, "two", GOOD)
+    later = last_rehearsal(tmp_path, "prod")
+    assert isinstance(later, OnRecord) and later.told.verdict == "PASSED", "a later one that is whole counts"
+
+
+@pytest.mark.parametrize(("verdict", "good"), [("PASSED", True), ("FAILED", False), ("INCONCLUSIVE", None), ("", None)])
+def test_the_dashboard_shows_a_rehearsal_as_good_where_it_passed_alone(
+    tmp_path: Path, verdict: str, good: bool | None
+) -> None:
+    run = put(tmp_path, "one", replace(GOOD, verdict=verdict, reasons=("why",)))
+    seen = run_seen(run, inspect_run(tmp_path, run).records, None)
+    assert seen is not None
+    assert (seen.fact.watch, seen.fact.good, seen.fact.outcome) == (True, good, f"rehearsal {verdict}; why")
+
+
+# -- at the gate -------------------------------------------------------------------------------------------------------
+
+
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate, **settings: Any) -> tuple[CheckResult, ...]:
+    """What the gate of the migration adds to its checks for a cluster with these settings."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    spec = SPEC.model_copy(update={"rehearsal": Rehearsal.model_validate(settings) if settings else None})
+    seen = observation(Phase.ZOOKEEPER)
+    cluster = RecordingCluster(seen, spec=spec, answers={check_rehearsal: check()})
+    return migration_gates._rehearsed(cluster, gate, seen)
+
+
+def test_the_start_gate_asks_where_one_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [each.code for each in asked(tmp_path, monkeypatch, Gate.START, required_within="7d")] == [CODE]
+    assert asked(tmp_path, monkeypatch, Gate.FINALIZE, required_within="7d") == ()
+
+
+def test_where_none_is_required_it_shows_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert asked(tmp_path, monkeypatch, Gate.START) == ()
+    assert asked(tmp_path, monkeypatch, Gate.START, seats=2) == ()
+    put(tmp_path / "evidence", "one", GOOD, cluster=SPEC.name)
+    assert [each.code for each in asked(tmp_path, monkeypatch, Gate.START, seats=2)] == [CODE]
