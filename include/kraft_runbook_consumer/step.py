@@ -135,7 +135,7 @@ def step(state: State, view: View) -> Step:
 
 def wanted(state: State, view: View, mode: Mode | None) -> Mapping[Partition, int] | None:
     """The partitions that the member should hold, with the thread of each; None: not known, keep what is held."""
-    if mode is None or (mode is Mode.KAFKA and view.assigned is None):
+    if mode is None or (view.assigned if mode is Mode.KAFKA else view.new) is None:
         return None
     mine = view.members.get(state.member, Registration())
     if mode is Mode.KAFKA:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +34,19 @@ def install(directory: Path) -> Path:
     locked = ROOT / "requirements.lock"
     _uv("pip", "install", "--quiet", "--python", str(python), "--constraint", str(locked), str(wheel))
     return python.parent
+
+
+def install_consumer(directory: Path, wheel: Path) -> Path:
+    """The python of a new virtual environment below ``directory`` with the migrating consumer, its two libraries and
+    nothing else that a wheel asks for.
+    """
+    _uv("venv", "--quiet", "--python", sys.executable, str(directory / "venv"))
+    python = directory / "venv" / "bin" / "python"
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["consumer"]
+    locked = ROOT / "requirements.lock"
+    _uv("pip", "install", "--quiet", "--python", str(python), "--constraint", str(locked), *asked)
+    _uv("pip", "install", "--quiet", "--python", str(python), "--no-deps", str(wheel))
+    return python
 
 
 def _uv(*words: str) -> None:

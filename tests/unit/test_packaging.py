@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from installed import make_wheel
+from installed import install_consumer, make_wheel
 from packaging.requirements import Requirement
 
 import kraft_runbook
@@ -62,3 +62,20 @@ def test_the_command_says_its_version(command: list[str]) -> None:
         [sys.executable, *command, "--version"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.returncode) == (f"kraft-runbook {kraft_runbook.__version__}\n", 0), done.stderr
+
+
+def test_the_migrating_consumer_needs_two_libraries_and_is_imported_fast(wheel: Path, tmp_path: Path) -> None:
+    """In an environment without the core's libraries. By the processor's time: a busy machine is not slow to import."""
+    python = install_consumer(tmp_path, wheel)
+    program = (
+        "import sys, time; begin = time.process_time(); from kraft_runbook_consumer import MigratingConsumer;"
+        " print(time.process_time() - begin, *sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    took = []
+    for _ in range(3):
+        done = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+        seconds, *modules = done.stdout.split()
+        took.append(float(seconds))
+        assert "kraft_runbook" not in modules
+        assert {"kazoo", "confluent_kafka", "kraft_runbook_consumer"} <= set(modules)
+    assert min(took) <= 0.3, took

@@ -1,0 +1,44 @@
+"""A migrating member that prints what it reads, as an example and a canary:
+
+python -m kraft_runbook_consumer --topic orders group.id=orders zookeeper.connect=zk1:2181
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+
+from kraft_runbook_consumer import ConsumerError, MigratingConsumer
+
+
+def main() -> int:
+    """Records go to standard output: partition, offset and text; what the member does, to standard error. Exit code 2:
+    a setting can't be used, or a server did not answer.
+    """
+    parser = argparse.ArgumentParser(prog="python -m kraft_runbook_consumer", description=__doc__)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of docs/migrating-consumer.md")
+    asked = parser.parse_args()
+    settings = dict(each.partition("=")[::2] for each in asked.settings)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    logging.getLogger("kraft_runbook_consumer").setLevel(logging.INFO)
+    told_to_end: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda got, _frame: told_to_end.append(got))
+    try:
+        with MigratingConsumer(settings, {asked.topic: 1}) as consumer:
+            while not told_to_end:
+                message = consumer.streams[0].poll(0.2)
+                if message is not None:
+                    text = (message.value() or b"").decode("utf-8", "replace")
+                    print(message.partition(), message.offset(), text, flush=True)
+    except ConsumerError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

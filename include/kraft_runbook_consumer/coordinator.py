@@ -1,0 +1,358 @@
+"""The one thread of a member that coordinates: it looks, takes every step, commits, and polls the embedded consumer."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+from kraft_runbook_consumer.embedded import EmbeddedConsumer
+from kraft_runbook_consumer.errors import ConsumerError, Unreachable
+from kraft_runbook_consumer.handover import Handover
+from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.listener import RebalanceListener
+from kraft_runbook_consumer.mode import Mode
+from kraft_runbook_consumer.settings import Settings, embedded_config
+from kraft_runbook_consumer.sight import LOOK_SECONDS, Sight
+from kraft_runbook_consumer.step import Action, Held, Lock, Phase, Release, Start, State, Stop, step
+from kraft_runbook_consumer.streams import Stream
+from kraft_runbook_consumer.znodes import GroupPaths, Partition, Registration, by_topic
+from kraft_runbook_consumer.zookeeper import ZookeeperSession
+
+LINGER_SECONDS = 0.2
+"""How long a released partition stays locked after its commit beside old members. Those read the offset before they
+have the lock: one that has read too early finds it held, and reads again.
+"""
+FOREIGN_SECONDS = 10.0
+logger = logging.getLogger("kraft_runbook_consumer")
+
+
+class Coordinator:
+    """One member's coordination. ``run`` is the thread; all else is called in it, unless it says otherwise."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        member: str,
+        registration: Registration,
+        listener: RebalanceListener | None,
+    ) -> None:
+        self.settings, self.registration, self.listener = settings, registration, listener
+        self.state = State(member, settings.migrates, settings.strategy, settings.exclude_internal)
+        self.streams: Sequence[Stream] = ()
+        self.failure: ConsumerError | None = None
+        self.refused_toggles = 0
+        self.wake = threading.Event()
+        self.looked = threading.Event()
+        """Set once the group was seen for the first time, or it is over."""
+        self._closing = threading.Event()
+        self._changed = threading.Event()
+        self._zookeeper_lease = Lease(settings.session_seconds)
+        self._kafka_lease = Lease(45.0)
+        self.zookeeper = ZookeeperSession(
+            settings.zookeeper, GroupPaths(settings.group), self._zookeeper_lease, self._told
+        )
+        self.embedded: EmbeddedConsumer | None = None
+        self.sight = Sight(settings, registration, self.zookeeper)
+        self._handover: Handover | None = None
+        self._committed_at = self._connected_at = time.monotonic()
+        self._notice = ""
+        self._requests: deque[threading.Event] = deque()
+
+    # from other threads
+
+    def may_hand_out(self) -> bool:
+        """The stall rule, before each record: in kafka mode both sessions count, else ZooKeeper's."""
+        if not self._zookeeper_lease.holds():
+            return False
+        return self.state.mode is not Mode.KAFKA or self._kafka_lease.holds()
+
+    def commit(self, seconds: float) -> bool:
+        """Ask for a commit of all that is done with; whether it was made within the time."""
+        done = threading.Event()
+        self._requests.append(done)
+        self.wake.set()
+        return done.wait(seconds)
+
+    def close(self) -> None:
+        """Ask ``run`` to end."""
+        self._closing.set()
+        self.wake.set()
+
+    def _told(self) -> None:
+        self._changed.set()
+        self.wake.set()
+
+    # the thread
+
+    def start(self, bootstrap: Callable[[ZookeeperSession], str], make: Callable[[str], Sequence[Stream]]) -> None:
+        """Connect and register. Raises ConsumerError. ``make``: the streams, of the brokers."""
+        self.zookeeper.start(self.settings.connection_seconds)
+        brokers = bootstrap(self.zookeeper)
+        self.streams = make(brokers)
+        if self.settings.migrates:
+            config = embedded_config(self.settings, self.state.member)
+            self._kafka_lease.session_seconds = float(str(config["session.timeout.ms"])) / 1000
+            self.embedded = self.sight.embedded = EmbeddedConsumer(config, self._kafka_lease, self._revoked)
+        self._handover = Handover(self.settings, brokers, self.state.member, self.zookeeper, self.embedded)
+        self._register()
+
+    def run(self) -> None:
+        try:
+            while not self._closing.is_set():
+                self.wake.clear()
+                self._turn()
+                self.wake.wait(self.settings.poll_seconds)
+        except ConsumerError as error:
+            self.failure = error
+            logger.error("%s", error)
+        except Exception as error:  # whatever else it is: nothing may be handed out by a member without coordination
+            logger.exception("the coordinator has ended")
+            self.failure = ConsumerError(f"the coordinator has ended: {error}", way_out="make a new consumer")
+        finally:
+            self.end()
+
+    def _turn(self) -> None:
+        try:
+            if self.embedded is not None:
+                self.embedded.poll()
+            self._leave_kafka_when_cut_off()
+            if self.zookeeper.lost.is_set():
+                self._begin_again()
+            if self._changed.is_set() or self.sight.age > LOOK_SECONDS:
+                self._look()
+            self.sight.look_at_kafka(self.state.mode)
+            self._work()
+            self._commit_if_due()
+        except Unreachable as error:
+            logger.info("%s", error)
+
+    def _leave_kafka_when_cut_off(self) -> None:
+        """Without ZooKeeper for a whole session it hands out nothing: others get what Kafka assigned it."""
+        if self.zookeeper.connected:
+            self._connected_at = time.monotonic()
+        elif time.monotonic() - self._connected_at > self.settings.session_seconds:
+            self.sight.unsubscribe()
+
+    def _begin_again(self) -> None:
+        """ZooKeeper's session has ended, and with it every lock: others have the partitions by now."""
+        logger.warning("the session with ZooKeeper has ended: %d partitions are lost", len(self.state.held))
+        self._drop(self.state.held)
+        self.state = replace(self.state, mode=None)
+        self.zookeeper.begin_session()
+        self._register()
+
+    def _register(self) -> None:
+        data = self.registration.encode(int(time.time() * 1000))
+        wait = self.settings.session_seconds * 1.5
+        self.zookeeper.register(self.state.member, data, migrates=self.settings.migrates, wait_seconds=wait)
+        self._changed.set()
+
+    # what is seen
+
+    def _look(self) -> None:
+        self._changed.clear()
+        seen = self.sight.look()
+        mine = self.zookeeper.session
+        if lost := [each for each in self.state.held if seen.owners.get(each) != mine]:
+            logger.warning("%s: somebody has deleted the owner znode of this session", lost)
+            self._drop(lost)
+        if self.state.member not in seen.members:
+            self._register()
+        self.looked.set()
+
+    # what is done
+
+    def _work(self, *, revoking: bool = False) -> None:
+        """Steps until there is nothing to do now."""
+        for _ in range(20):
+            held = self.state.held
+            quiet = frozenset(each for each, one in held.items() if self.streams[one.thread].quiet(each))
+            assigned = self.embedded.assigned if self.embedded is not None else None
+            view = replace(self.sight.view, quiet=quiet, assigned=assigned, revoking=revoking)
+            found = step(self.state, view)
+            self._turn_to(found.mode, found.notice)
+            if not any([self._do(kind, found.actions) for kind in (Stop, Release, Lock, Start)]):
+                return
+
+    def _turn_to(self, mode: Mode | None, notice: str) -> None:
+        if mode is not self.state.mode:
+            logger.info("%s: %s assigns now", self.state.member, mode)
+        if notice and notice != self._notice:
+            self.refused_toggles += 1
+            logger.warning("mode %s stays: %s", mode, notice)
+        self._notice = notice
+        self.state = replace(self.state, mode=mode)
+
+    def _do(self, kind: type[Action], actions: Sequence[Action]) -> bool:
+        """The actions of one kind; whether one of them was done."""
+        some = [each for each in actions if isinstance(each, kind)]
+        if not some:
+            return False
+        done = {Stop: self._stop, Release: self._release, Lock: self._lock, Start: self._start}[kind](some)
+        return bool(done)
+
+    def _stop(self, actions: Sequence[Action]) -> int:
+        for each in actions:
+            held = self.state.held[each.partition]
+            self.streams[held.thread].stop(each.partition)
+            self._hold(each.partition, Held(held.thread, Phase.STOPPING))
+        return len(actions)
+
+    def _release(self, actions: Sequence[Action]) -> int:
+        partitions = [each.partition for each in actions]
+        self._handover_().give_up(self._positions(partitions), wait=self.state.mode is Mode.KAFKA)
+        if any(isinstance(each, Release) and each.linger for each in actions):
+            time.sleep(LINGER_SECONDS)
+        if self.listener is not None:
+            self.listener.before_releasing_partitions(by_topic(partitions))
+        for each in partitions:
+            self.zookeeper.unlock(each)
+            self._forget(each)
+        return len(partitions)
+
+    def _lock(self, actions: Sequence[Action]) -> int:
+        count = 0
+        for each in actions:
+            assert isinstance(each, Lock)
+            if self.zookeeper.lock(each.partition, self.state.member, each.thread):
+                self._hold(each.partition, Held(each.thread, Phase.LOCKED))
+                count += 1
+            else:
+                self._changed.set()
+        return count
+
+    def _start(self, actions: Sequence[Action]) -> int:
+        partitions = [each.partition for each in actions]
+        begins = self._handover_().take_over(partitions, wait=self.state.mode is Mode.KAFKA)
+        if begins and self.listener is not None:
+            self.listener.before_starting_fetchers(self.state.member, self.sight.whole_group(self.state.mode))
+        for each in actions:
+            assert isinstance(each, Start)
+            if each.partition in begins:
+                self.streams[each.thread].start(each.partition, begins[each.partition])
+                self._hold(each.partition, Held(each.thread, Phase.RUNNING))
+        return len(begins)
+
+    def _revoked(self, gone: frozenset[Partition], lost: bool) -> None:
+        """Kafka takes partitions away: what follows Kafka is given up before this returns, so a new member that gets
+        them begins where this one has ended. ``lost``: they are somebody else's already.
+        """
+        self.sight.view = replace(self.sight.view, new=None)
+        if self._closing.is_set() or self.state.mode is not Mode.KAFKA:
+            return
+        mine = gone & self.state.held.keys()
+        if lost:
+            self._handover_().lost |= mine
+            self._stop([Stop(each) for each in mine if self.state.held[each].phase is Phase.RUNNING])
+            return
+        deadline = time.monotonic() + self.settings.release_seconds
+        while mine & self.state.held.keys():
+            if self.zookeeper.lost.is_set():
+                self._drop(mine & self.state.held.keys())
+                return
+            try:
+                self._work(revoking=True)
+            except Unreachable as error:
+                logger.warning("%s", error)
+                if not self.zookeeper.connected:
+                    return  # all of it is stopped, and committed to Kafka as far as Kafka takes it
+            if time.monotonic() > deadline:
+                self._abandon(mine & self.state.held.keys())
+            time.sleep(0.005)
+        self._await_others(gone)
+
+    def _await_others(self, gone: frozenset[Partition]) -> None:
+        """Members that still hold one of these by ZooKeeper's assignment are on their way to follow Kafka."""
+        deadline = time.monotonic() + FOREIGN_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                if not self.zookeeper.owned_elsewhere(gone):
+                    return
+            except Unreachable:
+                return
+            time.sleep(0.05)
+
+    def _abandon(self, partitions: Collection[Partition]) -> None:
+        for each in partitions:
+            if not self.streams[self.state.held[each].thread].quiet(each):
+                logger.warning(
+                    "%s is released with a record in the application's hands, which the next owner gets again: it was"
+                    " kept for longer than release.timeout.ms",
+                    each,
+                )
+                self.streams[self.state.held[each].thread].let_go(each)
+
+    # commits
+
+    def _positions(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        found = {each: self.streams[self.state.held[each].thread].position(each) for each in partitions}
+        return {each: offset for each, offset in found.items() if offset is not None}
+
+    def _commit_if_due(self) -> None:
+        requests = [self._requests.popleft() for _ in range(len(self._requests))]
+        due = self.settings.auto_commit and time.monotonic() - self._committed_at >= self.settings.commit_seconds
+        handover = self._handover_()
+        if due or requests:
+            self._committed_at = time.monotonic()
+            wait = bool(requests) and self.state.mode is Mode.KAFKA
+            taken = handover.commit(self._positions(self.state.held), wait=wait)
+            for each in requests if taken else ():
+                each.set()
+        handover.sign(self.state.held)
+
+    # what is held
+
+    def _handover_(self) -> Handover:
+        assert self._handover is not None, "start comes first"
+        return self._handover
+
+    def _hold(self, partition: Partition, held: Held) -> None:
+        self.state = replace(self.state, held={**self.state.held, partition: held})
+
+    def _forget(self, partition: Partition) -> None:
+        self.streams[self.state.held[partition].thread].forget(partition)
+        self._handover_().forget(partition)
+        self.state = replace(
+            self.state, held={each: held for each, held in self.state.held.items() if each != partition}
+        )
+
+    def _drop(self, partitions: Iterable[Partition]) -> None:
+        """Without a commit: they are, or will be, somebody else's, who may have gone on."""
+        for each in list(partitions):
+            self.streams[self.state.held[each].thread].stop(each)
+            self._forget(each)
+
+    def end(self) -> None:
+        """Give up all that is held, then the registration, then the place in Kafka's group."""
+        self._closing.set()
+        try:
+            if self.zookeeper.connected and not self.zookeeper.lost.is_set():
+                self._give_up_all()
+        except (ConsumerError, AssertionError) as error:
+            logger.warning("what was not committed at the end is read again: %s", error)
+        for each in self.streams:
+            if self.failure is not None:
+                each.fail(self.failure)
+            each.close()
+        if self.embedded is not None:
+            self.embedded.close()
+        if self._handover is not None:
+            self._handover.close()
+        self.zookeeper.stop()
+        self.looked.set()
+
+    def _give_up_all(self) -> None:
+        self._stop([Stop(each) for each, held in self.state.held.items() if held.phase is Phase.RUNNING])
+        deadline = time.monotonic() + self.settings.release_seconds
+        while time.monotonic() < deadline and not all(
+            self.streams[held.thread].quiet(each) for each, held in self.state.held.items()
+        ):
+            time.sleep(0.005)
+        self._abandon(self.state.held)
+        if self.state.held:
+            self._release([Release(each, linger=self.sight.view.old_beside) for each in self.state.held])
+        self.zookeeper.unregister(self.state.member)

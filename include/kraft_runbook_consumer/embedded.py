@@ -1,0 +1,234 @@
+"""The embedded consumer (KIP-125's EKC): a member of Kafka's group that fetches nothing. One thread uses it.
+
+It polls, so Kafka keeps it; it learns what Kafka assigns; it commits with its generation, which is the sign that it is
+still a member.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
+from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.settings import MIGRATION, SECURITY
+from kraft_runbook_consumer.znodes import Partition
+
+CALL_SECONDS = 10.0
+PASSING = frozenset(
+    {
+        *(KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError._WAIT_COORD),
+        *(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR),
+        *(KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._ALL_BROKERS_DOWN),
+    }
+)
+"""Answers to a commit after which the same one is sent again."""
+logger = logging.getLogger("kraft_runbook_consumer")
+
+
+def make_consumer(config: Mapping[str, object], prefix: str = "") -> Consumer:
+    """Raises SettingError where librdkafka refuses a setting. ``prefix``: how the settings were named."""
+    try:
+        return Consumer({**config, "error_cb": _tell})
+    except KafkaException as error:
+        text = str(error.args[0].str())
+        for key, value in config.items():
+            if key.startswith(SECURITY) and len(str(value)) > 2:
+                text = text.replace(str(value), "…")
+        raise SettingError(
+            f"a setting of the consumer that {'is embedded' if prefix else 'fetches'} is refused: {text}",
+            way_out=f"correct or leave out {prefix}…; librdkafka's CONFIGURATION.md describes each",
+        ) from error
+
+
+def _tell(error: KafkaError) -> None:
+    logger.warning("Kafka: %s", error.str())
+
+
+class EmbeddedConsumer:
+    """``on_revoke(gone, lost)``: called within ``poll`` while Kafka waits for this member; ``lost``: it waits not."""
+
+    def __init__(
+        self, config: Mapping[str, object], lease: Lease, on_revoke: Callable[[frozenset[Partition], bool], None]
+    ) -> None:
+        self.group, self.lease = str(config["group.id"]), lease
+        self.assigned: frozenset[Partition] | None = None
+        self.changed = True
+        """Set whenever Kafka has assigned anew; whoever has looked clears it."""
+        self.refused = False
+        """Set when a commit that nobody waited for was refused; whoever has seen it clears it."""
+        self._on_revoke = on_revoke
+        self._incremental = str(config["partition.assignment.strategy"]).startswith("cooperative")
+        self._consumer = make_consumer({**config, "on_commit": self._committed}, MIGRATION)
+        admin: dict[str, Any] = {k: v for k, v in config.items() if k == "bootstrap.servers" or k.startswith(SECURITY)}
+        self._admin = AdminClient(admin)  # kept: a temporary one does not answer
+        self._member = ""
+        self._sent: deque[tuple[str, float]] = deque()
+        self._partitions_of: dict[str, frozenset[Partition]] = {}
+
+    def subscribe(self, topics: Collection[str]) -> None:
+        self._consumer.subscribe(sorted(topics), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
+
+    def unsubscribe(self) -> None:
+        """Leave the group, to come back by ``subscribe``."""
+        self._consumer.unsubscribe()
+
+    def poll(self) -> None:
+        message = self._consumer.poll(0)
+        if message is not None and (error := message.error()) is not None:
+            logger.warning("embedded consumer: %s", error.str())
+
+    def close(self) -> None:
+        """Leave the group."""
+        self.lease.end()
+        self._consumer.close()
+
+    # commits
+
+    def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> bool:
+        """Whether Kafka took the offsets from this member. What passes is tried again for ``seconds``."""
+        deadline = time.monotonic() + seconds
+        while True:
+            member, sent_at = self._member_id(), time.monotonic()
+            try:
+                told = self._consumer.commit(offsets=_named(offsets), asynchronous=False)
+                error = next((each.error for each in told if each.error is not None), None)
+            except KafkaException as failed:
+                error = failed.args[0]
+            if error is None:
+                return self._sign(member, sent_at)
+            if error.code() not in PASSING or time.monotonic() > deadline:
+                logger.info("a commit to Kafka was refused: %s", error.str())
+                return False
+            time.sleep(0.05)
+
+    def send_commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Without waiting for the answer, which ``poll`` brings."""
+        self._sent.append((self._member_id(), time.monotonic()))
+        try:
+            self._consumer.commit(offsets=_named(offsets), asynchronous=True)
+        except KafkaException as failed:
+            self._sent.pop()
+            logger.info("a commit to Kafka was not sent: %s", failed.args[0].str())
+
+    @property
+    def waits_for_answer(self) -> bool:
+        """Whether what was sent without waiting is not answered yet."""
+        return bool(self._sent)
+
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Those that have an offset. Raises Unreachable."""
+        if not partitions:
+            return {}
+        try:
+            found = self._consumer.committed([TopicPartition(*each) for each in partitions], timeout=CALL_SECONDS)
+        except KafkaException as error:
+            raise _unreachable(error.args[0]) from error
+        for each in found:
+            if each.error is not None:
+                raise _unreachable(each.error)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def _committed(self, error: KafkaError | None, _partitions: object) -> None:
+        sent = self._sent.popleft() if self._sent else ("", 0.0)
+        if error is None:
+            self._sign(*sent)
+        else:
+            self.refused = True
+            logger.info("a commit to Kafka was refused: %s", error.str())
+
+    def _sign(self, member: str, sent_at: float) -> bool:
+        """Count the answer as a sign, if the same member got it that sent: a commit of nobody is taken, too, while the
+        group is empty.
+        """
+        if not member or member != self._member_id():
+            return False
+        if member != self._member:
+            self._member = member
+            self.lease.begin(member)
+        self.lease.renew(member, sent_at)
+        return True
+
+    def _member_id(self) -> str:
+        return self._consumer.memberid() or ""
+
+    # what Kafka assigns
+
+    def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        if self._incremental:
+            consumer.incremental_assign(partitions)
+        else:
+            consumer.assign(partitions)
+        if partitions:
+            consumer.pause(partitions)  # after an assign of one's own, or it is undone (360 of 360 records fetched)
+        before = self.assigned if self._incremental and self.assigned is not None else frozenset[Partition]()
+        self.assigned = before | _plain(partitions)
+        self.changed = True
+
+    def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._give_up(consumer, partitions, lost=False)
+
+    def _lose(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.lease.end()
+        self._member = ""
+        self._give_up(consumer, partitions, lost=True)
+
+    def _give_up(self, consumer: Consumer, partitions: list[TopicPartition], *, lost: bool) -> None:
+        gone = _plain(partitions)
+        self.assigned = (self.assigned or frozenset()) - gone
+        self.changed = True
+        try:
+            self._on_revoke(gone, lost)
+        finally:
+            if self._incremental:
+                consumer.incremental_unassign(partitions)
+            else:
+                consumer.unassign()
+
+    # who is in Kafka's group
+
+    def members(self) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
+        """Whether the group is stable, and each client id with its partitions: the last known ones while it is not.
+        None: Kafka does not answer.
+        """
+        try:
+            asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=CALL_SECONDS)
+            told = asked[self.group].result(CALL_SECONDS)
+        except (KafkaException, TimeoutError) as error:
+            logger.info("who is in Kafka's group: %s", error)
+            return None
+        stable = told.state in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+        found: dict[str, frozenset[Partition]] = {}
+        for each in told.members:
+            held = _plain(each.assignment.topic_partitions if each.assignment else [])
+            known = held if stable else self._partitions_of.get(each.client_id, frozenset())
+            found[each.client_id] = found.get(each.client_id, frozenset()) | known
+        self._partitions_of = found
+        return stable, found
+
+
+def embeds(group: str, client_id: str, migrating: Collection[str]) -> bool:
+    """Whether a member of Kafka's group is embedded in a migrating one: it is or was registered, or has the id that
+    1.1.1 makes. One that was cut off from ZooKeeper hands out nothing.
+    """
+    made = rf"{re.escape(group)}_.+-\d{{13}}-[0-9a-f]{{1,8}}"
+    return client_id in migrating or re.fullmatch(made, client_id, re.DOTALL) is not None
+
+
+def _named(offsets: Mapping[Partition, int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+
+
+def _plain(partitions: Collection[TopicPartition]) -> frozenset[Partition]:
+    return frozenset((each.topic, each.partition) for each in partitions)
+
+
+def _unreachable(error: KafkaError) -> ConsumerError:
+    return Unreachable(f"Kafka: {error.str()}", way_out="wait: the member goes on once Kafka answers")

@@ -1,0 +1,141 @@
+"""Offsets of both sides, ZooKeeper's and Kafka's: read when a partition is taken over, written until it is given up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
+from kraft_runbook_consumer.errors import Unreachable
+from kraft_runbook_consumer.settings import Settings, fetch_config
+from kraft_runbook_consumer.znodes import Partition
+from kraft_runbook_consumer.zookeeper import ZookeeperSession
+
+CALL_SECONDS = 10.0
+INSIST_SECONDS = 5.0
+"""For how long a commit at the release is tried again in kafka mode."""
+SIGN_SECONDS = 0.5
+logger = logging.getLogger("kraft_runbook_consumer")
+
+
+class Handover:
+    """``embedded``: None for a member that does not migrate, which has ZooKeeper's side alone.
+
+    ``wait`` of its methods: Kafka must have taken the commit. In ZooKeeper mode nobody waits for Kafka.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        bootstrap: str,
+        member: str,
+        zookeeper: ZookeeperSession,
+        embedded: EmbeddedConsumer | None,
+    ) -> None:
+        self._zookeeper, self._embedded = zookeeper, embedded
+        self._reset_to_end = settings.reset == "latest"
+        self._logs_config = fetch_config(settings, bootstrap, member)
+        self._logs: Consumer | None = None
+        self._in_zookeeper: dict[Partition, int] = {}
+        self._in_kafka: dict[Partition, int] = {}
+        self._signed_at = float("-inf")
+        self.lost: set[Partition] = set()
+        """Held partitions that Kafka has given to somebody else: nothing of them is committed to Kafka."""
+
+    def take_over(self, partitions: Collection[Partition], *, wait: bool) -> dict[Partition, int]:
+        """Where each begins: at the higher offset of both sides, and both say so from here on. Without any offset it
+        begins at the log's start or end, by number: otherwise nothing could be committed, and an old member that gets
+        the partition would skip what comes in between. Empty where Kafka has not taken it: ask again.
+
+        Raises Unreachable.
+        """
+        stored = self._zookeeper.offsets(partitions)
+        committed = self._embedded.committed(partitions) if self._embedded is not None else {}
+        begins = {
+            each: max(known) if (known := [s[each] for s in (stored, committed) if each in s]) else self._edge(each)
+            for each in partitions
+        }
+        self._zookeeper.commit({each: begin for each, begin in begins.items() if stored.get(each) != begin})
+        if self._embedded is not None:
+            if wait and not self._embedded.commit(begins):
+                return {}
+            differing = {each: begin for each, begin in begins.items() if committed.get(each) != begin}
+            if not wait and differing:
+                self._embedded.send_commit(differing)
+        self._in_zookeeper |= begins
+        self._in_kafka |= begins
+        self.lost -= set(partitions)
+        return begins
+
+    def give_up(self, positions: Mapping[Partition, int], *, wait: bool) -> None:
+        """The last commit, Kafka's first: nothing may come between ZooKeeper's and the release. Raises Unreachable."""
+        for_kafka = {each: offset for each, offset in positions.items() if each not in self.lost}
+        if self._embedded is not None and for_kafka:
+            if wait and not self._embedded.commit(for_kafka, seconds=INSIST_SECONDS):
+                logger.warning("Kafka has not taken the last commit of %s: a new member reads some again", [*for_kafka])
+            elif not wait:
+                self._embedded.send_commit(for_kafka)
+        self._zookeeper.commit(positions)
+
+    def commit(self, positions: Mapping[Partition, int], *, wait: bool = False) -> bool:
+        """What has changed since the last commit; whether Kafka has it, where it is waited for. Raises Unreachable."""
+        taken = True
+        if self._embedded is not None:
+            if self._embedded.refused:
+                self._in_kafka.clear()
+                self._embedded.refused = False
+            changed = {
+                each: offset
+                for each, offset in positions.items()
+                if each not in self.lost and self._in_kafka.get(each) != offset
+            }
+            if changed and wait:
+                taken = self._embedded.commit(changed, seconds=INSIST_SECONDS)
+            elif changed:
+                self._embedded.send_commit(changed)
+            self._in_kafka |= changed if taken else {}
+        changed = {each: offset for each, offset in positions.items() if self._in_zookeeper.get(each) != offset}
+        if changed:
+            self._zookeeper.commit(changed)
+            self._in_zookeeper |= changed
+        return taken
+
+    def sign(self, held: Iterable[Partition]) -> None:
+        """Commit again what is committed, in time for the stall rule: an answer shows that Kafka still has this member
+        in its group.
+        """
+        now = time.monotonic()
+        if self._embedded is None or self._embedded.lease.age < self._embedded.lease.session_seconds / 6:
+            return
+        if now - self._signed_at < SIGN_SECONDS:
+            return
+        self._signed_at = now
+        known = next((each for each in held if each in self._in_zookeeper and each not in self.lost), None)
+        if known is not None and not self._embedded.waits_for_answer:
+            self._embedded.send_commit({known: self._in_zookeeper[known]})
+
+    def forget(self, partition: Partition) -> None:
+        self._in_zookeeper.pop(partition, None)
+        self._in_kafka.pop(partition, None)
+        self.lost.discard(partition)
+
+    def close(self) -> None:
+        if self._logs is not None:
+            self._logs.close()
+
+    def _edge(self, partition: Partition) -> int:
+        if self._logs is None:
+            self._logs = make_consumer(self._logs_config)
+        try:
+            bounds = self._logs.get_watermark_offsets(TopicPartition(*partition), timeout=CALL_SECONDS)
+        except KafkaException as error:
+            raise Unreachable(
+                f"the log of {partition[0]}-{partition[1]}: {error.args[0].str()}",
+                way_out="wait: the member goes on once Kafka answers",
+            ) from error
+        if bounds is None:
+            raise Unreachable(f"the log of {partition[0]}-{partition[1]} is not known", way_out="wait")
+        return int(bounds[1] if self._reset_to_end else bounds[0])

@@ -1,0 +1,127 @@
+"""What a member sees of its group, in ZooKeeper and in Kafka."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from kraft_runbook_consumer.assignors import assign
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, embeds
+from kraft_runbook_consumer.errors import ConsumerError
+from kraft_runbook_consumer.listener import WholeGroup, by_topic_and_partition, group_of_kafka
+from kraft_runbook_consumer.mode import Mode, called_for
+from kraft_runbook_consumer.settings import Settings
+from kraft_runbook_consumer.step import View
+from kraft_runbook_consumer.znodes import STATIC, Partition, Registration
+from kraft_runbook_consumer.zookeeper import GroupSeen, ZookeeperSession
+
+LOOK_SECONDS = 5.0
+"""After this time all is looked at again, whether or not something has told of a change."""
+SOON = 0.05
+STABLE_SECONDS = 2.0
+logger = logging.getLogger("kraft_runbook_consumer")
+
+
+class Sight:
+    """``view``: what was seen last. ``embedded``: None for a member that does not migrate."""
+
+    def __init__(self, settings: Settings, registration: Registration, zookeeper: ZookeeperSession) -> None:
+        self.view = View()
+        self.embedded: EmbeddedConsumer | None = None
+        self._settings, self._registration, self._zookeeper = settings, registration, zookeeper
+        self._looked_at = self._asked_at = float("-inf")
+        self._stable = True
+        self._once_migrating: frozenset[str] = frozenset()
+        self._subscribed: frozenset[str] = frozenset()
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last look at ZooKeeper."""
+        return time.monotonic() - self._looked_at
+
+    def look(self) -> GroupSeen:
+        """ZooKeeper's side anew. Raises Unreachable; ConsumerError where a topic is missing at the first look."""
+        first = self._looked_at < 0
+        seen = self._zookeeper.look(self._topics)
+        self._looked_at = time.monotonic()
+        self._once_migrating |= seen.migrating
+        mine = self._zookeeper.session
+        self.view = replace(
+            self.view,
+            members=seen.members,
+            migrating=seen.migrating,
+            mode=seen.mode,
+            partitions=seen.partitions,
+            taken=frozenset(each for each, session in seen.owners.items() if session != mine),
+        )
+        self._require_topics(first=first)
+        self._subscribe()
+        return seen
+
+    def look_at_kafka(self, mode: Mode | None) -> None:
+        """Who is in Kafka's group: at once when Kafka has assigned anew, and before kafka mode may be left."""
+        if self.embedded is None:
+            self.view = replace(self.view, new={})
+            return
+        asked = called_for(self.view.mode, self.view.members, self.view.migrating)
+        wanted = self.embedded.changed or not self._stable or self.view.new is None or asked is not mode
+        if time.monotonic() - self._asked_at < (SOON if wanted else LOOK_SECONDS):
+            return
+        self.embedded.changed = False
+        self._asked_at = time.monotonic()
+        told = self.embedded.members()
+        if told is None:
+            self.embedded.changed = True
+            if asked is not mode:
+                self.view = replace(self.view, new=None)
+            return
+        self._stable, clients = told
+        group, migrating = self._settings.group, self._once_migrating
+        new = {each: held for each, held in clients.items() if not embeds(group, each, migrating)}
+        self.view = replace(self.view, new=new)
+
+    def whole_group(self, mode: Mode | None) -> WholeGroup:
+        """The assignment that counts, of every member. In kafka mode Kafka tells it once its group is stable."""
+        exclude = self._settings.exclude_internal
+        if mode is not Mode.KAFKA or self.embedded is None:
+            dealt = assign(self._settings.strategy, self.view.members, self.view.partitions, exclude_internal=exclude)
+            return by_topic_and_partition({each: thread.name for each, thread in dealt.items()})
+        deadline = time.monotonic() + STABLE_SECONDS
+        told = self.embedded.members()
+        while (told is None or not told[0]) and time.monotonic() < deadline:
+            time.sleep(SOON)
+            told = self.embedded.members()
+        clients: Mapping[str, frozenset[Partition]] = told[1] if told is not None else {}
+        return group_of_kafka(clients, self.view, exclude_internal=exclude)
+
+    def unsubscribe(self) -> None:
+        """Leave Kafka's group until the next look at ZooKeeper."""
+        if self.embedded is not None and self._subscribed:
+            logger.warning("cut off from ZooKeeper: this member leaves Kafka's group until it is back")
+            self.embedded.unsubscribe()
+            self._subscribed = frozenset()
+
+    def _topics(self, members: Mapping[str, Registration], every: Iterable[str]) -> Collection[str]:
+        exclude, known = self._settings.exclude_internal, list(every)
+        asked = [*members.values(), self._registration]
+        return {topic for each in asked for topic in each.topics(known, exclude_internal=exclude)}
+
+    def _require_topics(self, *, first: bool) -> None:
+        if self._registration.pattern != STATIC:
+            return
+        for topic in self._registration.subscription:
+            if topic in self.view.partitions:
+                continue
+            if first:
+                raise ConsumerError(f"there is no topic {topic}", way_out="create it, or correct its name")
+            logger.warning("there is no topic %s any more", topic)
+
+    def _subscribe(self) -> None:
+        exclude = self._settings.exclude_internal
+        topics = self._registration.topics(self.view.partitions, exclude_internal=exclude)
+        existing = frozenset(topics) & self.view.partitions.keys()
+        if self.embedded is not None and existing and existing != self._subscribed:
+            self.embedded.subscribe(existing)
+            self._subscribed = existing

@@ -1,0 +1,201 @@
+"""Members of a group under a flow of records: migrating ones, old ones and new ones. A record's text is its partition
+and its offset, so that what old members print can be counted too.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import by_hand
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from handed_out import Account, HandedOut, account
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from labs import Lab
+from old_consumers import old_consumer
+
+from kraft_runbook_consumer import MigratingConsumer, Mode, RebalanceListener
+
+PARTITIONS = 6
+RATE = 150
+"""Records a second, all partitions together."""
+
+
+@dataclass
+class Group:
+    """One group with a topic of its own, of the same name."""
+
+    lab: Lab
+    name: str
+    where: Path
+    seen: list[HandedOut] = field(default_factory=list)
+    old: int = 0
+    sent: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(PARTITIONS), 0))
+
+    @property
+    def brokers(self) -> str:
+        return ",".join(self.lab.spec.bootstrap_servers)
+
+    def make_topic(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        by_hand.answered(admin.create_topics([NewTopic(self.name, PARTITIONS, 3)]))
+
+    @contextmanager
+    def records(self) -> Iterator[None]:
+        """They come while the block runs."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._produce, args=(ended,))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _produce(self, ended: threading.Event) -> None:
+        producer = Producer({"bootstrap.servers": self.brokers, "linger.ms": 0, "enable.idempotence": True})
+        number = 0
+        while not ended.wait(1 / RATE):
+            partition = number % PARTITIONS
+            producer.produce(self.name, f"{partition} {self.sent[partition]}".encode(), partition=partition)
+            self.sent[partition] += 1
+            number += 1
+        assert producer.flush(30) == 0
+
+    def settings(self, *, migrates: bool = True, **changes: object) -> dict[str, object]:
+        """Those of ``old_consumers``."""
+        enabled: dict[str, object] = {
+            "coordination.migration.enabled": True,
+            "coordination.migration.bootstrap.servers": self.brokers,
+        }
+        return {
+            "group.id": self.name,
+            "zookeeper.connect": self.lab.spec.ensemble.connect,
+            "auto.offset.reset": "smallest",
+            "auto.commit.interval.ms": 500,
+            **(enabled if migrates else {}),
+            **changes,
+        }
+
+    @contextmanager
+    def member(
+        self, *, migrates: bool = True, threads: int = 1, listener: RebalanceListener | None = None, **changes: object
+    ) -> Iterator[MigratingConsumer]:
+        settings = self.settings(migrates=migrates, **changes)
+        with MigratingConsumer(settings, {self.name: threads}, listener=listener) as consumer:
+            readers = [threading.Thread(target=self._read, args=(consumer, n)) for n in range(threads)]
+            for each in readers:
+                each.start()
+            yield consumer
+        for each in readers:
+            each.join()
+
+    def _read(self, consumer: MigratingConsumer, thread: int) -> None:
+        for message in consumer.streams[thread]:
+            at = time.monotonic()
+            partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+            self.seen.append(HandedOut(at, f"{consumer.member_id}-{thread}", partition, offset))
+
+    @contextmanager
+    def old_member(self) -> Iterator[None]:
+        """It refuses to begin at the start while the group has offsets."""
+        begins = {"auto.offset.reset": "largest"}
+        with old_consumer(self.lab.spec, self.name, self.where, topics=self.name, settings=begins):
+            yield
+        self.old += 1
+
+    @contextmanager
+    def new_member(self, name: str = "new") -> Iterator[Consumer]:
+        ended = threading.Event()
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.brokers,
+                "group.id": self.name,
+                "client.id": name,
+                "auto.offset.reset": "error",
+                "enable.auto.commit": False,
+                "partition.assignment.strategy": "cooperative-sticky",
+            }
+        )
+        consumer.subscribe([self.name])
+        thread = threading.Thread(target=self._consume, args=(consumer, name, ended))
+        thread.start()
+        try:
+            yield consumer
+        finally:
+            ended.set()
+            thread.join()
+
+    def _consume(self, consumer: Consumer, name: str, ended: threading.Event) -> None:
+        while not ended.is_set():
+            message = consumer.poll(0.1)
+            if message is None:
+                continue
+            assert message.error() is None, message.error()
+            at = time.monotonic()
+            self.seen.append(HandedOut(at, name, int(message.partition() or 0), int(message.offset() or 0)))
+            consumer.commit(message, asynchronous=True)
+        consumer.commit(asynchronous=False)
+        consumer.close()
+
+    def by_old(self) -> list[HandedOut]:
+        logs = self.where.glob(f"{self.name}-*.log")
+        found = [each for log in logs for each in re.findall(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)]
+        return [HandedOut(0.0, "old", int(partition), int(offset)) for partition, offset in found]
+
+    def account(self) -> Account:
+        return account(self.sent, [*self.seen, *self.by_old()], timeless=["old"])
+
+    def all_read(self) -> bool:
+        """Whether each record that was sent has come to somebody."""
+        read = {(each.partition, each.offset) for each in [*self.seen, *self.by_old()]}
+        return len(read) == sum(self.sent.values())
+
+    def require_each_once(self) -> Account:
+        by_hand.wait_until("every record is read", self.all_read, within=60)
+        found = self.account()
+        assert (found.lost, found.twice, found.overlaps) == ((), (), ())
+        return found
+
+    def owners(self, zookeeper: KazooClient) -> dict[int, str]:
+        """Partition → the member's id."""
+        parent = f"/consumers/{self.name}/owners/{self.name}"
+        found = {}
+        for number in zookeeper.get_children(parent) if zookeeper.exists(parent) else ():
+            with suppress(NoNodeError):
+                found[int(number)] = zookeeper.get(f"{parent}/{number}")[0].decode().rpartition("-")[0]
+        return found
+
+    def await_owners(self, zookeeper: KazooClient, shares: Collection[int], *, within: float = 60) -> dict[int, str]:
+        """Wait until the partitions' owners have so many each, sorted."""
+
+        def settled() -> bool:
+            found = list(self.owners(zookeeper).values())
+            return sorted(found.count(each) for each in set(found)) == sorted(shares)
+
+        by_hand.wait_until(f"owners of {self.name} have {sorted(shares)}", settled, within=within)
+        return self.owners(zookeeper)
+
+    def set_mode(self, zookeeper: KazooClient, mode: str) -> None:
+        path = f"/consumers/{self.name}/migration/mode"
+        if zookeeper.exists(path):
+            zookeeper.set(path, mode.encode())
+        else:
+            zookeeper.create(path, mode.encode(), makepath=True)
+
+    def kafka_assigns(self, members: Collection[MigratingConsumer]) -> Mapping[str, set[int]]:
+        """Client id → partitions, by DescribeGroups."""
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        told = admin.describe_consumer_groups([self.name])[self.name].result(30)
+        return {each.client_id: {tp.partition for tp in each.assignment.topic_partitions} for each in told.members}
+
+
+def await_mode(members: Collection[MigratingConsumer], mode: Mode) -> None:
+    by_hand.wait_until(f"all follow {mode}", lambda: all(each.mode is mode for each in members), within=60)

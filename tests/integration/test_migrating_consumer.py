@@ -1,0 +1,194 @@
+"""Migrating members in a real group: with old clients of Kafka 1.1.1, with a new one, under toggles and a flow of
+records. Each record comes once, and no partition has two.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import by_hand
+import pytest
+from kazoo.client import KazooClient
+from labs import Lab
+from migrating_members import PARTITIONS, Group, await_mode
+
+from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.procedures.see_groups import scan_groups
+from kraft_runbook_consumer import ConsumerError, MigratingConsumer, Mode
+
+
+@pytest.fixture
+def group(own_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Group:
+    made = Group(own_lab, str(request.node.name).removeprefix("test_").replace("_", "-"), tmp_path)
+    made.make_topic()
+    return made
+
+
+def await_class(group: Group, expected: GroupClass) -> None:
+    """As the scan sees the group."""
+
+    def classes() -> list[GroupClass]:
+        found = scan_groups(group.lab.spec, secrets=group.lab.secrets, names=[group.name]).groups
+        return [each.group_class for each in found]
+
+    by_hand.wait_until(f"it is {expected}", lambda: classes() == [expected], within=60)
+
+
+def test_old_disabled_and_migrating_share_a_group(group: Group, zookeeper: KazooClient) -> None:
+    """They come one after the other, and the old one goes. An unconfigured member leaves no trace of the migration."""
+    with ExitStack() as members:
+        with group.records():
+            disabled = members.enter_context(group.member(migrates=False))
+            group.await_owners(zookeeper, [6])
+            assert not zookeeper.exists(f"/consumers/{group.name}/migration")
+            assert group.kafka_assigns([]) == {}
+            migrating = members.enter_context(group.member())
+            group.await_owners(zookeeper, [3, 3])
+            with group.old_member():
+                owners = group.await_owners(zookeeper, [2, 2, 2])
+                assert {disabled.member_id, migrating.member_id} < set(owners.values())
+                await_class(group, GroupClass.MIXED_OLD)
+                assert (disabled.mode, migrating.mode) == (Mode.ZOOKEEPER, Mode.ZOOKEEPER)
+                by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
+            group.await_owners(zookeeper, [3, 3])
+        group.require_each_once()
+    assert not zookeeper.get_children(f"/consumers/{group.name}/ids")
+    assert not zookeeper.get_children(f"/consumers/{group.name}/migration/ids")
+    assert group.owners(zookeeper) == {}
+
+
+class Heard:
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.released: list[Mapping[str, Collection[int]]] = []
+        self.groups: list[Mapping[str, Mapping[int, str]]] = []
+
+    def before_releasing_partitions(self, released: Mapping[str, Collection[int]]) -> None:
+        self.released.append(released)
+
+    def before_starting_fetchers(self, member: str, group: Mapping[str, Mapping[int, str]]) -> None:
+        self.groups.append(group)
+
+
+def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
+    """Absent, nonsense, kafka, zookeeper, and back and forth; each value means what KIP-125 says."""
+    heard = Heard()
+    with ExitStack() as stack:
+        with group.records():
+            members = [stack.enter_context(group.member()) for _ in range(2)]
+            members.append(stack.enter_context(group.member(threads=2, listener=heard)))
+            await_mode(members, Mode.ZOOKEEPER)
+            by_hand.wait_until(
+                "Kafka has assigned too",
+                lambda: sorted(map(len, group.kafka_assigns(members).values())) == [2, 2, 2],
+                within=60,
+            )
+            for value, mode in (
+                ("nonsense", Mode.ZOOKEEPER),
+                ("kafka", Mode.KAFKA),
+                ("zookeeper", Mode.ZOOKEEPER),
+                ("kafka", Mode.KAFKA),
+                ("", Mode.ZOOKEEPER),
+                ("kafka", Mode.KAFKA),
+            ):
+                group.set_mode(zookeeper, value)
+                await_mode(members, mode)
+                assert {each.metrics()[0].value for each in members} == {float(mode is Mode.KAFKA)}
+                by_hand.wait_until(f"all is owned as {mode} assigns", lambda: settled(group, zookeeper, members))
+            assert owned_as_kafka_assigns(group, zookeeper, members)
+            await_class(group, GroupClass.ALL_MIGRATING)
+        told = group.require_each_once()
+        print(f"{sum(group.sent.values())} records, silent at most {max(told.silent.values()):.2f} s")
+    whole = heard.groups[-1][group.name]
+    assert set(whole) == set(range(PARTITIONS)), "the listener sees the whole group"
+    assert {thread.rpartition("-")[0] for thread in whole.values()} == {each.member_id for each in members}
+    assert heard.released
+
+
+def settled(group: Group, zookeeper: KazooClient, members: Collection[MigratingConsumer]) -> bool:
+    """Whether each partition is owned by the one that holds it, in the mode that there is."""
+    owners = group.owners(zookeeper)
+    if {each.mode for each in members} == {Mode.KAFKA} and not owned_as_kafka_assigns(group, zookeeper, members):
+        return False
+    return set(owners) == set(range(PARTITIONS))
+
+
+def owned_as_kafka_assigns(group: Group, zookeeper: KazooClient, members: Collection[MigratingConsumer]) -> bool:
+    assigned = group.kafka_assigns(members)
+    return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
+
+
+def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClient) -> None:
+    group.set_mode(zookeeper, "kafka")
+    with ExitStack() as stack:
+        with group.records():
+            members = [stack.enter_context(group.member()) for _ in range(2)]
+            await_mode(members, Mode.KAFKA)
+            group.await_owners(zookeeper, [3, 3])
+            with group.old_member():
+                await_mode(members, Mode.ZOOKEEPER)
+                group.await_owners(zookeeper, [2, 2, 2])
+                by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
+            await_mode(members, Mode.KAFKA)
+            group.await_owners(zookeeper, [3, 3])
+        group.require_each_once()
+
+
+def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -> None:
+    """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled."""
+    group.set_mode(zookeeper, "kafka")
+    with ExitStack() as stack:
+        with group.records():
+            members = [stack.enter_context(group.member()) for _ in range(2)]
+            await_mode(members, Mode.KAFKA)
+            group.await_owners(zookeeper, [3, 3])
+            with group.new_member("new"):
+                group.await_owners(zookeeper, [2, 2])
+                by_hand.wait_until("the new one reads", lambda: any(each.member == "new" for each in group.seen))
+                await_class(group, GroupClass.MIXED_NEW)
+                group.set_mode(zookeeper, "zookeeper")
+                by_hand.wait_until("both refuse", lambda: all(each.refused_toggles for each in members))
+                assert {each.mode for each in members} == {Mode.KAFKA}
+                group.await_owners(zookeeper, [2, 2])
+            await_mode(members, Mode.ZOOKEEPER)
+            group.await_owners(zookeeper, [3, 3])
+        group.require_each_once()
+
+
+def test_bad_input_is_named(group: Group, zookeeper: KazooClient) -> None:
+    with pytest.raises(ConsumerError, match="there is no topic nowhere"):
+        MigratingConsumer(group.settings(), {"nowhere": 1})
+    with pytest.raises(ConsumerError, match=r"zookeeper.connect=127.0.0.1:1: no session within 1 s"):
+        changed = {"zookeeper.connect": "127.0.0.1:1", "zookeeper.connection.timeout.ms": 1000}
+        MigratingConsumer(group.settings(**changed), {group.name: 1})
+    with pytest.raises(ConsumerError, match=r"no\.such\.key.*leave out coordination\.migration\."):
+        MigratingConsumer(group.settings(**{"coordination.migration.no.such.key": 1}), {group.name: 1})
+    with (
+        group.member(**{"consumer.id": "same"}),
+        pytest.raises(ConsumerError, match=f"another member has the id {group.name}_same"),
+        group.member(**{"consumer.id": "same", "zookeeper.session.timeout.ms": 4000}),
+    ):
+        pass
+    assert not zookeeper.get_children(f"/consumers/{group.name}/ids")
+
+
+def test_the_example_reads_as_a_member(group: Group, zookeeper: KazooClient) -> None:
+    settings = [f"{key}={value}" for key, value in group.settings().items()]
+    command = [sys.executable, "-m", "kraft_runbook_consumer", "--topic", group.name]
+    refused = subprocess.run([*command, "group.id=x"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "zookeeper.connect is missing" in refused.stderr
+    with group.records():
+        example = subprocess.Popen([*command, *settings], stdout=subprocess.PIPE, text=True)
+        assert example.stdout is not None
+        try:
+            assert example.stdout.readline().split()[1] == "0"
+            assert set(group.owners(zookeeper)) == set(range(PARTITIONS))
+        finally:
+            example.terminate()
+            example.communicate(timeout=60)
+    assert example.returncode == 0 and group.owners(zookeeper) == {}

@@ -1,0 +1,81 @@
+"""The settings of the migrating consumer: what is asked for, what is refused and how that is said."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from kraft_runbook_consumer.errors import SettingError
+from kraft_runbook_consumer.metrics import Collector, samples
+from kraft_runbook_consumer.settings import embedded_config, fetch_config, read_settings
+
+LEAST = {"group.id": "g", "zookeeper.connect": "zk:2181"}
+MIGRATING = {
+    **LEAST,
+    "coordination.migration.enabled": "true",
+    "coordination.migration.bootstrap.servers": "broker:9092",
+}
+
+
+def test_an_old_member_needs_a_group_and_a_zookeeper() -> None:
+    found = read_settings(LEAST)
+    assert (found.migrates, found.bootstrap, found.strategy, found.reset) == (False, None, "range", "latest")
+    assert (found.commit_seconds, found.session_seconds, found.auto_commit) == (60.0, 6.0, True)
+
+
+def test_a_migrating_member_needs_brokers_besides() -> None:
+    found = read_settings({**MIGRATING, "coordination.migration.enabled": True, "auto.offset.reset": "smallest"})
+    assert (found.migrates, found.bootstrap, found.reset) == (True, "broker:9092", "earliest")
+
+
+def test_what_is_given_for_the_embedded_consumer_reaches_it() -> None:
+    given = {
+        **MIGRATING,
+        "coordination.migration.session.timeout.ms": 10000,
+        "coordination.migration.security.protocol": "SASL_SSL",
+        "coordination.migration.sasl.password": "planted",
+        "fetch.message.max.bytes": 5000,
+    }
+    found = read_settings(given)
+    embedded = embedded_config(found, "g_me")
+    assert embedded["session.timeout.ms"] == "10000" and embedded["client.id"] == "g_me"
+    assert (embedded["group.id"], embedded["partition.assignment.strategy"]) == ("g", "cooperative-sticky")
+    fetching = fetch_config(found, "broker:9092", "g_me")
+    assert (fetching["sasl.password"], fetching["max.partition.fetch.bytes"]) == ("planted", "5000")
+    assert "session.timeout.ms" not in fetching and "planted" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"zookeeper.connect": "zk"}, "group.id is missing"),
+        ({"group.id": "g"}, "zookeeper.connect is missing"),
+        ({**LEAST, "group.id": "a/b"}, "group.id holds a /"),
+        ({**LEAST, "auto.comit.enable": "true"}, "did you mean auto.commit.enable?"),
+        ({**LEAST, "nonsense": "1"}, "docs/migrating-consumer.md"),
+        ({**LEAST, "coordination.migration.enabled": "yes"}, "coordination.migration.enabled=yes is neither"),
+        ({**LEAST, "coordination.migration.enabled": "true"}, "coordination.migration.bootstrap.servers is missing"),
+        ({**MIGRATING, "coordination.migration.client.id": "x"}, "coordination.migration.client.id can't be set"),
+        ({**MIGRATING, "offsets.storage": "zookeeper"}, "set offsets.storage=kafka"),
+        ({**LEAST, "offsets.storage": "kafka"}, "set offsets.storage=zookeeper"),
+        ({**LEAST, "dual.commit.enabled": "true"}, "set dual.commit.enabled=false"),
+        ({**LEAST, "auto.commit.interval.ms": "-1"}, "auto.commit.interval.ms=-1 is no number"),
+        ({**LEAST, "auto.offset.reset": "none"}, "give one of smallest, earliest, largest, latest"),
+        ({**LEAST, "partition.assignment.strategy": "sticky"}, "give one of range, roundrobin"),
+    ],
+)
+def test_bad_settings_are_named_with_the_way_out(given: dict[str, object], told: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        read_settings(given)
+    assert told in str(raised.value) and "What to do: " in str(raised.value)
+
+
+def test_metrics_have_the_names_that_the_jmx_exporter_gives() -> None:
+    registry = CollectorRegistry()
+    registry.register(Collector(lambda: samples(group="g", client="g_me", kafka_mode=True, assigned_by_kafka=3)))
+    text = generate_latest(registry).decode()
+    assert 'kafka_consumer_ZookeeperConsumerConnector_Value{name="ActiveKafkaCoordinationCount"} 1.0' in text
+    assert (
+        'kafka_consumer_ZookeeperConsumerConnector_Value{clientId="g_me",groupId="g",name="KafkaOwnedPartitionsCount"}'
+        " 3.0"
+    ) in text
