@@ -29,6 +29,7 @@ def throwaway(**changes: Any) -> ClusterSpec:
     for number, controller in enumerate(given["controllers"], 1):
         controller["host"] = f"127.9.9.{100 + number}"
     given["zookeeper"]["servers"] = ["127.9.9.200:2181"]
+    given["rehearsal"] = None
     given["rehearses"] = {
         "cluster_id": "c291cmNlLWNsdXN0ZXItaQ",
         "stand_ins": [{"id": 71, "host": "127.9.9.9", "port": 20001, "rack": "a"}],
