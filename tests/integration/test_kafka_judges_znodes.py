@@ -14,6 +14,7 @@ from asked_java import ask_java
 from kraft_runbook.cluster.observation import Consequence
 from kraft_runbook.metadata.znodes.topic_config_values import _JUDGES
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
+from kraft_runbook.rehearsal.replacing import Replacements, held
 from lab.installation import fetch_jars
 from tests.unit.bad_znodes import BAD, GOOD, config, data_of
 
@@ -188,6 +189,16 @@ def test_kafka_s_own_classes_throw_where_a_fault_is_told_and_nowhere_else() -> N
         if told != kafka and not (Consequence.KRAFT_DIFFERS in found and told < kafka):
             differing[path, data] = (kafka, told)
     assert differing == {}
+
+
+def test_kafka_throws_on_a_copy_s_znodes_where_it_throws_on_the_original_and_nowhere_else() -> None:
+    """What a rehearsal's copy holds in their place: it dies of what the migration would die of."""
+    given = Replacements("bmV3", encoder_secret="the throwaway's", source_encoder_secret="the source's")
+    cases = list(dict.fromkeys(each for each in znodes() if lies_where_kafka_looks(each[0])))
+    copies = [(path, held(path, data, given).data) for path, data in cases]
+    assert sum(copy != case for copy, case in zip(copies, cases, strict=True)) > 500
+    told = zip(cases, copies, judged(cases), judged(copies), strict=True)
+    assert {case: (copy, kafka, of_copy) for case, copy, kafka, of_copy in told if kafka != of_copy} == {}
 
 
 def lies_where_kafka_looks(path: str) -> bool:
