@@ -139,10 +139,14 @@ class Coordinator:
 
     def _begin_again(self) -> None:
         """ZooKeeper's session has ended, and with it every lock: others have the partitions by now."""
-        logger.warning("the session with ZooKeeper has ended: %d partitions are lost", len(self.state.held))
+        if self.state.held:
+            logger.warning("the session with ZooKeeper has ended: %d partitions are lost", len(self.state.held))
         self._drop(self.state.held)
         self.state = replace(self.state, mode=None)
+        if not self.zookeeper.connected:
+            raise Unreachable("ZooKeeper does not answer", way_out="wait: the member goes on once it does")
         self.zookeeper.begin_session()
+        self._changed.set()
         self._register()
 
     def _register(self) -> None:

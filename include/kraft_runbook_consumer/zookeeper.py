@@ -97,7 +97,7 @@ class ZookeeperSession:
         return found[0] if found else 0
 
     def begin_session(self) -> None:
-        """The session that there is now counts from here on."""
+        """The session that there is now counts from here on. Only while ``connected``: before, it is the old one."""
         self.lost.clear()
         self._own = self.session
         self.lease.begin(self._own, self._session_seconds)
