@@ -112,10 +112,28 @@ def test_a_malformed_cluster_file_with_all_its_problems(run: Run, tmp_path: Path
     assert "docs/cluster-file.md" in err
 
 
+def test_without_a_command_help_is_shown_and_h_asks_for_it_too(run: Run) -> None:
+    for arguments in ((), ("-h",), ("--help",)):
+        code, out, err = run(*arguments)
+        assert (code, err) == (0, "") and "preflight" in out and "--install-completion" in out
+    code, out, _ = run("schema", "-h")
+    assert code == 0 and all(name in " ".join(out.split()) for name in OUTPUTS)
+
+
+def test_clusters_are_listed_and_a_file_that_can_not_be_used_says_why(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("clusters")
+    assert code == 0 and out.startswith("lab  One ZooKeeper")
+    (tmp_path / "bad.yaml").write_text("name: bad\n")
+    code, out, _ = run("clusters", directory=tmp_path)
+    assert code == 1 and out.startswith("bad  can not be used: ")
+    (tmp_path / "bad.yaml").unlink()
+    code, out, err = run("clusters", directory=tmp_path)
+    assert code == 3 and f"no cluster file (*.yaml) in {tmp_path}" in err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        (),
         ("frob",),
         ("observe",),
         ("observe", "--cluster", "lab", "--frob"),

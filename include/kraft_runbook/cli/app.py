@@ -2,7 +2,8 @@
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
 features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as
-planned, groups: one needs ZooKeeper, quorum: a blocking check failed, rehearse: FAILED) ·
+planned, groups: one needs ZooKeeper, quorum: a blocking check failed, clusters: a file can't be used,
+rehearse: FAILED) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
 features: a node's software is not known, groups: one is UNKNOWN, quorum: a blocking check is UNKNOWN, rehearse:
 INCONCLUSIVE) ·
@@ -26,12 +27,14 @@ import typer
 from kraft_runbook import __version__
 from kraft_runbook.cli.asking import Asking, asking
 from kraft_runbook.cli.cluster_files import clusters_directory
+from kraft_runbook.cli.clusters_command import list_clusters
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.groups_command import app as groups_app
 from kraft_runbook.cli.metrics_command import exposition, write_textfile
 from kraft_runbook.cli.observation_text import observation_text
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
+from kraft_runbook.cli.progress import reading
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cli.rehearse_command import rehearse_here
@@ -65,7 +68,7 @@ app = typer.Typer(
     name="kraft-runbook",
     help="Where a Kafka cluster stands between ZooKeeper and KRaft, and what may happen next. Changes nothing.",
     no_args_is_help=False,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -99,6 +102,17 @@ def options(
     ] = False,
 ) -> None:
     """What holds for every command."""
+
+
+@app.command("clusters")
+def clusters_command(clusters_dir: ClustersDir = None) -> None:
+    """List the clusters whose files are found, each with what it is, or why its file can't be used."""
+    directory, found = list_clusters(clusters_dir)
+    if not found:
+        raise RunbookError(f"no cluster file (*.yaml) in {directory}", way_out="name another one: --clusters-dir")
+    for each in found:
+        typer.echo(f"{each.name}  {each.description if each.problem is None else f'can not be used: {each.problem}'}")
+    raise typer.Exit(FINE if all(each.problem is None for each in found) else NO)
 
 
 @app.command("observe")
@@ -345,9 +359,7 @@ def checks_command(
 
 @app.command("schema")
 def schema_command(
-    command: Annotated[
-        str, typer.Argument(help="observe, preflight, parity, plan, explain, features, checks or evidence.")
-    ],
+    command: Annotated[str, typer.Argument(help=f"{', '.join(OUTPUTS)}.")],
 ) -> None:
     """Print the JSON schema of a command's --json output."""
     if command not in OUTPUTS:
@@ -386,9 +398,11 @@ def _look(
     if after is not None:
         time.sleep(ask.liveness)
     tell = partial(typer.echo, err=True)
-    return ask.settled(
-        spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS
-    )
+    parts = ("every topic's znodes",) * (scope is Scope.FULL) + ("the hosts",) * with_hosts
+    with reading(f"looking at {spec.name}: {', '.join(('brokers', 'controllers', *parts))}"):
+        return ask.settled(
+            spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS
+        )
 
 
 def _looks(
@@ -410,10 +424,12 @@ def _looks(
 
 def main(arguments: Sequence[str] | None = None, ask: Asking | None = None) -> None:
     """The entry point: errors meant for a person are printed as problem and way out, without a traceback.
-    ``arguments``: those of the command line by default. ``ask``: what the cluster is asked with.
+    ``arguments``: those of the command line by default; none of them asks for help. ``ask``: what the cluster is asked
+    with.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = app(args=arguments, standalone_mode=False, obj=ask)
+        result = app(args=given or ["--help"], standalone_mode=False, obj=ask)
     except RunbookError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(ERROR)
