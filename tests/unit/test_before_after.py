@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
 from kept_journal import Kept
 from observations import SPEC, observation
 from recording import run_on
 from test_drill_course import ANSWERS, FORM, RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.quorum.before_after import KEPT, WHAT, KeptFault, draw, pair, told, with_new
 from kraft_runbook.quorum.drill import account
@@ -46,16 +48,22 @@ def test_the_picture_is_an_svg_with_both_figures() -> None:
     assert "14.2 ZooKeeper" in texts and "1.4 KRaft" in texts
 
 
-def test_a_fault_is_kept_once_bounded_and_what_is_no_fault_is_left_out(tmp_path: Path) -> None:
+def test_a_fault_is_kept_once_and_no_more_than_some_are_kept(tmp_path: Path) -> None:
     assert with_new([BEFORE], [BEFORE, AFTER]) == [BEFORE, AFTER]
     many = [fault(str(n), Phase.KRAFT, 1.0) for n in range(KEPT + 5)]
     assert with_new([], many)[0].run == "5"
     keep(tmp_path, "lab", [BEFORE])
     assert keep(tmp_path, "lab", [BEFORE, AFTER]) == [BEFORE, AFTER] == read_kept(tmp_path, "lab")
-    file_of(tmp_path, "lab").write_text('[{"run": 1}, 3]')
-    assert read_kept(tmp_path, "lab") == []
-    file_of(tmp_path, "lab").write_text("no JSON")
-    assert read_kept(tmp_path, "lab") == []
+
+
+@pytest.mark.parametrize("content", ['[{"run": 1}, 3]', "no JSON"])
+def test_what_earlier_drills_measured_is_not_overwritten_where_it_can_not_be_read(tmp_path: Path, content: str) -> None:
+    keep(tmp_path, "lab", [BEFORE])
+    file_of(tmp_path, "lab").write_text(content)
+    for act in (lambda: read_kept(tmp_path, "lab"), lambda: keep(tmp_path, "lab", [AFTER])):
+        with pytest.raises(StepFailed, match="what earlier drills measured can't be read"):
+            act()
+    assert file_of(tmp_path, "lab").read_text() == content
 
 
 def test_the_report_of_the_second_drill_shows_both(tmp_path: Path) -> None:

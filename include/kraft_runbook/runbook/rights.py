@@ -27,6 +27,8 @@ class Right:
 CLUSTER_ACTION, ALTER, DESCRIBE = "ClusterAction Cluster", "Alter Cluster", "Describe Cluster"
 TOPICS, GROUPS = "Describe Topic *", "Describe Group *"
 
+_THROWAWAY = "in a rehearsal's own throwaway; never asked of a real cluster"
+
 KAFKA = (
     Right("ApiVersionsRequest", NONE, "a node's mode"),
     Right("MetadataRequest", TOPICS, "topics, leaders and ISRs: a topic without it is left out, without an error"),
@@ -63,6 +65,8 @@ KAFKA = (
     ),
     Right("CreateTopicsRequest", "Create Cluster", "a drill's metadata changes", changes=True),
     Right("UpdateFeaturesRequest", ALTER, "feature levels", changes=True),
+    Right("BrokerRegistrationRequest", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
+    Right("BrokerHeartbeatRequest", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
 )
 """Of brokers and controllers. Before the metadata copy the controllers know no ACL: there the tool must be one of
 ``super_users``.
@@ -97,6 +101,7 @@ ZOOKEEPER = (
         "a drill in ZooKeeper mode: another broker becomes the controller",
         changes=True,
     ),
+    Right("io.zookeeper.broker_znodes", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
     Right("io.zookeeper.clock", "CREATE and DELETE on Kafka's root", "the time by ZooKeeper's clock", changes=True),
 )
 """Simplest is the brokers' own identity: a znode's ACL names its creator."""
