@@ -135,6 +135,7 @@ def embedded_config(settings: Settings, member: str) -> dict[str, object]:
         "session.timeout.ms": 45_000,
         "heartbeat.interval.ms": 3_000,
         "partition.assignment.strategy": "cooperative-sticky",
+        "topic.metadata.refresh.interval.ms": 10_000,
         **settings.embedded,
         "group.id": settings.group,
         "client.id": member,

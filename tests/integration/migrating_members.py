@@ -5,15 +5,18 @@ and its offset, so that what old members print can be counted too.
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import by_hand
-from confluent_kafka import Consumer, Producer
+from asked_java import SHORT_LIVED
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from handed_out import Account, HandedOut, account
 from kazoo.client import KazooClient
@@ -22,6 +25,7 @@ from labs import Lab
 from old_consumers import old_consumer
 
 from kraft_runbook_consumer import MigratingConsumer, Mode, RebalanceListener
+from lab.installation import JARS, java
 
 PARTITIONS = 6
 RATE = 150
@@ -43,9 +47,9 @@ class Group:
     def brokers(self) -> str:
         return ",".join(self.lab.spec.bootstrap_servers)
 
-    def make_topic(self) -> None:
+    def make_topic(self, more: str = "") -> None:
         admin = AdminClient({"bootstrap.servers": self.brokers})
-        by_hand.answered(admin.create_topics([NewTopic(self.name, PARTITIONS, 3)]))
+        by_hand.answered(admin.create_topics([NewTopic(self.name + more, PARTITIONS, 3)]))
 
     @contextmanager
     def records(self) -> Iterator[None]:
@@ -142,10 +146,26 @@ class Group:
             at = time.monotonic()
             self.seen.append(HandedOut(at, name, int(message.partition() or 0), int(message.offset() or 0)))
             consumer.commit(message, asynchronous=True)
-        consumer.commit(asynchronous=False)
+        with suppress(KafkaException):  # it may have read nothing
+            consumer.commit(asynchronous=False)
         consumer.close()
 
+    @contextmanager
+    def java_member(self) -> Iterator[None]:
+        """ConsoleConsumer of the lab's Kafka, a KafkaConsumer with Java's default assignors."""
+        begins = ["--consumer-property", "auto.offset.reset=none", "--consumer-property", "client.id=java"]
+        command = [java(), *SHORT_LIVED, "-cp", f"{JARS}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"]
+        asked = ["--bootstrap-server", self.brokers, "--topic", self.name, "--group", self.name]
+        with (self.where / f"{self.name}-java.log").open("wb") as log:
+            process = subprocess.Popen([*command, *asked, *begins], stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(60)
+
     def by_old(self) -> list[HandedOut]:
+        """What old members and Java's have printed; nobody knows when."""
         logs = self.where.glob(f"{self.name}-*.log")
         found = [each for log in logs for each in re.findall(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)]
         return [HandedOut(0.0, "old", int(partition), int(offset)) for partition, offset in found]
@@ -190,11 +210,28 @@ class Group:
         else:
             zookeeper.create(path, mode.encode(), makepath=True)
 
-    def kafka_assigns(self, members: Collection[MigratingConsumer]) -> Mapping[str, set[int]]:
+    def kafka_assigns(self) -> Mapping[str, set[int]]:
         """Client id → partitions, by DescribeGroups."""
         admin = AdminClient({"bootstrap.servers": self.brokers})
-        told = admin.describe_consumer_groups([self.name])[self.name].result(30)
+        told = answer(lambda: admin.describe_consumer_groups([self.name])[self.name].result(30))
         return {each.client_id: {tp.partition for tp in each.assignment.topic_partitions} for each in told.members}
+
+    def committed_to_kafka(self) -> dict[int, int]:
+        admin = AdminClient({"bootstrap.servers": self.brokers})
+        asked = [ConsumerGroupTopicPartitions(self.name)]
+        told = answer(lambda: admin.list_consumer_group_offsets(asked)[self.name].result(30))
+        return {each.partition: each.offset for each in told.topic_partitions if each.offset >= 0}
+
+
+def answer(ask: Callable[[], Any]) -> Any:
+    """The answer of a group's coordinator, which may be on its way from one broker to another."""
+    for _ in range(20):
+        try:
+            return ask()
+        except KafkaException as error:
+            refused = error
+            time.sleep(0.5)
+    raise refused
 
 
 def await_mode(members: Collection[MigratingConsumer], mode: Mode) -> None:

@@ -45,7 +45,7 @@ def test_old_disabled_and_migrating_share_a_group(group: Group, zookeeper: Kazoo
             disabled = members.enter_context(group.member(migrates=False))
             group.await_owners(zookeeper, [6])
             assert not zookeeper.exists(f"/consumers/{group.name}/migration")
-            assert group.kafka_assigns([]) == {}
+            assert group.kafka_assigns() == {}
             migrating = members.enter_context(group.member())
             group.await_owners(zookeeper, [3, 3])
             with group.old_member():
@@ -85,7 +85,7 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
             await_mode(members, Mode.ZOOKEEPER)
             by_hand.wait_until(
                 "Kafka has assigned too",
-                lambda: sorted(map(len, group.kafka_assigns(members).values())) == [2, 2, 2],
+                lambda: sorted(map(len, group.kafka_assigns().values())) == [2, 2, 2],
                 within=60,
             )
             for value, mode in (
@@ -119,7 +119,7 @@ def settled(group: Group, zookeeper: KazooClient, members: Collection[MigratingC
 
 
 def owned_as_kafka_assigns(group: Group, zookeeper: KazooClient, members: Collection[MigratingConsumer]) -> bool:
-    assigned = group.kafka_assigns(members)
+    assigned = group.kafka_assigns()
     return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
 
 
@@ -158,6 +158,52 @@ def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -
             await_mode(members, Mode.ZOOKEEPER)
             group.await_owners(zookeeper, [3, 3])
         group.require_each_once()
+
+
+def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Group, zookeeper: KazooClient) -> None:
+    """It comes while the group follows ZooKeeper. What it is given is let go of, and taken back once it has left."""
+    every = set(range(PARTITIONS))
+    with ExitStack() as stack:
+        with group.records():
+            members = [stack.enter_context(group.member()) for _ in range(2)]
+            group.await_owners(zookeeper, [3, 3])
+            by_hand.wait_until("offsets are in Kafka", lambda: len(group.committed_to_kafka()) == PARTITIONS, within=60)
+            with group.new_member("early"):
+
+                def alone() -> bool:
+                    given = group.kafka_assigns().get("early", set())
+                    return bool(given) and set(group.owners(zookeeper)) == every - given
+
+                by_hand.wait_until("nobody else owns what it has", alone, within=60)
+                assert {each.mode for each in members} == {Mode.ZOOKEEPER}
+            group.await_owners(zookeeper, [3, 3])
+        by_hand.wait_until("every record is read", group.all_read, within=60)
+        assert group.account().lost == ()
+
+
+def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient) -> None:
+    """Java's own list of assignors and the embedded consumer's have one in common."""
+    group.set_mode(zookeeper, "kafka")
+    with ExitStack() as stack:
+        with group.records():
+            members = [stack.enter_context(group.member()) for _ in range(2)]
+            await_mode(members, Mode.KAFKA)
+            group.await_owners(zookeeper, [3, 3])
+            with group.java_member():
+                group.await_owners(zookeeper, [2, 2])
+                by_hand.wait_until("Java's reads", lambda: len(group.by_old()) > 50, within=60)
+            group.await_owners(zookeeper, [3, 3])
+        group.require_each_once()
+
+
+def test_patterns_see_topics_that_come_later(group: Group, zookeeper: KazooClient) -> None:
+    with MigratingConsumer(group.settings(), white_list=f"{group.name}.*") as consumer:
+        for more, (mode, value) in enumerate(((Mode.ZOOKEEPER, "zookeeper"), (Mode.KAFKA, "kafka"))):
+            group.set_mode(zookeeper, value)
+            await_mode([consumer], mode)
+            group.make_topic(f".{more}")
+            wanted = PARTITIONS * (more + 2)
+            by_hand.wait_until(f"{wanted} are owned", lambda many=wanted: len(consumer.owned) == many, within=60)
 
 
 def test_bad_input_is_named(group: Group, zookeeper: KazooClient) -> None:

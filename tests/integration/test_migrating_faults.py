@@ -90,7 +90,7 @@ def three(group: Group, zookeeper: KazooClient, mode: str) -> Iterator[list[Proc
 
 
 def owned_by_kafka(group: Group, zookeeper: KazooClient) -> bool:
-    assigned = group.kafka_assigns([])
+    assigned = group.kafka_assigns()
     return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
 
 
