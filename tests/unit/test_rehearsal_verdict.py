@@ -114,6 +114,26 @@ def test_a_fatal_fault_is_told_with_its_exceptions_and_its_znode() -> None:
     assert said.where == "/latest_producer_id_block"
 
 
+AS_3_9_2_LOGS = """\
+[2026-11-27 05:00:25,542] ERROR [KRaftMigrationDriver id=101] Aborting the metadata migration from ZooKeeper to KRaft. \
+0 records were generated in 591 ms across 0 batches. (org.apache.kafka.metadata.migration.KRaftMigrationDriver)
+org.apache.kafka.common.KafkaException: Failed to parse the producerId block json { no JSON
+\tat kafka.zk.ProducerIdBlockZNode$.$anonfun$parseProducerIdBlockData$4(ZkData.scala:836)
+\tat scala.Option.getOrElse(Option.scala:201)
+[2026-11-27 05:00:25,546] ERROR Encountered fatal fault: Aborting the ZK migration \
+(org.apache.kafka.server.fault.ProcessTerminatingFaultHandler)
+""".splitlines()
+
+
+def test_a_fault_without_an_exception_has_that_of_the_error_before_it() -> None:
+    said = fatal_of(AS_3_9_2_LOGS)
+    assert said is not None and said.where == "/latest_producer_id_block"
+    assert str(said) == (
+        "Aborting the ZK migration: org.apache.kafka.common.KafkaException: Failed to parse the producerId block json"
+        " { no JSON (/latest_producer_id_block)"
+    )
+
+
 def test_where_the_message_names_no_znode_its_trace_tells_the_kind() -> None:
     log = [*LOG[:2], "java.lang.RuntimeException: no JSON", *LOG[3:]]
     said = fatal_of(log)

@@ -39,16 +39,27 @@ class KafkaSaid:
 
 
 def fatal_of(lines: Iterable[str]) -> KafkaSaid | None:
-    """The first fatal fault in a log, with its exceptions; None where there is none."""
+    """The first fatal fault in a log, with its exceptions; None where there is none.
+
+    The migration driver logs why it aborts, with the exception, and then only "Aborting the ZK migration" as the fault
+    (seen on 3.9.2): where a fault has no exception of its own, it is that of the last error before it.
+    """
     listed = list(lines)
     for number, line in enumerate(listed):
         if match := FATAL.search(line):
-            trace = _trace(listed[number + 1 :])
-            found = [each for each in trace if (each_match := EXCEPTION.match(each)) and each_match]
-            exceptions = tuple(each.removeprefix("Caused by: ")[:400] for each in found)
+            trace = _trace(listed[number + 1 :]) or _last_trace(listed[:number])
+            exceptions = tuple(each.removeprefix("Caused by: ")[:400] for each in trace if EXCEPTION.match(each))
             where = _where([match["what"], *exceptions, *(each for each in trace if "\tat " in each)])
             return KafkaSaid(match["what"], exceptions, where)
     return None
+
+
+def _last_trace(lines: Sequence[str]) -> list[str]:
+    """That of the last error that has one."""
+    for number in range(len(lines) - 1, -1, -1):
+        if lines[number].startswith("[") and " ERROR " in lines[number] and (trace := _trace(lines[number + 1 :])):
+            return trace
+    return []
 
 
 def _trace(lines: Sequence[str]) -> list[str]:
