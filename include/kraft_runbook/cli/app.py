@@ -279,7 +279,8 @@ def rehearse_command(
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     short: Annotated[
-        bool, typer.Option("--short", help="Forward and back only: no second time forward, not finalized.")
+        bool,
+        typer.Option("--short", help="Forward to dual write, parity and back: no broker in KRaft mode, not finalized."),
     ] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the throwaway cluster for a look; its lease ends it in ten minutes.")

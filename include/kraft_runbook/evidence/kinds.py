@@ -359,8 +359,8 @@ class Drilled(Kind):
 class Canary(Kind):
     """A rehearsal of the migration with the cluster's own metadata. ``verdict``: PASSED, FAILED or INCONCLUSIVE
     (``rehearsal.verdict``), with every reason; ``rungs``: what was done, in its order; ``whole``: also finalized, not
-    only forward and back. ``measured``: its numbers. ``cluster_file``: the digest of the cluster file, ``kafka``: the
-    version there, ``tool``: this tool's, ``source``: the cluster's id: what a later gate compares. ``left_out``:
+    only to dual write and back. ``measured``: its numbers. ``cluster_file``: the digest of the cluster file, ``kafka``:
+    the version there, ``tool``: this tool's, ``source``: the cluster's id: what a later gate compares. ``left_out``:
     settings that it did not have. ``kept``: what was copied, so that it can be said what changed since.
     """
 

@@ -42,7 +42,7 @@ def judged(
     if told.verdict != "PASSED":
         wrong.append("; ".join([f"its verdict is {told.verdict or 'missing'}", *told.reasons[:3]]))
     if not told.whole:
-        wrong.append("it went forward and back only, and did not finalize")
+        wrong.append("it went to dual write and back only, and did not finalize")
     if within is not None and age > timedelta(seconds=within):
         wrong.append(f"it is older than {_span(timedelta(seconds=within))}")
     if age < timedelta(0):

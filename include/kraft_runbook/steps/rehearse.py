@@ -52,9 +52,9 @@ def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityRep
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """How a rehearsal is made. ``whole``: also forward again and finalized; else forward and back. ``last_copy``:
-    seconds of the last one that PASSED. ``keep``: leave the throwaway where it is, running, for a look. ``lease``:
-    seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``.
+    """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
+    ``last_copy``: seconds of the last one that PASSED. ``keep``: leave the throwaway where it is, running, for a look.
+    ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``.
     """
 
     whole: bool = True

@@ -48,8 +48,8 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
             "short": Param(
                 False,
                 type="boolean",
-                title="Forward and back only",
-                description="Not a second time forward, and not finalized. The start gate does not count such a run",
+                title="To dual write and back only",
+                description="No broker in KRaft mode, and not finalized. The start gate does not count such a run",
             ),
         },
     ) as dag:
