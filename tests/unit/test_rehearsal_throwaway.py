@@ -10,6 +10,7 @@ import pytest
 from observations import SPEC, observation
 from recording import RecordingCluster
 
+from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
@@ -63,6 +64,17 @@ def test_everything_is_on_loopback_in_one_directory_with_an_id_of_its_own() -> N
     assert all(each.startswith("127.44.0.") for each in hosts)
     paths = [*(b.config_file for b in spec.brokers), *(c.log_dir for c in spec.controllers), spec.kafka.home]
     assert all(each.startswith(f"{PLACE}/") for each in paths)
+
+
+def test_no_port_is_one_that_a_real_server_of_this_machine_needs_or_that_linux_gives_away() -> None:
+    """A listener on a loopback address keeps a real server from its port on 0.0.0.0."""
+    spec = made().spec
+    ports = {split_address(each)[1] for each in spec.ensemble.servers}
+    ports |= {each.port for b in spec.brokers for each in b.listeners} | {each.port for each in spec.controllers}
+    ports |= {each.metrics_port for each in (*spec.brokers, *spec.controllers)}
+    by_default = {2181, 2182, 2888, 3888, 7070, 7071, 8080, 8081, 8082, 8083, 9090, 9999, *range(9091, 9100)}
+    assert len(ports) == 4 and not ports & by_default
+    assert all(1024 < each < 32768 for each in ports)
 
 
 def test_its_file_can_be_read_again() -> None:

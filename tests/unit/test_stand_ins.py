@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,8 @@ from kraft_runbook.io.kafka import stand_ins
 from kraft_runbook.io.kafka.stand_ins import StandIns, Told, stand_ins_of, told
 from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes, znode_of
 
-LOOPBACK = {"cluster_id": "dGhyb3dhd2F5LWNsdXN0ZQ", "reach": {"kind": "local"}}
+OWN = "dGhyb3dhd2F5LWNsdXN0ZQ"
+LOOPBACK = {"cluster_id": OWN, "reach": {"kind": "local"}}
 
 
 def throwaway(**changes: Any) -> ClusterSpec:
@@ -79,7 +82,37 @@ def test_real_brokers_have_no_stand_ins() -> None:
 
 def test_none_is_announced_in_a_real_ensemble() -> None:
     with pytest.raises(Refused, match="loopback addresses alone, not in zk1"):
-        BrokerZnodes(ZooKeeper(servers=("zk1:2181",)), (), secrets=lambda ref: "")
+        BrokerZnodes(ZooKeeper(servers=("zk1:2181",)), (), cluster_id=OWN, secrets=lambda ref: "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [({"id": "c291cmNlLWNsdXN0ZXItaQ"}, "c291cmNlLWNsdXN0ZXItaQ"), ({}, "None"), (None, "None")]
+)
+def test_nothing_is_written_where_another_cluster_answers(answer: dict[str, str] | None, told: str) -> None:
+    """A real ZooKeeper that took the throwaway's address: announcing is refused, and so is deleting."""
+    did: list[str] = []
+    id_znode = SimpleNamespace(data=json.dumps({"id": OWN}).encode())
+    reader = SimpleNamespace(
+        get=lambda path: id_znode if path == "/cluster/id" else None,
+        children=lambda path: (),
+        get_many=lambda paths: [SimpleNamespace(path=each) for each in paths],
+    )
+    writer = SimpleNamespace(
+        create_ephemeral=lambda path, data: did.append(f"made {path}"),
+        delete=lambda znode: did.append(f"deleted {znode.path}"),
+    )
+    spec = throwaway()
+    znodes = BrokerZnodes(spec.ensemble, stand_ins_of(spec), cluster_id=OWN, secrets=lambda ref: "")
+    vars(znodes).update(_reader=reader, _writer=writer)
+    znodes.announce()
+    znodes.withdraw()
+    znodes.announce()
+    assert did == ["made /brokers/ids/71", "deleted /brokers/ids/71", "made /brokers/ids/71"]
+    reader.get = lambda path: None if answer is None else SimpleNamespace(data=json.dumps(answer).encode())
+    for act in (znodes.keep, znodes.announce, znodes.withdraw):
+        with pytest.raises(Refused, match=f"127.9.9.200:2181 answers with the cluster id {told}, not with"):
+            act()
+    assert len(did) == 3
 
 
 def test_a_znode_says_what_the_registration_says() -> None:

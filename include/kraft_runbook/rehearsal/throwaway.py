@@ -33,6 +33,10 @@ FIRST_SEAT = 9001
 """From this id on the seats have the first ids that are free: none that a removed broker may have left a config for."""
 CONTROLLERS = 3
 LISTENER = "PLAINTEXT"
+ZOOKEEPER_PORT, BROKER_PORT, CONTROLLER_PORT, METRICS_PORT = 22181, 29092, 29093, 27071
+"""None that a Kafka or a ZooKeeper has by default: a listener on one loopback address keeps a real server of this
+machine from that port on all addresses. All below 32768, where Linux's ephemeral ports begin.
+"""
 STAND_IN_PORTS = 20_000
 MOST_STAND_INS = 10_000
 KEPT_SECRETS = ("password.encoder.secret", "delegation.token.secret.key", "delegation.token.master.key")
@@ -118,7 +122,8 @@ def throwaway_of(
             inter_broker_listener=LISTENER,
         ),
         zookeeper=ZooKeeper(
-            servers=(f"{network}.1:2181",), properties=zookeeper | {"zookeeper.session.timeout.ms": str(session)}
+            servers=(f"{network}.1:{ZOOKEEPER_PORT}",),
+            properties=zookeeper | {"zookeeper.session.timeout.ms": str(session)},
         ),
         brokers=tuple(_seat(each, place, network, directory) for place, each in enumerate(seats)),
         controllers=tuple(_controller(each, place, network, directory) for place, each in enumerate(controllers)),
@@ -153,11 +158,11 @@ def _seat(number: int, place: int, network: str, directory: PurePosixPath) -> Br
     return Broker(
         id=number,
         host=f"{network}.{11 + place}",
-        listeners=(Listener(name=LISTENER, port=9092),),
+        listeners=(Listener(name=LISTENER, port=BROKER_PORT),),
         log_dirs=(str(directory / f"broker-{number}" / "data"),),
         config_file=str(directory / f"broker-{number}" / "server.properties"),
         service=f"broker-{number}",
-        metrics_port=7071,
+        metrics_port=METRICS_PORT,
     )
 
 
@@ -165,11 +170,11 @@ def _controller(number: int, place: int, network: str, directory: PurePosixPath)
     return Controller(
         id=number,
         host=f"{network}.{101 + place}",
-        port=9093,
+        port=CONTROLLER_PORT,
         log_dir=str(directory / f"controller-{number}" / "data"),
         config_file=str(directory / f"controller-{number}" / "controller.properties"),
         service=f"controller-{number}",
-        metrics_port=7071,
+        metrics_port=METRICS_PORT,
     )
 
 

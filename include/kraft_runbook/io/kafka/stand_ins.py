@@ -96,7 +96,8 @@ class StandIns:
 
     def follow(self, wanted: Wanted) -> None:
         """Be in the mode that is ``wanted``, and change with it, until ``stop``. Raises StepFailed where a registration
-        or a heartbeat is refused, or no controller led for ``PATIENCE`` seconds; Unreachable for ZooKeeper.
+        or a heartbeat is refused, or no controller led for ``PATIENCE`` seconds; Unreachable for ZooKeeper; Refused
+        where another cluster's ZooKeeper answers.
         """
         secrets = environment_secrets({})
         self._incarnations = {broker.id: uuid4() for broker in self.brokers}
@@ -104,7 +105,7 @@ class StandIns:
         for thread in threads:
             thread.start()
         try:
-            with BrokerZnodes(self.spec.ensemble, self.brokers, secrets=secrets) as znodes:
+            with BrokerZnodes(self.spec.ensemble, self.brokers, cluster_id=self.cluster_id, secrets=secrets) as znodes:
                 self._follow(wanted, znodes)
         finally:
             self.stop.set()

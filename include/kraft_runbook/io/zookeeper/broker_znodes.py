@@ -15,23 +15,26 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
 
-IDS = "/brokers/ids"
+IDS, CLUSTER_ID = "/brokers/ids", "/cluster/id"
 SESSION = 60.0
 """Seconds of the session: a busy machine must not end it."""
 
 
 class BrokerZnodes:
-    """A context manager. Raises Refused for an ensemble that is not on loopback addresses: what stands in for a broker
-    has no place in a real cluster.
+    """A context manager. What stands in for a broker has no place in a real cluster: raises Refused for an ensemble
+    that is not on loopback addresses, and, before each write, for one whose /cluster/id is not ``cluster_id``, the
+    throwaway's own. A real ZooKeeper of this machine may have taken its address meanwhile.
     """
 
-    def __init__(self, zookeeper: ZooKeeper, brokers: Iterable[Broker], *, secrets: Secrets) -> None:
+    def __init__(self, zookeeper: ZooKeeper, brokers: Iterable[Broker], *, cluster_id: str, secrets: Secrets) -> None:
         if not all(is_loopback(split_address(server)[0]) for server in zookeeper.servers):
             raise Refused(
                 f"stand-ins are announced in a ZooKeeper on loopback addresses alone, not in {zookeeper.connect}",
                 way_out="begin a rehearsal: kraft-runbook rehearse",
             )
+        self._where, self._cluster_id = zookeeper.connect, cluster_id
         self._brokers = {str(broker.id): broker for broker in brokers}
         self._reader = ZookeeperReader(zookeeper, secrets=secrets, timeout=SESSION)
         self._writer = ZookeeperWriter(self._reader)
@@ -52,23 +55,38 @@ class BrokerZnodes:
         self.keep()
 
     def withdraw(self) -> None:
-        """Delete them."""
+        """Delete them. Raises Refused, Unreachable."""
         self._announced = False
+        self._require_the_throwaway()
         for found in self._reader.get_many([f"{IDS}/{each}" for each in self._brokers]):
             if found is not None:
                 self._writer.delete(found)
 
     def keep(self) -> None:
         """Make those anew that a lost session took along. Where one of another session is still there, the next call
-        makes it. Raises Unreachable.
+        makes it. Raises Refused, Unreachable.
         """
         if not self._announced:
             return
+        self._require_the_throwaway()
         there = set(self._reader.children(IDS) or ())
         for number, broker in self._brokers.items():
             if number not in there:
                 body = json.dumps(znode_of(broker, now=time.time()), separators=(",", ":"))
                 self._writer.create_ephemeral(f"{IDS}/{number}", body.encode())
+
+    def _require_the_throwaway(self) -> None:
+        found = self._reader.get(CLUSTER_ID)
+        try:
+            answers = parse_object(found.data).get("id") if found is not None else None
+        except BadZnode:
+            answers = None
+        if answers != self._cluster_id:
+            raise Refused(
+                f"{self._where} answers with the cluster id {answers}, not with the rehearsal's, {self._cluster_id}:"
+                " nothing is written there",
+                way_out="end what listens there, or give rehearsals another network (rehearsal.network)",
+            )
 
 
 def znode_of(broker: Broker, *, now: float) -> Mapping[str, Any]:
