@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -123,6 +125,46 @@ def test_a_directory_that_no_rehearsal_made_is_left_alone(source: ClusterSpec) -
         with pytest.raises(Refused, match="was not made by a rehearsal"):
             act()
     assert there.exists()
+
+
+@pytest.mark.parametrize("named", ["link", "place/below/.."])
+def test_what_runs_in_a_place_behind_a_link_is_found(source: ClusterSpec, tmp_path: Path, named: str) -> None:
+    """A process there has the place's own path in its command line (run-service.sh: ``pwd -P``)."""
+    assert source.rehearsal is not None
+    there = tmp_path / "place" / source.name
+    (tmp_path / "place" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "place")
+    there.mkdir()
+    (there / MARK).touch()
+    settings = source.rehearsal.model_copy(update={"directory": str(tmp_path / named)})
+    assert own_directory(settings, source.name) == there
+    jvm = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", f"{there}/kafka/libs/x.jar"])
+    try:
+        (ended,) = remove_when_free(settings, source.name, tell=lambda line: None)
+        assert "x.jar" in ended and jvm.wait(10) != 0 and not there.exists()
+    finally:
+        jvm.kill()
+        jvm.wait()
+    seen: list[Path] = []
+
+    def copy(_: Any, into: Path, **__: Any) -> Any:
+        seen.append(into.parent.parent)
+        raise Unreachable("x", way_out="x")
+
+    rehearsed(source.model_copy(update={"rehearsal": settings}), copy)
+    assert seen == [there]
+
+
+def test_a_link_in_the_place_of_the_throwaway_is_left_alone(source: ClusterSpec, tmp_path: Path) -> None:
+    """A rehearsal makes a directory; what a link leads to is not its own, whatever mark is there."""
+    assert source.rehearsal is not None
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / MARK).touch()
+    (tmp_path / "place").mkdir()
+    own_directory(source.rehearsal, source.name).symlink_to(tmp_path / "other")
+    with pytest.raises(Refused, match="was not made by a rehearsal"):
+        rehearsed(source, raising(AssertionError()))
+    assert (tmp_path / "other" / MARK).exists()
 
 
 # -- whose fault an error is -------------------------------------------------------------------------------------------

@@ -55,9 +55,16 @@ def new_cluster_id() -> str:
             return text
 
 
+def place_of(settings: Rehearsal) -> Path:
+    """``rehearsal.directory`` itself, without links and ``..``: its processes have that path in their command lines
+    (run-service.sh: ``pwd -P``), and are found by it.
+    """
+    return Path(settings.directory).resolve()
+
+
 def own_directory(settings: Rehearsal, cluster: str) -> Path:
     """Where the throwaway of this cluster lies."""
-    return Path(settings.directory) / cluster
+    return place_of(settings) / cluster
 
 
 @contextmanager
@@ -65,7 +72,7 @@ def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
     """The throwaway's directory, empty, for the one rehearsal that may use this place. What an earlier one left there
     is ended and removed first. Raises Refused where another is under way, StepFailed for a process that won't end.
     """
-    place = Path(settings.directory)
+    place = place_of(settings)
     make_private_directory(place)
     with (place / "lock").open("w") as lock:
         try:
@@ -86,7 +93,7 @@ def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell) -> tuple[
     """Remove the throwaway of this cluster unless a rehearsal is under way in this place; returns what was ended.
     Raises StepFailed as ``remove``.
     """
-    place, directory = Path(settings.directory), own_directory(settings, cluster)
+    place, directory = place_of(settings), own_directory(settings, cluster)
     if not directory.exists() and not remains(directory, but=frozenset({os.getpid()})):
         tell("nothing is left of a rehearsal")
         return ()
@@ -105,7 +112,7 @@ def remove(directory: Path) -> tuple[str, ...]:
     """End what runs of the throwaway in this directory, and remove the directory. Returns the commands that were ended.
     Raises Refused for a directory that no rehearsal made, StepFailed for a process that won't end.
     """
-    if directory.exists() and not (directory / MARK).exists() and any(directory.iterdir()):
+    if directory.is_symlink() or (directory.exists() and not (directory / MARK).exists() and any(directory.iterdir())):
         raise Refused(
             f"{directory} was not made by a rehearsal: nothing there is ended or removed",
             way_out="name another directory under rehearsal.directory in the cluster file, or empty this one",
