@@ -78,6 +78,21 @@ def test_when_it_is_over_everything_below_the_directory_ends(tmp_path: Path) -> 
             watching.wait()
 
 
+def test_everything_ends_also_where_the_supervisor_is_gone_that_read_what_the_lease_says(tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    with process(f"{tmp_path}/kafka/libs/x.jar") as ours:
+        command = [sys.executable, "-m", "kraft_runbook.io.local.lease", str(tmp_path), "1"]
+        watching = subprocess.Popen(command, stdout=writes, stderr=writes)
+        os.close(writes)
+        try:
+            watching.wait(15)
+            assert ours.wait(5) != 0
+        finally:
+            watching.kill()
+            watching.wait()
+
+
 def test_a_process_that_can_not_be_ended_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with process(f"{tmp_path}/kafka/x") as ours, monkeypatch.context() as patched:
         patched.setattr(os, "kill", lambda *_: None)

@@ -7,6 +7,7 @@ The cluster's own supervisor runs it. Whoever drives the cluster renews the leas
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -42,10 +43,11 @@ def main(arguments: Sequence[str]) -> int:
     directory, seconds = Path(arguments[0]), float(arguments[1])
     while not is_over(directory, seconds, now=time.time()):
         time.sleep(min(LOOK, seconds / 4))
-    print(f"nobody renewed the lease for {seconds:g} s: everything below {directory} ends", flush=True)
     left = end_remains(directory, but=frozenset({os.getpid()}))
-    for each in left:
-        print(f"pid {each.pid} can't be ended: {each.command[:200]}", flush=True)
+    with contextlib.suppress(OSError):  # who reads this, the supervisor, is gone by now, or was before
+        print(f"nobody renewed the lease for {seconds:g} s: everything below {directory} was ended", flush=True)
+        for each in left:
+            print(f"pid {each.pid} can't be ended: {each.command[:200]}", flush=True)
     return 1 if left else 0
 
 
