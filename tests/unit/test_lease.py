@@ -50,6 +50,37 @@ def test_a_program_of_ours_is_known_by_its_module_and_its_directory(tmp_path: Pa
         assert remains(tmp_path, but=frozenset({ours.pid})) == ()
 
 
+LEASE = ("-m", "kraft_runbook.io.local.lease")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*LEASE, "{}", "600"),
+        ("-m", "supervisor.supervisord", "-c", "{}/supervisord.conf"),
+        ("sh", "{}/kafka/bin/run-service.sh", "broker-9001"),
+        ("-Dlog4j.configuration=file:{}/kafka/config/log4j.properties", "kafka.Kafka"),
+        ("-javaagent:/opt/jmx.jar=127.99.0.11:27071:{}/kafka/config/jmx-exporter.yaml", "kafka.Kafka"),
+        ("-cp", "/opt/other.jar:{}/kafka/libs/a.jar", "kafka.Kafka"),
+    ],
+)
+def test_one_whose_path_begins_with_the_other_s_or_ends_with_it_is_another_cluster(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    prod = tmp_path / "prod"
+    with process(*(each.format(prod) for each in words)) as ours:
+        assert [each.pid for each in remains(prod)] == [ours.pid]
+    for other in (f"{prod}-eu", f"{prod}.old", f"/elsewhere{prod}"):
+        with process(*(each.format(other) for each in words)):
+            assert remains(prod) == ()
+            assert len(remains(Path(other))) == 1
+
+
+def test_a_path_with_signs_of_a_pattern_is_taken_as_it_is(tmp_path: Path) -> None:
+    with process(f"{tmp_path}/a.c+d/kafka/x") as ours, process(f"{tmp_path}/abccd/kafka/x"):
+        assert [each.pid for each in remains(tmp_path / "a.c+d")] == [ours.pid]
+
+
 def test_a_process_is_known_by_its_start_time_too() -> None:
     assert started_at(os.getpid()) is not None
     assert started_at(2**22 + 1) is None

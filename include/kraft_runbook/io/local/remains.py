@@ -5,9 +5,12 @@ whoever started them is gone.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 OURS = ("supervisor.supervisord", "kraft_runbook.io.kafka.stand_ins", "kraft_runbook.io.local.lease")
@@ -33,20 +36,26 @@ def remains(directory: Path, *, but: frozenset[int] = frozenset()) -> tuple[Foun
         if not entry.name.isdigit() or int(entry.name) in but:
             continue
         try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            words = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:  # gone meanwhile
             continue
-        if _is_of(directory, command):
+        if _is_of(directory, words):
+            command = b" ".join(words).decode(errors="replace")
             started = started_at(int(entry.name))
             if started is not None:
                 found.append(Found(int(entry.name), started, command))
     return tuple(found)
 
 
-def _is_of(directory: Path, command: str) -> bool:
-    if f"{directory}/kafka/" in command:
+def _is_of(directory: Path, words: Sequence[bytes]) -> bool:
+    """Of the cluster in /x/prod and not of /x/prod-eu or /y/x/prod: paths are compared whole. One begins a word, or
+    comes behind ``=`` or ``:`` in it, as in Java's -D, -javaagent and -cp.
+    """
+    whole = rb"(?:\A|[=:])" + re.escape(os.fsencode(directory))
+    if any(re.search(whole + rb"/kafka/", each) for each in words):
         return True
-    return f"{directory}" in command and any(f"-m {each} " in command for each in OURS)
+    is_ours = any(one == b"-m" and other.decode(errors="replace") in OURS for one, other in pairwise(words))
+    return is_ours and any(re.search(whole + rb"(?:/|\Z)", each) for each in words)
 
 
 def started_at(pid: int) -> int | None:
