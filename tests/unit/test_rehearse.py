@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,8 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.procedures.throwaway_cluster import MARK, own_directory, remove_when_free
+from kraft_runbook.procedures import throwaway_cluster
+from kraft_runbook.procedures.throwaway_cluster import MARK, one_rehearsal, own_directory, remove_when_free
 from kraft_runbook.steps.rehearse import Ask, _blame, rehearse
 
 
@@ -90,11 +93,34 @@ def test_one_place_has_one_rehearsal(source: ClusterSpec) -> None:
             rehearsed(source, raising(AssertionError()))
         refused.append(second.value.problem)
         assert source.rehearsal is not None
-        assert remove_when_free(source.rehearsal, source.name, tell=refused.append) == ()
+        with pytest.raises(StepFailed) as held:
+            remove_when_free(source.rehearsal, source.name, tell=refused.append, within=0.3)
+        refused.append(held.value.problem)
         raise Unreachable("the first ends", way_out="x")
 
     rehearsed(source, copy)
-    assert "another rehearsal is under way" in refused[0] and "another rehearsal is under way" in refused[1]
+    assert "another rehearsal is under way" in refused[0] and f"on {socket.gethostname()} after 0.3 s" in refused[1]
+
+
+def test_a_clean_up_waits_for_a_killed_rehearsal_that_still_holds_the_place(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert source.rehearsal is not None
+    told: list[str] = []
+    slept: list[float] = []
+    with ExitStack() as killed:
+        left = killed.enter_context(one_rehearsal(source.rehearsal, source.name))
+
+        def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            killed.close()
+
+        monkeypatch.setattr(throwaway_cluster.time, "sleep", sleep)
+        remove_when_free(source.rehearsal, source.name, tell=told.append)
+    assert slept and not left.exists()
+    assert told == [f"{left} on {socket.gethostname()} is removed; 0 processes were ended"]
+    remove_when_free(source.rehearsal, source.name, tell=told.append)
+    assert told[1:] == [f"nothing is left of a rehearsal in {left.parent} on {socket.gethostname()}"]
 
 
 def test_what_an_earlier_one_left_is_removed_first(source: ClusterSpec) -> None:

@@ -8,12 +8,14 @@ import fcntl
 import os
 import secrets as random_values
 import shutil
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import yaml
 
@@ -44,6 +46,8 @@ JUTE_MAXBUFFER = 64 * 1024 * 1024
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
 RENEW_EVERY = 2.0
+HELD = 30.0
+"""Seconds that a clean-up waits for a rehearsal that was killed, and may still end what it started."""
 Tell = Callable[[str], object]
 
 
@@ -75,13 +79,11 @@ def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
     place = place_of(settings)
     make_private_directory(place)
     with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locks(lock):
             raise Refused(
                 f"another rehearsal is under way in {place}",
                 way_out="wait for its end, or give this cluster's rehearsals another directory and network",
-            ) from None
+            )
         directory = own_directory(settings, cluster)
         remove(directory)
         directory.mkdir(mode=0o700)
@@ -89,23 +91,36 @@ def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
         yield directory
 
 
-def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell) -> tuple[str, ...]:
-    """Remove the throwaway of this cluster unless a rehearsal is under way in this place; returns what was ended.
-    Raises StepFailed as ``remove``.
+def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell, within: float = HELD) -> tuple[str, ...]:
+    """Remove the throwaway of this cluster on this host, once no rehearsal is under way in this place; returns what was
+    ended. Raises StepFailed where one still is after ``within`` seconds, and as ``remove``.
     """
-    place, directory = place_of(settings), own_directory(settings, cluster)
+    place, directory, host = place_of(settings), own_directory(settings, cluster), socket.gethostname()
     if not directory.exists() and not remains(directory, but=frozenset({os.getpid()})):
-        tell("nothing is left of a rehearsal")
+        tell(f"nothing is left of a rehearsal in {place} on {host}")
         return ()
+    make_private_directory(place)
+    deadline = time.monotonic() + within
     with (place / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"another rehearsal is under way in {place}: it removes what it finds")
-            return ()
+        while not _locks(lock):
+            if time.monotonic() > deadline:
+                raise StepFailed(
+                    f"a rehearsal still holds {place / 'lock'} on {host} after {within:g} s: nothing was ended or"
+                    f" removed in {directory}",
+                    way_out="repeat this once that rehearsal has ended; it removes what is its own",
+                )
+            time.sleep(0.2)
         ended = remove(directory)
-    tell(f"{directory} is removed; {len(ended)} processes were ended")
+    tell(f"{directory} on {host} is removed; {len(ended)} processes were ended")
     return ended
+
+
+def _locks(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def remove(directory: Path) -> tuple[str, ...]:

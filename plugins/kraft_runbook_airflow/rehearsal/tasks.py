@@ -44,7 +44,7 @@ class RehearseOperator(ClusterOperator):
 
 class RemoveThrowaway(ClusterOperator):
     """End and remove what a rehearsal left that could not do so itself: its worker was killed, or its time was over.
-    Where another one is under way by now, that one's is left alone.
+    Looks on its own worker alone. Where another one is under way by now, that one's is left alone, and the task fails.
     """
 
     custom_operator_name = "remove the throwaway"
