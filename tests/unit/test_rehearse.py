@@ -139,6 +139,40 @@ def test_what_an_earlier_one_left_is_removed_first(source: ClusterSpec) -> None:
     assert seen == [sorted([MARK, "zookeeper"])]
 
 
+def test_a_removal_that_was_cut_short_keeps_no_rehearsal_out_and_is_ended_by_the_next(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert source.rehearsal is not None
+    left = own_directory(source.rehearsal, source.name)
+    others = left.parent / f".{source.name}-eu.removing-1"
+    for each in (left, others):
+        each.mkdir(parents=True)
+        (each / MARK).touch()
+        (each / "old").touch()
+
+    def cut_short(directory: Path, **_: Any) -> None:
+        (directory / MARK).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(throwaway_cluster.shutil, "rmtree", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            remove_when_free(source.rehearsal, source.name, tell=lambda line: None)
+    assert len(list(left.parent.glob(f".{source.name}.removing-*/old"))) == 1
+    assert rehearsed(source, raising(Unreachable("begun", way_out="x"))).reasons[0].endswith("begun")
+    assert sorted(each.name for each in left.parent.iterdir()) == [others.name, "lock"]
+
+
+def test_the_clean_up_removes_what_another_removal_left(source: ClusterSpec) -> None:
+    assert source.rehearsal is not None
+    left = own_directory(source.rehearsal, source.name)
+    half = left.parent / f".{source.name}.removing-0123"
+    half.mkdir(parents=True)
+    (half / "old").touch()
+    remove_when_free(source.rehearsal, source.name, tell=lambda line: None)
+    assert not half.exists()
+
+
 def test_a_directory_that_no_rehearsal_made_is_left_alone(source: ClusterSpec) -> None:
     """It may be a real cluster's: its processes would be ended, and its data removed."""
     assert source.rehearsal is not None

@@ -96,7 +96,7 @@ def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell, within: f
     ended. Raises StepFailed where one still is after ``within`` seconds, and as ``remove``.
     """
     place, directory, host = place_of(settings), own_directory(settings, cluster), socket.gethostname()
-    if not directory.exists() and not remains(directory, but=frozenset({os.getpid()})):
+    if not (directory.exists() or _half_removed(directory) or remains(directory, but=frozenset({os.getpid()}))):
         tell(f"nothing is left of a rehearsal in {place} on {host}")
         return ()
     make_private_directory(place)
@@ -125,7 +125,9 @@ def _locks(lock: TextIO) -> bool:
 
 def remove(directory: Path) -> tuple[str, ...]:
     """End what runs of the throwaway in this directory, and remove the directory. Returns the commands that were ended.
-    Raises Refused for a directory that no rehearsal made, StepFailed for a process that won't end.
+    It gets another name first: a removal that is cut short leaves no directory without a mark, and the next one
+    removes what is left of it. Raises Refused for a directory that no rehearsal made, StepFailed for a process that
+    won't end.
     """
     if directory.is_symlink() or (directory.exists() and not (directory / MARK).exists() and any(directory.iterdir())):
         raise Refused(
@@ -140,14 +142,27 @@ def remove(directory: Path) -> tuple[str, ...]:
             f" {', '.join(str(each.pid) for each in left)}",
             way_out="end them by hand, then repeat this",
         )
-    for _ in range(3):  # a process may write until its very end
-        shutil.rmtree(directory, ignore_errors=True)
-        if not directory.exists():
-            break
-        time.sleep(0.2)
     if directory.exists():
-        raise StepFailed(f"{directory} could not be removed", way_out=f"remove it by hand: rm -r {directory}")
+        directory.rename(directory.with_name(f"{_removing(directory)}{random_values.token_hex(8)}"))
+    for each in _half_removed(directory):
+        for _ in range(3):  # a process may write until its very end
+            shutil.rmtree(each, ignore_errors=True)
+            if not each.exists():
+                break
+            time.sleep(0.2)
+        if each.exists():
+            raise StepFailed(f"{each} could not be removed", way_out=f"remove it by hand: rm -r {each}")
     return tuple(each.command for each in running)
+
+
+def _removing(directory: Path) -> str:
+    return f".{directory.name}.removing-"
+
+
+def _half_removed(directory: Path) -> list[Path]:
+    """What removals of this throwaway were cut short at, the one that is going on among them."""
+    place = directory.parent
+    return [each for each in place.iterdir() if each.name.startswith(_removing(directory))] if place.is_dir() else []
 
 
 def installed_jars(source: ClusterSpec, settings: Rehearsal) -> tuple[Path, ...]:
