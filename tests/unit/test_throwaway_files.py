@@ -10,8 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from asked_java import ask_java
+from kafka_jars import kafka_jar
 from observations import SPEC, observation
 from recording import RecordingCluster
+from znodes_in_memory import InMemory, Tree, read_snapshot
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import was_read
@@ -19,6 +22,8 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.local import supervision
+from kraft_runbook.io.local.layout import zookeeper_servers
+from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, installed_jars
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
@@ -91,6 +96,25 @@ def test_a_log_since_the_last_start_alone(prepared: ThrowawayCluster) -> None:
     )
     assert prepared.log_of("broker-9001")[1:] == ["new"]
     assert prepared.log_of("broker-9002") == []
+
+
+def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: ThrowawayCluster) -> None:
+    """It has no sessions at its start, and would delete that znode."""
+    container, ttl = -(2**63), -(2**56) + 86_400_000
+    znodes = {"/": InMemory(), "/config": InMemory(owner=container, created=3), "/config/x": InMemory(owner=ttl)}
+    tree = Tree(znodes)
+    with snapshot_file(prepared.zookeeper_data) as snapshot:
+        for path, znode in znodes.items():
+            raw = b"\xff" * 4 if znode.data is None else b"\0" * 4
+            snapshot.write(encoded(path.encode() if path != "/" else b"", raw, tree.stat(path)))
+            snapshot.write([ZOOKEEPERS_OWN] if path == "/" else [])
+    assert snapshot.path is not None
+    nodes = read_snapshot(snapshot.path.read_bytes())
+    assert [nodes[path].owner for path in ("/config", "/config/x")] == [container, ttl]
+    config = zookeeper_servers(prepared.spec)[0].config
+    program = Path(__file__).with_name("AskEphemeralTypes.java")
+    told = ask_java(program, config, snapshot.path.parent, jars=kafka_jar("kafka_2.13").parent)
+    assert told.splitlines() == ["containers [/config]", "ttls [/config/x]", "sessions []"]
 
 
 # -- the ladder --------------------------------------------------------------------------------------------------------

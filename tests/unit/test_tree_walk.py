@@ -172,6 +172,25 @@ def test_ephemerals_and_what_is_not_wanted_are_not_given() -> None:
     assert "/consumers" not in given_.asked
 
 
+CONTAINER, TTL_OF_A_DAY = -(2**63), -(2**56) + 86_400_000
+
+
+@pytest.mark.parametrize("owner", [CONTAINER, TTL_OF_A_DAY])
+@pytest.mark.parametrize("above", ["/config", TOPICS, f"{TOPICS}/t", f"{TOPICS}/t/partitions/0"])
+def test_a_container_or_a_znode_with_a_time_to_live_is_persistent(above: str, owner: int) -> None:
+    given_ = tree(topic("t", {"0": [1]}), {"/config/topics/t": InMemory(b"{}")})
+    given_.znodes[above].owner = owner
+    walk = Walk(given_)
+    assert set(walk.paths) == set(given_.znodes)
+    assert walk.raw[above][1] == given_.stat(above)
+
+
+@pytest.mark.parametrize("owner", [72, 2**63 - 1, -1, CONTAINER + 1, -(2**56) + 2**40, -(2**56) - 1])
+def test_what_a_session_owns_is_ephemeral_whatever_its_id(owner: int) -> None:
+    """The first byte of a session's id is the server's number, which may be above 127."""
+    assert "/admin/x" not in Walk(tree({"/admin/x": InMemory(owner=owner)})).paths
+
+
 @pytest.mark.parametrize(
     "path",
     ["/brokers", TOPICS, f"{TOPICS}/t", f"{TOPICS}/t/partitions", f"{TOPICS}/t/partitions/1/state", "/config/topics"],

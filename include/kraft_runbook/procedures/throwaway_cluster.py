@@ -43,6 +43,8 @@ MARK = ".kraft-runbook-rehearsal"
 """The file by which a throwaway's directory is known: nothing else is ended or removed."""
 JUTE_MAXBUFFER = 64 * 1024 * 1024
 """The longest packet that the throwaway's ZooKeeper and seats take. Controllers have the file's own."""
+TTL_ZNODES = {"extendedTypesEnabled": "true"}
+"""Without it a copied znode with a time to live counts as that of a session, and is deleted at ZooKeeper's start."""
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
 RENEW_EVERY = 2.0
@@ -230,7 +232,7 @@ class ThrowawayCluster:
             held = {key: self.values[ref.env or ""] for key, ref in self.spec.secrets.items()}
             write_private(Path(self.spec.secrets_file), render_secrets(held))
         server.config.write_text(
-            render_properties(zookeeper_properties(server, [server]), header="A rehearsal's ZooKeeper")
+            render_properties(zookeeper_properties(server, [server]) | TTL_ZNODES, header="A rehearsal's ZooKeeper")
         )
         for seat in self.spec.brokers:
             Path(seat.config_file).parent.mkdir(mode=0o700)

@@ -92,7 +92,7 @@ _DROPPED = {each.value[1:]: each for each in Dropped if each.value.startswith("/
 
 def why_dropped(path: str, *, ephemeral: bool) -> Dropped | None:
     """Why the znode at ``path`` (Kafka's path, without a chroot) and all below it is not in the copy; None: it is.
-    ``ephemeral``: whether a session owns it.
+    ``ephemeral``: whether a session owns it; a container, or one with a time to live, is none.
     """
     top = path.split("/", 2)[1] if path not in ("", "/") else ""
     if top in _DROPPED:

@@ -29,7 +29,6 @@ _DRAFT = "being-copied"
 _INT = struct.Struct("!i")
 _OPEN = struct.pack("!q", -1)
 """The ACL "anyone may do anything" (``ReferenceCountedACLCache``)."""
-_PERSISTENT = bytes(8)
 _PERSISTED = struct.Struct("!qqqqiiiqq")
 
 
@@ -37,15 +36,16 @@ def encoded(path: bytes, data: bytes, stat: bytes) -> tuple[bytes, ...]:
     """One znode as ``DataTree.serializeNode`` writes it, in pieces. ``path``: empty for the root; ``data``: behind the
     four bytes of its length; ``stat``: as a client is given it (``raw_read.Raw``).
 
-    The znode is open to anyone and persistent. Its zxids, times and versions stay. A server keeps the count of a
-    znode's created children, and tells a client of that and of the deleted ones (``DataNode.copyStat``): what is kept
-    is made of what was told, so that a child that is not copied looks like one that was deleted.
+    The znode is open to anyone. Its zxids, times and versions stay, and so does its owner: nobody, or what says that it
+    is a container or has a time to live. No session's znode belongs here: there are no sessions. A server keeps the
+    count of a znode's created children, and tells a client of that and of the deleted ones (``DataNode.copyStat``):
+    what is kept is made of what was told, so that a child that is not copied looks like one that was deleted.
     """
     if stat[36:40] == stat[56:60]:  # cversion and numChildren: no child was ever deleted
-        return (_INT.pack(len(path)), path, data, _OPEN, stat[:44], _PERSISTENT, stat[60:])
+        return (_INT.pack(len(path)), path, data, _OPEN, stat[:52], stat[60:])
     (told,), (children,) = _INT.unpack_from(stat, 36), _INT.unpack_from(stat, 56)
     created = _INT.pack((told + children) // 2)
-    return (_INT.pack(len(path)), path, data, _OPEN, stat[:36], created, stat[40:44], _PERSISTENT, stat[60:])
+    return (_INT.pack(len(path)), path, data, _OPEN, stat[:36], created, stat[40:52], stat[60:])
 
 
 def made_up(path: bytes, data: bytes | None, *, zxid: int, at_ms: int, version: int = 0, children: int = 0) -> bytes:

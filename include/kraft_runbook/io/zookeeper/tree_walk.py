@@ -33,6 +33,10 @@ Walked = tuple[bytes, bytes, bytes]
 _OWNER, _CHILDREN = slice(44, 52), slice(56, 60)
 """Where a stat has its ephemeralOwner and its numChildren."""
 _NOBODY, _NONE, _ONE = bytes(8), bytes(4), b"\0\0\0\1"
+_CONTAINER, _TTL = b"\x80" + bytes(7), b"\xff\0\0"
+"""The ephemeralOwner of a container, and how that of a znode with a time to live begins (``EphemeralType``; the older
+form of ``EphemeralTypeEmulate353`` is off by default, and can't be told from a session's).
+"""
 
 
 class Reader(Protocol):
@@ -109,7 +113,7 @@ class TreeWalk:
                     path, (data, stat) = some[at], found
                     if found is UNREADABLE:
                         self._unreadable(path)
-                    elif stat[_OWNER] == _NOBODY or self._enters(path, True):
+                    elif not _is_ephemeral(stat[_OWNER]) or self._enters(path, True):
                         yield (path.encode() if path != "/" else b""), data, stat
                         if path == TOPICS:
                             self._has_topics = True
@@ -188,6 +192,11 @@ class _Plain:
             znodes.append((path, *node))
             znodes.append((path + b"/state", *state))
         return znodes
+
+
+def _is_ephemeral(owner: bytes) -> bool:
+    """Whether a session owns it. Containers and znodes with a time to live are persistent, and have children."""
+    return owner != _NOBODY and owner != _CONTAINER and not owner.startswith(_TTL)
 
 
 def _plain(name: str, own: Raw, partitions: Raw | None) -> _Plain | None:
