@@ -92,11 +92,23 @@ def run_of(journal: Journal) -> SimpleNamespace:
     return SimpleNamespace(spec=SPEC, cluster=SimpleNamespace(secrets=None), journal=journal)
 
 
+def rehearsed(found: Canary, asked: list[bool] | None = None):
+    """A rehearsal that finds this, and puts it on record as every one does."""
+
+    def rehearse(*_, ask, **__):
+        if asked is not None:
+            asked.append(ask.whole)
+        ask.record(found)
+        return found
+
+    return rehearse
+
+
 @pytest.mark.parametrize("verdict", ["FAILED", "INCONCLUSIVE", "", "passed"])
 def test_the_task_fails_unless_it_passed_and_the_verdict_is_on_record_first(monkeypatch, tmp_path, verdict):
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     journal = Journal()
-    monkeypatch.setattr(tasks, "rehearse", lambda *_, **__: told(verdict, "why"))
+    monkeypatch.setattr(tasks, "rehearse", rehearsed(told(verdict, "why")))
     with pytest.raises(AirflowFailException, match="why"):
         RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {}}, run_of(journal))
     assert journal.kept == [told(verdict, "why")]
@@ -107,11 +119,7 @@ def test_a_run_that_passed_is_on_record_with_what_was_asked_for(monkeypatch, tmp
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     journal, asked = Journal(), []
 
-    def rehearse(*_, ask, **__):
-        asked.append(ask.whole)
-        return told("PASSED")
-
-    monkeypatch.setattr(tasks, "rehearse", rehearse)
+    monkeypatch.setattr(tasks, "rehearse", rehearsed(told("PASSED"), asked))
     RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {"short": short}}, run_of(journal))
     assert journal.kept == [told("PASSED")] and asked == [not short]
 

@@ -19,6 +19,7 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.procedures import throwaway_cluster
 from kraft_runbook.procedures.throwaway_cluster import MARK, one_rehearsal, own_directory, remove_when_free
+from kraft_runbook.steps import rehearse as rehearsing
 from kraft_runbook.steps.rehearse import Ask, _blame, rehearse
 
 
@@ -65,6 +66,59 @@ def test_whose_fault_it_is_and_nothing_is_left(
     assert any("not reached" in each for each in told.reasons)
     assert source.rehearsal is not None
     assert not own_directory(source.rehearsal, source.name).exists()
+
+
+class TimeIsOver(BaseException):
+    """As Airflow's time-out: no Exception."""
+
+
+def test_it_is_on_record_once_it_has_begun_and_with_its_verdict_before_anything_is_removed(source: ClusterSpec) -> None:
+    assert source.rehearsal is not None
+    place = own_directory(source.rehearsal, source.name)
+    kept: list[tuple[str, tuple[str, ...], bool]] = []
+
+    def copy(*_: Any, **__: Any) -> Any:
+        assert [each[0] for each in kept] == ["INCONCLUSIVE"], "a rehearsal that is killed has this record alone"
+        raise KeyError("a bug")
+
+    told = rehearsed(source, copy, record=lambda told: kept.append((told.verdict, told.reasons, place.exists())))
+    assert kept[0] == ("INCONCLUSIVE", ("INCONCLUSIVE: it has not ended: it is under way, or it was killed",), True)
+    assert kept[1:] == [(told.verdict, told.reasons, True)] and told.verdict == "FAILED"
+    assert not place.exists()
+
+
+def test_what_ends_the_task_is_on_record_and_is_raised_again(source: ClusterSpec) -> None:
+    kept: list[Canary] = []
+    with pytest.raises(TimeIsOver):
+        rehearsed(source, raising(TimeIsOver("2 h")), record=kept.append)
+    assert [each.verdict for each in kept] == ["INCONCLUSIVE", "INCONCLUSIVE"]
+    assert kept[1].reasons[0] == "INCONCLUSIVE: it was ended from outside: TimeIsOver: 2 h"
+    assert source.rehearsal is not None and not own_directory(source.rehearsal, source.name).exists()
+
+
+@pytest.mark.parametrize("error", [StepFailed("pid 7 can't be ended", way_out="end it"), OSError("pid 7 is there")])
+def test_a_removal_that_fails_is_told_and_does_not_replace_the_verdict(
+    source: ClusterSpec, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove(_: Path) -> Any:
+        raise error
+
+    monkeypatch.setattr(rehearsing, "remove", remove)
+    kept: list[Canary] = []
+    lines: list[str] = []
+    ask = Ask(copy=raising(KeyError("a bug")), record=kept.append)
+    told = rehearse(source, secrets=lambda ref: "", tell=lines.append, ask=ask)
+    assert told.verdict == "FAILED" and kept[-1] == told
+    assert "is not removed" in lines[-1] and "pid 7" in lines[-1] and "What to do" in lines[-1]
+
+
+def test_where_it_can_not_be_put_on_record_it_does_not_begin_and_nothing_is_left(source: ClusterSpec) -> None:
+    def record(_: Canary) -> None:
+        raise OSError("a full disk")
+
+    with pytest.raises(OSError, match="a full disk"):
+        rehearsed(source, raising(AssertionError("it began")), record=record)
+    assert source.rehearsal is not None and not own_directory(source.rehearsal, source.name).exists()
 
 
 def test_the_source_is_named_only_once_it_was_read(source: ClusterSpec) -> None:

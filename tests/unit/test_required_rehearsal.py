@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.dashboard.runs_seen import run_seen
+from kraft_runbook.evidence import store
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_passed, last_rehearsal
@@ -113,30 +115,60 @@ def put(directory: Path, run: str, told: Canary, *, cluster: str = "prod", dag: 
 
 
 def test_the_newest_on_record_is_the_last_and_the_newest_that_passed_another(tmp_path: Path) -> None:
-    assert last_rehearsal(tmp_path, "prod") is None
+    assert last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)) is None
     first = put(tmp_path, "one", GOOD)
     second = put(tmp_path, "two", replace(GOOD, verdict="FAILED"))
     put(tmp_path, "three", GOOD, cluster="prod_2")
-    last, passed = last_rehearsal(tmp_path, "prod"), last_passed(tmp_path, "prod")
+    last, passed = (
+        last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)),
+        last_passed(tmp_path, "prod", now=datetime.now(UTC)),
+    )
     assert isinstance(last, OnRecord) and passed is not None
     assert (last.run, last.told.verdict, passed.run) == (second, "FAILED", first)
+
+
+def test_one_that_was_killed_is_no_longer_the_one_that_passed_before(tmp_path: Path) -> None:
+    """It has the record of its beginning alone."""
+    put(tmp_path, "one", GOOD)
+    killed = put(tmp_path, "two", replace(GOOD, verdict="INCONCLUSIVE", reasons=("INCONCLUSIVE: it has not ended",)))
+    last = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(last, OnRecord) and last.run == killed
+    assert check(last).blocks and "it has not ended" in check(last).evidence
+
+
+def put_at(directory: Path, monkeypatch: pytest.MonkeyPatch, run: str, at: datetime, told: Canary) -> str:
+    with monkeypatch.context() as clock:
+        clock.setattr(store, "datetime", SimpleNamespace(now=lambda _: at))
+        return put(directory, run, told)
+
+
+def test_one_that_passed_in_the_future_hides_none_and_never_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = put_at(tmp_path, monkeypatch, "of a clock that is ahead", NOW + timedelta(days=1), GOOD)
+    only = last_rehearsal(tmp_path, "prod", now=NOW)
+    assert isinstance(only, OnRecord) and only.run == early and "lies in the future" in check(only).evidence
+    assert last_passed(tmp_path, "prod", now=NOW) is None
+    failed = put_at(tmp_path, monkeypatch, "failed", NOW - timedelta(hours=1), replace(GOOD, verdict="FAILED"))
+    last = last_rehearsal(tmp_path, "prod", now=NOW)
+    assert isinstance(last, OnRecord) and last.run == failed
 
 
 def test_a_record_of_another_dag_or_cluster_is_none_of_this_clusters(tmp_path: Path) -> None:
     """Its file's name may begin alike: what the record says counts."""
     put(tmp_path, "x", GOOD, cluster="prod__east")
     put(tmp_path, "y", GOOD, dag="canary_migration__prod__other")
-    assert last_rehearsal(tmp_path, "prod") is None
+    assert last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)) is None
 
 
 def test_evidence_that_was_altered_is_no_verdict(tmp_path: Path) -> None:
     run = put(tmp_path, "one", replace(GOOD, verdict="FAILED"))
     file = tmp_path / f"{run}.jsonl"
     file.write_text(file.read_text().replace('"verdict":"FAILED"', '"verdict":"PASSED"'))
-    found = last_rehearsal(tmp_path, "prod")
+    found = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
     assert isinstance(found, Unread) and "can't be trusted" in found.reason
     put(tmp_path, "two", GOOD)
-    later = last_rehearsal(tmp_path, "prod")
+    later = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
     assert isinstance(later, OnRecord) and later.told.verdict == "PASSED", "a later one that is whole counts"
 
 

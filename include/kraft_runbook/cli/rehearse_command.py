@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,6 @@ import typer
 
 from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import dag_of
 from kraft_runbook.evidence.rehearsals import last_passed
@@ -25,24 +25,41 @@ TASK = "rehearse"
 
 
 def rehearse_here(cluster: str, clusters_dir: Path | None, *, whole: bool, keep: bool) -> Verdict:
-    """Rehearse, put the verdict into the evidence, print its page. A SIGTERM ends it as an interruption does: what was
-    started is ended and removed. Raises RunbookError where it can't begin.
+    """Rehearse, put it into the evidence when it has begun and when it has a verdict, print its page. A SIGTERM ends it
+    as an interruption does: what was started is ended and removed. Raises RunbookError where it can't begin.
     """
     spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     directory = evidence_directory(os.environ)
-    before = last_passed(directory, spec.name)
+    now = datetime.now(UTC)
+    before = last_passed(directory, spec.name, now=now)
     last = before.told.measured.get("copy") if before else None
-    ask = Ask(whole=whole, keep=keep, last_copy=float(last) if isinstance(last, int | float) else None)
+    record = ByHand(directory, spec.name, f"by_hand__{now:%Y-%m-%dT%H:%M:%S.%f}")
+    ask = Ask(
+        whole=whole,
+        keep=keep,
+        last_copy=float(last) if isinstance(last, int | float) else None,
+        record=record.put,
+    )
     told = rehearse(spec, secrets=environment_secrets(), tell=lambda line: typer.echo(line, err=True), ask=ask)
-    where = put_on_record(directory, spec, told)
-    typer.echo(f"{render(spec, told)}\n\nThe record: {where}")
+    typer.echo(f"{render(spec, told)}\n\nThe record: {record.name}")
     return Verdict(told.verdict)
 
 
-def put_on_record(directory: Path, spec: ClusterSpec, told: Canary) -> str:
-    """As a run of the DAG does; returns the run's name in the evidence."""
-    dag, run = dag_of(spec.name), f"by_hand__{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"
-    name = run_name(dag, run)
-    append_record(directory, name, {"cluster": spec.name, "dag": dag, "run": run, "task": TASK, **told.body()})
-    return name
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """The evidence of one rehearsal by hand, as that of a run of the DAG with the id ``run``."""
+
+    directory: Path
+    cluster: str
+    run: str
+
+    @property
+    def name(self) -> str:
+        """Of the run in the evidence."""
+        return run_name(dag_of(self.cluster), self.run)
+
+    def put(self, told: Canary) -> None:
+        """Raises OSError, RunbookError."""
+        whose = {"cluster": self.cluster, "dag": dag_of(self.cluster), "run": self.run, "task": TASK}
+        append_record(self.directory, self.name, whose | told.body())

@@ -12,22 +12,29 @@ from kraft_runbook.evidence.kinds import Canary, of_kind
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.store import file_name, inspect_run
 
+PASSED = "PASSED"
 
-def last_rehearsal(directory: Path, cluster: str) -> OnRecord | Unread | None:
-    """The newest one; None where there is none. Unread where a run's evidence is broken, and no later one is whole:
-    what a file holds that was changed is no verdict.
+
+def last_rehearsal(directory: Path, cluster: str, *, now: datetime) -> OnRecord | Unread | None:
+    """The newest one; None where there is none. A PASSED that lies in the future comes behind all others. Unread where
+    a run's evidence is broken, and no later one is whole: what a file holds that was changed is no verdict.
     """
     found, broken = list(_all(directory, cluster)), _broken(directory, cluster)
-    newest = max(found, key=lambda each: each.at, default=None)
+    newest = max(found, key=lambda each: (not _is_early(each, now), each.at), default=None)
     if broken is not None and (newest is None or newest.at < broken[0]):
         return Unread(broken[1], way_out="keep the file for an inquiry, and rehearse anew")
     return newest
 
 
-def last_passed(directory: Path, cluster: str) -> OnRecord | None:
-    """The newest that PASSED."""
-    passed = (each for each in _all(directory, cluster) if each.told.verdict == "PASSED")
+def last_passed(directory: Path, cluster: str, *, now: datetime) -> OnRecord | None:
+    """The newest that PASSED, but for those that lie in the future."""
+    passed = (each for each in _all(directory, cluster) if each.told.verdict == PASSED and each.at <= now)
     return max(passed, key=lambda each: each.at, default=None)
+
+
+def _is_early(each: OnRecord, now: datetime) -> bool:
+    """Whether it passed at a time that has not come yet: the clocks of two machines differ, or one was set."""
+    return each.told.verdict == PASSED and each.at > now
 
 
 def _runs(directory: Path, cluster: str) -> list[str]:

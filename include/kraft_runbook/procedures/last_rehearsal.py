@@ -25,7 +25,7 @@ def check_rehearsal(
     """KRB-PRE-110, from the evidence in ``directory``. ``source``: the cluster's id as ZooKeeper holds it; None: it was
     not read.
     """
-    last = last_rehearsal(directory, spec.name)
+    last = last_rehearsal(directory, spec.name, now=now)
     return judged(
         last,
         cluster=spec.name,

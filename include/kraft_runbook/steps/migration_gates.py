@@ -82,10 +82,10 @@ def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[C
     settings, directory = cluster.spec.rehearsal, evidence_directory(os.environ)
     if gate != Gate.START or settings is None:
         return ()
-    if settings.required_within is None and last_rehearsal(directory, cluster.spec.name) is None:
+    now = datetime.fromtimestamp(cluster.now(), UTC)
+    if settings.required_within is None and last_rehearsal(directory, cluster.spec.name, now=now) is None:
         return ()
     source = seen.zookeeper.cluster_id if was_read(seen.zookeeper) else None
-    now = datetime.fromtimestamp(cluster.now(), UTC)
     return (cluster.ask(check_rehearsal, directory, source=source, now=now),)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets as random_values
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -42,6 +42,9 @@ from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Run
 from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.ladder import Compare, Ladder, RungEnded
 
+NOT_ENDED = Finding(Verdict.INCONCLUSIVE, "it has not ended: it is under way, or it was killed")
+"""Of one that has begun."""
+
 
 def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityReport:
     """Parity in full, by Spark on this machine."""
@@ -54,7 +57,8 @@ def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityRep
 class Ask:
     """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
     ``last_copy``: seconds of the last one that PASSED. ``keep``: leave the throwaway where it is, running, for a look.
-    ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``.
+    ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``. ``record``: puts what is known on record,
+    when it has begun and when its verdict is known.
     """
 
     whole: bool = True
@@ -64,6 +68,7 @@ class Ask:
     class_archive: Path | None = None
     compare: Compare = by_spark
     copy: Callable[..., CopiedTree] = copy_tree
+    record: Callable[[Canary], object] = lambda told: None
 
 
 @dataclass
@@ -83,8 +88,12 @@ class Climb:
 
 
 def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | None = None) -> Canary:
-    """Rehearse; what became of it, for the evidence. Raises Refused where it can't begin: the cluster file has no
-    ``rehearsal``, another one is under way here, or Kafka is not installed on this machine.
+    """Rehearse; what became of it. It is on record (``ask.record``) twice: INCONCLUSIVE once it has begun, which stays
+    the last word on one that is killed, and its verdict, before anything is removed.
+
+    Raises Refused where it can't begin: the cluster file has no ``rehearsal``, another one is under way here, or Kafka
+    is not installed on this machine. What ends the process or the task (SystemExit, Airflow's time-out) goes on record,
+    and is raised again.
     """
     ask = ask or Ask()
     settings = source.rehearsal
@@ -97,25 +106,56 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
     climb, wanted = Climb(), WHOLE if ask.whole else SHORT
     began = time.monotonic()
     with one_rehearsal(settings, source.name) as directory:
+        ended_by: BaseException | None = None
         try:
-            _climb(source, settings, directory, jars, wanted, climb, secrets=secrets, tell=tell, ask=ask)
-        except RungEnded as ended:
-            climb.found += ended.found
-        except RunbookError as error:
-            climb.found.append(Finding(Verdict.INCONCLUSIVE, error.problem))
-        except OSError as error:
-            climb.found.append(Finding(Verdict.INCONCLUSIVE, f"this machine: {error}"))
-        except KeyboardInterrupt:
-            climb.found.append(Finding(Verdict.INCONCLUSIVE, "it was interrupted"))
-        except Exception as error:
-            climb.found.append(Finding(Verdict.FAILED, f"this tool failed: {type(error).__name__}: {error}"))
+            ask.record(_canary(source, ask, climb, Verdict.INCONCLUSIVE, (NOT_ENDED,)))
+            try:
+                _climb(source, settings, directory, jars, wanted, climb, secrets=secrets, tell=tell, ask=ask)
+            except BaseException as error:
+                climb.found += _found(error)
+                if not isinstance(error, Exception | KeyboardInterrupt):
+                    ended_by = error
+            climb.note(seconds=round(time.monotonic() - began, 1))
+            heap = heap_mib(source.controller_heap) if source.controller_heap else None
+            climb.found += exceeded(climb.measured, settings.limits, heap_mib=heap, last_copy=ask.last_copy)
+            verdict, reasons = judge(wanted, climb.done, dict.fromkeys(climb.found), climb.measured)
+            told = _canary(source, ask, climb, verdict, reasons)
+            ask.record(told)
         finally:
             if not ask.keep:
-                remove(directory)
-    climb.note(seconds=round(time.monotonic() - began, 1))
-    heap = heap_mib(source.controller_heap) if source.controller_heap else None
-    climb.found += exceeded(climb.measured, settings.limits, heap_mib=heap, last_copy=ask.last_copy)
-    verdict, reasons = judge(wanted, climb.done, dict.fromkeys(climb.found), climb.measured)
+                _remove(directory, tell)
+    if ended_by is not None:
+        raise ended_by
+    return told
+
+
+def _found(error: BaseException) -> Iterable[Finding]:
+    """What an error that ended the climb says."""
+    match error:
+        case RungEnded():
+            return error.found
+        case RunbookError():
+            return (Finding(Verdict.INCONCLUSIVE, error.problem),)
+        case OSError():
+            return (Finding(Verdict.INCONCLUSIVE, f"this machine: {error}"),)
+        case KeyboardInterrupt():
+            return (Finding(Verdict.INCONCLUSIVE, "it was interrupted"),)
+        case Exception():
+            return (Finding(Verdict.FAILED, f"this tool failed: {type(error).__name__}: {error}"),)
+    return (Finding(Verdict.INCONCLUSIVE, f"it was ended from outside: {type(error).__name__}: {error}"),)
+
+
+def _remove(directory: Path, tell: Tell) -> None:
+    """Remove what is left. Where that fails it is told: the verdict is on record already, and stays what it is."""
+    try:
+        remove(directory)
+    except RunbookError as error:
+        tell(f"the throwaway is not removed: {error.problem}. What to do: {error.way_out}")
+    except OSError as error:
+        tell(f"the throwaway in {directory} is not removed: {error}. What to do: remove it by hand")
+
+
+def _canary(source: ClusterSpec, ask: Ask, climb: Climb, verdict: Verdict, reasons: Iterable[Finding]) -> Canary:
     return Canary(
         verdict=verdict.value,
         whole=ask.whole,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -25,14 +26,14 @@ class RehearseOperator(ClusterOperator):
     custom_operator_name = "rehearse"
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
-        before = last_passed(evidence_directory(os.environ), self.cluster)
+        before = last_passed(evidence_directory(os.environ), self.cluster, now=datetime.now(UTC))
         last = before.told.measured.get("copy") if before else None
         ask = Ask(
             whole=not context["params"].get("short"),
             last_copy=float(last) if isinstance(last, int | float) else None,
+            record=run.journal.record,
         )
         told = rehearse(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
-        run.journal.record(told)
         self.log.info("%s", render(run.spec, told))
         if told.verdict != Verdict.PASSED:
             raise AirflowFailException(f"{told.verdict}: {'; '.join(told.reasons)}")
