@@ -16,7 +16,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.dashboard.runs_seen import run_seen
-from kraft_runbook.evidence import store
+from kraft_runbook.evidence import rehearsals, store
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_passed, last_rehearsal
@@ -170,6 +170,87 @@ def test_evidence_that_was_altered_is_no_verdict(tmp_path: Path) -> None:
     put(tmp_path, "two", GOOD)
     later = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
     assert isinstance(later, OnRecord) and later.told.verdict == "PASSED", "a later one that is whole counts"
+
+
+def test_a_later_short_one_hides_no_whole_one_and_is_shown(tmp_path: Path) -> None:
+    whole = put(tmp_path, "one", GOOD)
+    short = put(tmp_path, "two", replace(GOOD, whole=False, verdict="FAILED", reasons=("FAILED: the copy died",)))
+    last = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(last, OnRecord) and last.run == whole
+    shown = check(replace(last, at=NOW - timedelta(hours=2)))
+    assert shown.passed and f"FAILED: the copy died ({short})" in shown.evidence
+    put(tmp_path, "three", GOOD)
+    newest = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(newest, OnRecord) and newest.short is None, (
+        "an earlier short one says nothing of a later whole one"
+    )
+
+
+def test_where_there_are_short_ones_alone_the_newest_is_told(tmp_path: Path) -> None:
+    put(tmp_path, "one", replace(GOOD, whole=False))
+    last = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(last, OnRecord) and "did not finalize" in check(last).evidence
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
+    """This run's evidence is another user's."""
+
+    def inspect(directory: Path, wanted: str) -> Any:
+        if wanted == run:
+            raise PermissionError(13, "Permission denied", f"{wanted}.jsonl")
+        return inspect_run(directory, wanted)
+
+    monkeypatch.setattr(rehearsals, "inspect_run", inspect)
+
+
+def test_evidence_that_can_not_be_read_is_unread_until_a_later_whole_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "one", GOOD)
+    unreadable(monkeypatch, put(tmp_path, "two", GOOD))
+    found = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(found, Unread) and "Permission denied" in found.reason
+    assert check(found).verdict is Verdict.UNKNOWN and check(found).blocks and not check(found, within=None).blocks
+    later = put(tmp_path, "three", GOOD)
+    last = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(last, OnRecord) and last.run == later
+
+
+def test_a_store_that_can_not_be_read_is_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{run_name(dag_of('prod'), 'one')}.jsonl").mkdir()
+    assert isinstance(last_rehearsal(tmp_path, "prod", now=NOW), Unread)
+
+    def iterdir(_: Path) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert isinstance(last_rehearsal(tmp_path, "prod", now=NOW), Unread)
+
+
+def test_broken_evidence_of_a_cluster_whose_name_begins_alike_is_none_of_this_clusters(tmp_path: Path) -> None:
+    put(tmp_path, "one", GOOD)
+    others = put(tmp_path, "x", GOOD, cluster="prod__east")
+    put(tmp_path, "x", GOOD, cluster="prod__east")
+    file = tmp_path / f"{others}.jsonl"
+    file.write_text(file.read_text().replace("PASSED", "FAILED"))
+    assert isinstance(last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)), OnRecord)
+
+
+def test_broken_evidence_that_claims_to_be_another_clusters_is_still_broken(tmp_path: Path) -> None:
+    own = put(tmp_path, "one", replace(GOOD, verdict="FAILED"))
+    file = tmp_path / f"{own}.jsonl"
+    file.write_text(file.read_text().replace('"canary_migration__prod"', '"canary_migration__prod__east"'))
+    assert isinstance(last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)), Unread)
+
+
+@pytest.mark.parametrize("kept", [{"zxid": 1, "hashes": [], "read_later": {}}, {}])
+def test_a_record_that_does_not_say_what_was_copied_breaks_no_gate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: dict[str, Any]
+) -> None:
+    put(tmp_path, "one", replace(GOOD, kept=kept), cluster=SPEC.name)
+    now = datetime.now(UTC)
+    found = check_rehearsal(SPEC, tmp_path, secrets=lambda _: "", source="id", now=now)
+    assert "the record does not say what was copied" in found.evidence
 
 
 @pytest.mark.parametrize(("verdict", "good"), [("PASSED", True), ("FAILED", False), ("INCONCLUSIVE", None), ("", None)])

@@ -17,8 +17,11 @@ def dag_of(cluster: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OnRecord:
-    """One rehearsal. ``run``: whose evidence it is; ``at``: when its verdict was written, UTC."""
+    """One rehearsal. ``run``: whose evidence it is; ``at``: when its verdict was written, UTC. ``short``: the newest
+    that went to dual write and back only, where that one is later.
+    """
 
     run: str
     at: datetime
     told: Canary
+    short: OnRecord | None = None

@@ -2,63 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
 from kraft_runbook.evidence.kinds import Canary, of_kind
+from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
-from kraft_runbook.evidence.store import file_name, inspect_run
+from kraft_runbook.evidence.store import file_name, inspect_run, run_name
 
 PASSED = "PASSED"
 
 
 def last_rehearsal(directory: Path, cluster: str, *, now: datetime) -> OnRecord | Unread | None:
-    """The newest one; None where there is none. A PASSED that lies in the future comes behind all others. Unread where
-    a run's evidence is broken, and no later one is whole: what a file holds that was changed is no verdict.
+    """The newest whole one, with a later short one; where none is whole, the newest; None where there is none. A PASSED
+    that lies in the future comes behind all others.
+
+    Unread where a run's evidence is broken or can't be read, and no later whole one can be: what a file holds that was
+    changed is no verdict.
     """
-    found, broken = list(_all(directory, cluster)), _broken(directory, cluster)
-    newest = max(found, key=lambda each: (not _is_early(each, now), each.at), default=None)
-    if broken is not None and (newest is None or newest.at < broken[0]):
-        return Unread(broken[1], way_out="keep the file for an inquiry, and rehearse anew")
-    return newest
+    try:
+        seen = _seen(directory, cluster)
+    except OSError as error:
+        return Unread(f"the evidence in {directory} can't be read: {error}", way_out="let this user read it")
+    short = _newest((each for each in seen.found if not each.told.whole), now)
+    last = _newest((each for each in seen.found if each.told.whole), now) or short
+    if seen.lost is not None and (last is None or last.at < seen.lost.written):
+        return Unread(seen.lost.why, way_out="keep the file for an inquiry, and rehearse anew")
+    if last is not None and short is not None and last.at < short.at:
+        return replace(last, short=short)
+    return last
 
 
 def last_passed(directory: Path, cluster: str, *, now: datetime) -> OnRecord | None:
-    """The newest that PASSED, but for those that lie in the future."""
-    passed = (each for each in _all(directory, cluster) if each.told.verdict == PASSED and each.at <= now)
-    return max(passed, key=lambda each: each.at, default=None)
+    """The newest that PASSED, but for those that lie in the future. Raises OSError where the directory can't be read;
+    a file that can't is passed over.
+    """
+    found = _seen(directory, cluster).found
+    return _newest((each for each in found if each.told.verdict == PASSED and each.at <= now), now)
 
 
-def _is_early(each: OnRecord, now: datetime) -> bool:
-    """Whether it passed at a time that has not come yet: the clocks of two machines differ, or one was set."""
-    return each.told.verdict == PASSED and each.at > now
+@dataclass(frozen=True, slots=True, order=True)
+class _Lost:
+    """A file whose records are not to be had. ``written``: when last."""
+
+    written: datetime
+    why: str
 
 
-def _runs(directory: Path, cluster: str) -> list[str]:
-    beginning = file_name(f"{dag_of(cluster)}__")
-    return sorted(each.stem for each in directory.glob(f"{beginning}*.jsonl")) if directory.is_dir() else []
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """``lost``: the newest."""
+
+    found: tuple[OnRecord, ...]
+    lost: _Lost | None
 
 
-def _all(directory: Path, cluster: str) -> Iterator[OnRecord]:
-    for run in _runs(directory, cluster):
-        chain = inspect_run(directory, run)
-        if chain.broken is not None:
+def _newest(found: Iterable[OnRecord], now: datetime) -> OnRecord | None:
+    """One that passed at a time that has not come yet comes last: the clocks of two machines differ, or one was set."""
+    return max(found, key=lambda each: (each.told.verdict != PASSED or each.at <= now, each.at), default=None)
+
+
+def _seen(directory: Path, cluster: str) -> _Seen:
+    found: list[OnRecord] = []
+    lost: list[_Lost] = []
+    for file in _files(directory, cluster):
+        try:
+            chain = inspect_run(directory, file.stem)
+        except (OSError, RunbookError) as error:
+            why = error.problem if isinstance(error, RunbookError) else f"the evidence in {file} can't be read: {error}"
+            lost.append(_Lost(_written(file), why))
             continue
-        for record, told in of_kind(chain.records, Canary):
-            if text(record.body, "cluster") == cluster and text(record.body, "dag") == dag_of(cluster):
-                yield OnRecord(run, datetime.fromisoformat(record.at), told)
+        if chain.broken is None:
+            found += _rehearsals(file.stem, chain.records, cluster)
+        elif not _is_anothers(file.stem, chain.records, cluster):
+            lost.append(_Lost(_written(file), f"the evidence in {file} can't be trusted: {chain.broken}"))
+    return _Seen(tuple(found), max(lost, default=None))
 
 
-def _broken(directory: Path, cluster: str) -> tuple[datetime, str] | None:
-    """When the newest file with a broken chain was last written, and what is wrong with it."""
-    found = []
-    for run in _runs(directory, cluster):
-        chain = inspect_run(directory, run)
-        if chain.broken is not None:
-            file = directory / f"{run}.jsonl"
-            written = datetime.fromtimestamp(file.stat().st_mtime).astimezone()
-            found.append((written, f"the evidence in {file} can't be trusted: {chain.broken}"))
-    return max(found, default=None)
+def _files(directory: Path, cluster: str) -> list[Path]:
+    beginning = file_name(f"{dag_of(cluster)}__")
+    if not directory.is_dir():
+        return []
+    return sorted(each for each in directory.iterdir() if each.name.startswith(beginning) and each.suffix == ".jsonl")
+
+
+def _rehearsals(run: str, records: Iterable[EvidenceRecord], cluster: str) -> Iterator[OnRecord]:
+    for record, told in of_kind(records, Canary):
+        if text(record.body, "cluster") == cluster and text(record.body, "dag") == dag_of(cluster):
+            yield OnRecord(run, datetime.fromisoformat(record.at), told)
+
+
+def _is_anothers(run: str, records: Iterable[EvidenceRecord], cluster: str) -> bool:
+    """Whether this run is one of another cluster, whose name begins alike. A record alone does not say so, since it may
+    be the one that was changed: the digest in the run's name must be that of the DAG and run in the record.
+    """
+    told = ((text(each.body, "dag"), text(each.body, "run")) for each in records)
+    return any(dag != dag_of(cluster) and run_name(dag, run_id) == run for dag, run_id in told)
+
+
+def _written(file: Path) -> datetime:
+    """Raises OSError."""
+    return datetime.fromtimestamp(file.stat().st_mtime, UTC)

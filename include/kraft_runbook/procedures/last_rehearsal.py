@@ -45,6 +45,8 @@ def _changes(spec: ClusterSpec, last: OnRecord, secrets: Secrets) -> str:
         found = changes_since(KeptPaths.from_dict(last.told.kept), look_since(spec, secrets=secrets))
     except RunbookError as error:
         return f"what changed is not known: {error.problem}"
-    except (ValueError, KeyError, TypeError):
+    except OSError as error:
+        return f"what changed is not known: {error}"
+    except (ValueError, KeyError, TypeError, AttributeError):
         return "what changed is not known: the record does not say what was copied"
     return f"what changed is not known: {found.reason}" if isinstance(found, Unread) else str(found)

@@ -38,6 +38,8 @@ def judged(
     told, age = last.told, now - last.at
     shown = f"{told.verdict} {_span(age)} ago ({last.at:%Y-%m-%d %H:%M} UTC, {last.run}): {_numbers(last)}"
     shown += f"; since then: {changes}"
+    if last.short is not None:
+        shown += f". A later one to dual write and back only, which does not count: {_outcome(last.short, now)}"
     wrong = []
     if told.verdict != "PASSED":
         wrong.append("; ".join([f"its verdict is {told.verdict or 'missing'}", *told.reasons[:3]]))
@@ -58,6 +60,11 @@ def judged(
     if wrong:
         return CheckResult(CODE, TITLE, severity, Verdict.FAIL, f"{'; '.join(wrong)}. {shown}", anew)
     return CheckResult(CODE, TITLE, severity, Verdict.PASS, shown)
+
+
+def _outcome(short: OnRecord, now: datetime) -> str:
+    said = "; ".join([f"{short.told.verdict or 'no verdict'} {_span(now - short.at)} ago", *short.told.reasons[:1]])
+    return f"{said} ({short.run})"
 
 
 def _numbers(last: OnRecord) -> str:
