@@ -8,10 +8,15 @@ import pytest
 
 from kraft_runbook.cluster.rehearsal_settings import RehearsalLimits
 from kraft_runbook.metadata import canonical_rows
+from kraft_runbook.migration.checks.catalogue import CHECKS
+from kraft_runbook.migration.checks.liveness import CODE as LIVENESS
 from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.tree_prints import belongs, changes_between, elected, print_of
 from kraft_runbook.rehearsal.verdict import NEEDED, SHORT, WHOLE, Finding, Measured, Verdict, judge
+from kraft_runbook.rehearsal.whose_fault import OF_A_BUSY_PLACE, OF_THE_PLACE, of_check
+from kraft_runbook.runbook.check_results import CheckResult, Severity
+from kraft_runbook.runbook.check_results import Verdict as Answer
 
 GOOD = Measured(
     partitions=500,
@@ -52,6 +57,38 @@ def test_one_failure_is_a_failure_and_stands_first() -> None:
     verdict, reasons = judge(WHOLE, WHOLE, found, GOOD)
     assert verdict is Verdict.FAILED
     assert [each.what for each in reasons] == ["the copy died", "a part unread"]
+
+
+# -- whose fault -------------------------------------------------------------------------------------------------------
+
+
+def of(code: str, *, load: float | None = 1.0, answer: Answer = Answer.FAIL) -> Finding:
+    result = CheckResult(code, "title", Severity.BLOCKING, answer, "what was seen")
+    return of_check(result, "start", load=load, cores=2)
+
+
+def test_a_check_that_failed_is_failed_and_one_that_was_not_answered_is_inconclusive() -> None:
+    found = of("KRB-PRE-029")
+    assert (found.verdict, found.code) == (Verdict.FAILED, "KRB-PRE-029") and "what was seen" in found.what
+    assert of("KRB-PRE-029", answer=Answer.UNKNOWN).verdict is Verdict.INCONCLUSIVE
+    assert of("KRB-PRE-029", load=90.0).verdict is Verdict.FAILED, "a load explains no wrong metadata"
+
+
+@pytest.mark.parametrize("code", ["KRB-PRE-015", "KRB-PRE-041", "KRB-PRE-042"])
+def test_a_check_that_judges_this_machine_is_inconclusive(code: str) -> None:
+    assert of(code).verdict is Verdict.INCONCLUSIVE and "of this machine" in of(code).what
+
+
+@pytest.mark.parametrize("code", ["KRB-DW-001", "KRB-GATE-003"])
+def test_a_check_that_a_busy_machine_fails_is_failed_beside_a_low_load_alone(code: str) -> None:
+    assert of(code, load=4.0).verdict is Verdict.FAILED
+    assert of(code, load=4.1).verdict is of(code, load=None).verdict is Verdict.INCONCLUSIVE
+    assert "the load was 9 on 2 cores" in of(code, load=9.0).what
+
+
+def test_the_codes_of_such_checks_exist() -> None:
+    known = {*CHECKS, LIVENESS}
+    assert known >= OF_THE_PLACE | OF_A_BUSY_PLACE
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

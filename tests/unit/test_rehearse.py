@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import xmlrpc.client
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from observations import SPEC
+from py4j.protocol import Py4JNetworkError
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -53,6 +55,10 @@ def raising(error: BaseException) -> Any:
         (Unreachable("ZooKeeper does not answer", way_out="x"), "INCONCLUSIVE", "ZooKeeper does not answer"),
         (StepFailed("a wait ran out", way_out="x"), "INCONCLUSIVE", "a wait ran out"),
         (OSError(28, "No space left on device"), "INCONCLUSIVE", "No space left"),
+        (MemoryError(), "INCONCLUSIVE", "this machine: MemoryError"),
+        (subprocess.TimeoutExpired("ansible", 300), "INCONCLUSIVE", "this machine: TimeoutExpired"),
+        (xmlrpc.client.Fault(1, "SHUTDOWN_STATE"), "INCONCLUSIVE", "SHUTDOWN_STATE"),
+        (Py4JNetworkError("the JVM is gone"), "INCONCLUSIVE", "the JVM is gone"),
         (KeyboardInterrupt(), "INCONCLUSIVE", "it was interrupted"),
         (KeyError("a bug"), "FAILED", "this tool failed: KeyError"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import stat
+import time
+import xmlrpc.client
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -25,7 +27,8 @@ from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.layout import zookeeper_servers
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.parity.parity_report import Verdict as Parity
-from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, installed_jars
+from kraft_runbook.procedures import throwaway_cluster
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
 from kraft_runbook.steps import ladder as climbing
@@ -115,6 +118,30 @@ def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: Thr
     program = Path(__file__).with_name("AskEphemeralTypes.java")
     told = ask_java(program, config, snapshot.path.parent, jars=kafka_jar("kafka_2.13").parent)
     assert told.splitlines() == ["containers [/config]", "ttls [/config/x]", "sessions []"]
+
+
+def test_the_lease_is_renewed_after_an_error_of_the_watch(
+    throwaway: ThrowawayCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor that answers with a fault must not have the throwaway ended under the steps."""
+    renewed: list[Path] = []
+    watch = Watch(throwaway, time.monotonic() + 60)
+
+    def renew(directory: Path) -> None:
+        renewed.append(directory)
+        if len(renewed) == 3:
+            watch.stop.set()
+        if len(renewed) == 2:
+            raise RuntimeError("anything")
+
+    def processes(_: Any) -> Any:
+        raise xmlrpc.client.Fault(1, "SHUTDOWN_STATE")
+
+    monkeypatch.setattr(throwaway_cluster, "renew", renew)
+    monkeypatch.setattr(throwaway_cluster, "RENEW_EVERY", 0.0)
+    monkeypatch.setattr(throwaway_cluster.supervision, "processes", processes)
+    watch.run()
+    assert renewed == [throwaway.here.directory] * 3
 
 
 # -- the ladder --------------------------------------------------------------------------------------------------------

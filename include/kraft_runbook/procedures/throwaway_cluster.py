@@ -24,7 +24,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.stand_ins import Told, mode_file, told, told_file
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.installation import java, lay_out
@@ -366,16 +366,16 @@ class Watch:
     out_of_time: bool = False
 
     def run(self) -> None:
-        """Until ``stop``."""
+        """Until ``stop``. No error ends it: without the lease the throwaway would be ended under the steps."""
         here = self.cluster.here
         while True:
             if time.monotonic() > self.ends:
                 self.out_of_time = True
                 end_remains(here.directory, but=frozenset({os.getpid()}))
                 return
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(Exception):
                 renew(here.directory)
-            with contextlib.suppress(OSError, RunbookError):
+            with contextlib.suppress(Exception):
                 running = supervision.processes(here).values()
                 self.cluster.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
             if self.stop.wait(RENEW_EVERY):

@@ -5,6 +5,7 @@ For a throwaway cluster alone: each question asks for it again (``rehearsal.perm
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +26,8 @@ from kraft_runbook.parity.standstill import LIVENESS_SECONDS
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.rehearsal import verdict
 from kraft_runbook.rehearsal.permission import require_seen_as_throwaway, require_throwaway
-from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Verdict
+from kraft_runbook.rehearsal.whose_fault import of_check
+from kraft_runbook.runbook.check_results import CheckResult, ChecksReport
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
@@ -106,9 +108,9 @@ class JudgedPorts:
         pass
 
 
-def judge_gate(run: Run, ports: JudgedPorts, gate: str) -> tuple[verdict.Finding, ...]:
-    """Look as a gate of the migration does, with the hosts, and judge its checks; what blocks is a finding each, FAILED
-    for a check that failed and INCONCLUSIVE for one that could not be read. The gate counts as judged then.
+def judge_gate(run: Run, ports: JudgedPorts, gate: str, load: float | None = None) -> tuple[verdict.Finding, ...]:
+    """Look as a gate of the migration does, with the hosts, and judge its checks; what blocks is a finding each
+    (``rehearsal.whose_fault``). The gate counts as judged then. ``load``: of this machine; None: not measured.
 
     Not asked: the log ends of partitions, which no stand-in tells.
     """
@@ -131,14 +133,7 @@ def judge_gate(run: Run, ports: JudgedPorts, gate: str) -> tuple[verdict.Finding
     report = ChecksReport(checks)
     run.journal.record(Checked(phase=detect_phase(seen).phase.value, checks=report.to_dict()))
     ports.judged.add(gate)
-    found = tuple(
-        verdict.Finding(
-            verdict.Verdict.FAILED if each.verdict is Verdict.FAIL else verdict.Verdict.INCONCLUSIVE,
-            f"gate {gate}: {each.code} {each.title}: {each.verdict}. {each.evidence}",
-            each.code,
-        )
-        for each in report.blocking
-    )
+    found = tuple(of_check(each, gate, load=load, cores=os.cpu_count()) for each in report.blocking)
     cluster.tell(f"gate {gate}: {len(checks)} checks, {len(found)} of them block")
     for each in found:
         cluster.tell(each.what)

@@ -259,7 +259,7 @@ class Ladder:
 
     def _judge(self, gate: Gate) -> tuple[Finding, ...]:
         assert self._ports is not None, "a climb begins with forward"
-        found = judge_gate(self._ports.run(), self._ports, gate)
+        found = judge_gate(self._ports.run(), self._ports, gate, self.throwaway.usage.load or None)
         self.found += [each for each in found if each not in self.found]
         return found
 

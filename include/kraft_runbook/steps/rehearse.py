@@ -39,6 +39,7 @@ from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
+from kraft_runbook.rehearsal.whose_fault import is_the_places
 from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.ladder import Compare, Ladder, RungEnded
 
@@ -136,8 +137,8 @@ def _found(error: BaseException) -> Iterable[Finding]:
             return error.found
         case RunbookError():
             return (Finding(Verdict.INCONCLUSIVE, error.problem),)
-        case OSError():
-            return (Finding(Verdict.INCONCLUSIVE, f"this machine: {error}"),)
+        case _ if is_the_places(error):
+            return (Finding(Verdict.INCONCLUSIVE, f"this machine: {type(error).__name__}: {error}"[:600]),)
         case KeyboardInterrupt():
             return (Finding(Verdict.INCONCLUSIVE, "it was interrupted"),)
         case Exception():

@@ -1,0 +1,42 @@
+"""Whose fault it is that a rehearsal did not go on: the place's, or the metadata's and this tool's. Pure."""
+
+from __future__ import annotations
+
+import subprocess
+import xmlrpc.client
+
+from kraft_runbook.rehearsal.limits import BUSY
+from kraft_runbook.rehearsal.verdict import Finding, Verdict
+from kraft_runbook.runbook.check_results import CheckResult
+from kraft_runbook.runbook.check_results import Verdict as Answer
+
+OF_THE_PLACE = frozenset({"KRB-PRE-015", "KRB-PRE-041", "KRB-PRE-042"})
+"""Checks of hosts, which are this machine here: which Java there is, whether a port is free, the room of a disk."""
+OF_A_BUSY_PLACE = frozenset({"KRB-DW-001", "KRB-GATE-003"})
+"""Checks that ZooKeeper keeps up with the quorum, in a time that a busy machine does not hold."""
+
+
+def of_check(result: CheckResult, gate: str, *, load: float | None, cores: int | None) -> Finding:
+    """What a check of a gate says that blocks: FAILED where it failed, INCONCLUSIVE where it could not be answered,
+    judges this machine, or may have failed because the machine is busy. ``load``: None: not measured.
+    """
+    said = f"gate {gate}: {result.code} {result.title}: {result.verdict}. {result.evidence}"
+    if result.verdict is not Answer.FAIL:
+        return Finding(Verdict.INCONCLUSIVE, said, result.code)
+    if result.code in OF_THE_PLACE:
+        return Finding(Verdict.INCONCLUSIVE, f"{said} (of this machine, not of the cluster's hosts)", result.code)
+    if result.code in OF_A_BUSY_PLACE:
+        if load is None or cores is None:
+            return Finding(Verdict.INCONCLUSIVE, f"{said} (the machine's load was not measured)", result.code)
+        if load > BUSY * cores:
+            return Finding(Verdict.INCONCLUSIVE, f"{said} (the load was {load:.0f} on {cores} cores)", result.code)
+    return Finding(Verdict.FAILED, said, result.code)
+
+
+def is_the_places(error: BaseException) -> bool:
+    """Whether an error says that this machine is at fault: no memory, a program that does not answer in time, or a
+    supervisor or a Spark that is gone. Spark's are known by where they come from: importing them takes a JVM's client.
+    """
+    return isinstance(error, OSError | MemoryError | subprocess.TimeoutExpired | xmlrpc.client.Error) or any(
+        each.__module__.partition(".")[0] == "py4j" for each in type(error).__mro__
+    )
