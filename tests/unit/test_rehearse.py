@@ -290,9 +290,9 @@ def test_a_link_in_the_place_of_the_throwaway_is_left_alone(source: ClusterSpec,
 # -- whose fault an error is -------------------------------------------------------------------------------------------
 
 
-def blamed(*logs: tuple[str, list[str]], out_of_time: bool = False) -> list[tuple[str, str]]:
+def blamed(*logs: tuple[str, list[str]], out_of_time: bool = False, heap: str | None = None) -> list[tuple[str, str]]:
     """What is found where a wait ran out, with these logs of the throwaway's services."""
-    throwaway = SimpleNamespace(logs=lambda: logs, spec=SPEC)
+    throwaway = SimpleNamespace(logs=lambda: logs, spec=SPEC.model_copy(update={"controller_heap": heap}))
     watch = SimpleNamespace(out_of_time=out_of_time)
     found = _blame(StepFailed("a wait ran out", way_out="x"), throwaway, watch, Rehearsal())  # type: ignore[arg-type]
     return [(each.verdict.value, each.what) for each in found]
@@ -312,6 +312,23 @@ def test_a_controller_that_ended_in_its_copy_is_the_metadatas_fault() -> None:
 def test_a_machine_without_memory_is_the_machines_though_a_controller_ended() -> None:
     (found,) = blamed(("broker-9001", ["java.lang.OutOfMemoryError: Java heap space"]), ("controller-101", FAULT))
     assert found[0] == "INCONCLUSIVE" and "this machine is at fault, says broker-9001" in found[1]
+
+
+@pytest.mark.parametrize("said", ["Java heap space", "GC overhead limit exceeded"])
+def test_a_controllers_heap_that_is_full_is_the_cluster_files_fault(said: str) -> None:
+    """The real controllers have the same heap, and the same metadata."""
+    service, line = SPEC.controllers[0].service, f"Terminating due to java.lang.OutOfMemoryError: {said}"
+    (found,) = blamed(("broker-9001", ["bind: Address already in use"]), (service, [*FAULT, line]), heap="512m")
+    assert found[0] == "FAILED" and "controller_heap, 512m, is too small" in found[1] and said in found[1]
+    (found,) = blamed((service, [line]))
+    assert found[0] == "INCONCLUSIVE", "the file gives no heap: the rehearsal's own estimate was too small"
+
+
+@pytest.mark.parametrize("said", ["unable to create native thread", "Cannot allocate memory"])
+def test_memory_that_the_machine_lacks_is_the_machines_fault_also_in_a_controller(said: str) -> None:
+    service = SPEC.controllers[0].service
+    (found,) = blamed((service, [*FAULT, f"java.lang.OutOfMemoryError: {said}"]), heap="512m")
+    assert found[0] == "INCONCLUSIVE" and f"this machine is at fault, says {service}" in found[1]
 
 
 def test_a_time_limit_that_was_reached_is_nobodys() -> None:

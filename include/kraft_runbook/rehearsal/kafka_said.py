@@ -12,6 +12,8 @@ EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?
 OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
 PLACE = (*OUT_OF_MEMORY, "No space left on device", "Address already in use")
 """What says that the machine is at fault, not the metadata."""
+HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
+"""Of these the machine's own memory is no cause: -Xmx is too small for what the process holds."""
 _ZNODE = re.compile(
     r"(?<![\w/])/(?:brokers/topics|config|kafka-acl|delegation_token|latest_producer_id_block)[^\s,;)\"']*"
 )
@@ -85,6 +87,11 @@ def _where(texts: Sequence[str]) -> str:
 def place_at_fault(lines: Iterable[str]) -> str | None:
     """The first line that says that the machine is at fault; None where none does."""
     return next((line.strip()[:300] for line in lines if any(each in _without_options(line) for each in PLACE)), None)
+
+
+def heap_is_full(lines: Iterable[str]) -> str | None:
+    """The first line that says that the process's own heap is full; None where none does."""
+    return next((line.strip()[:300] for line in lines if any(each in line for each in HEAP_IS_FULL)), None)
 
 
 def _without_options(line: str) -> str:

@@ -35,7 +35,7 @@ from kraft_runbook.procedures.throwaway_cluster import (
     remove,
 )
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
-from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
+from kraft_runbook.rehearsal.kafka_said import fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
@@ -253,14 +253,20 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
 
 
 def _blame(error: RunbookError, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal) -> Iterator[Finding]:
-    """Whose fault an error is: the machine's, where a log or the time limit says so; the metadata's, where a controller
-    ended in its copy; else nobody knows, which is no pass.
+    """Whose fault an error is: the cluster file's, where a controller's heap as the file gives it is full; the
+    machine's, where a log or the time limit says so; the metadata's, where a controller ended in its copy; else nobody
+    knows, which is no pass.
     """
     if watch.out_of_time:
         yield Finding(Verdict.INCONCLUSIVE, f"the time limit of {settings.time_limit:g} s was reached: {error.problem}")
         return
     controllers = {each.service for each in throwaway.spec.controllers}
     logs = list(throwaway.logs())
+    if heap := throwaway.spec.controller_heap:
+        for service, lines in logs:
+            if service in controllers and (full := heap_is_full(lines)):
+                yield Finding(Verdict.FAILED, f"controller_heap, {heap}, is too small: {service} says: {full}")
+                return
     for service, lines in logs:
         if place := place_at_fault(lines):
             yield Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}")
