@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from kraft_runbook.cluster.rehearsal_settings import RehearsalLimits
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import CODE as LIVENESS
@@ -94,9 +97,22 @@ def test_the_codes_of_such_checks_exist() -> None:
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def over(limits: dict[str, float], measured: Measured = GOOD, **given: object) -> list[Verdict]:
-    how = {"heap_mib": 512, "last_copy": None} | given
-    return [each.verdict for each in exceeded(measured, RehearsalLimits.model_validate(limits), **how)]  # type: ignore[arg-type]
+def earlier(copy: float, *, days: int = 1, **measured: object) -> OnRecord:
+    """One that PASSED so many days ago, with a copy of so many seconds."""
+    told = Canary.read({"verdict": "PASSED", "whole": True, "measured": replace(GOOD, copy=copy, **measured).to_dict()})  # type: ignore[arg-type]
+    return OnRecord("a-run", datetime(2026, 3, 8, 4, 0, tzinfo=UTC) - timedelta(days=days), told)
+
+
+def findings(limits: dict[str, float], measured: Measured = GOOD, **given: object) -> list[Finding]:
+    how = {"heap_mib": 512, "passed": ()} | given
+    return list(exceeded(measured, RehearsalLimits.model_validate(limits), **how))  # type: ignore[arg-type]
+
+
+def over(
+    limits: dict[str, float], measured: Measured = GOOD, *, last_copy: float | None = None, **given: object
+) -> list[Verdict]:
+    passed = () if last_copy is None else (earlier(last_copy),)
+    return [each.verdict for each in findings(limits, measured, passed=passed, **given)]
 
 
 def test_limits_that_hold_say_nothing() -> None:
@@ -112,6 +128,20 @@ def test_one_that_does_not_fails(limits: dict[str, float]) -> None:
 def test_slower_than_the_last_one_fails_and_without_a_last_one_there_is_none() -> None:
     assert over({"slower": 1.5}, last_copy=3.0) == [Verdict.FAILED]
     assert over({"slower": 1.5}) == []
+
+
+@pytest.mark.parametrize("then", [{"partitions": 501}, {"partitions": 399}, {"load": 4.1}, {"load": None}])
+def test_a_copy_is_compared_with_no_other_size_and_with_none_of_a_busy_machine(then: dict[str, object]) -> None:
+    assert findings({"slower": 1.5}, passed=(earlier(1.0, **then),)) == []
+    (found,) = findings({"slower": 1.5}, passed=(earlier(1.0, **then), earlier(3.0, days=9, partitions=400)))
+    assert found.verdict is Verdict.FAILED and found.what == (
+        "the metadata copy of 500 partitions (the last to compare with: 3.0 s for 400 partitions on 2026-02-27 04:00"
+        " UTC) took 6.0 s; the limit is 4.5 s"
+    )
+
+
+def test_a_copy_is_compared_with_the_newest_that_can_be() -> None:
+    assert findings({"slower": 1.5}, passed=(earlier(1.0, days=9), earlier(5.0))) == []
 
 
 def test_seconds_over_a_load_of_twice_the_cores_are_inconclusive_and_memory_is_not() -> None:

@@ -19,7 +19,7 @@ from kraft_runbook.dashboard.runs_seen import run_seen
 from kraft_runbook.evidence import rehearsals, store
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
-from kraft_runbook.evidence.rehearsals import last_passed, last_rehearsal
+from kraft_runbook.evidence.rehearsals import last_rehearsal, that_passed
 from kraft_runbook.evidence.store import append_record, inspect_run, run_name
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.procedures.last_rehearsal import check_rehearsal
@@ -121,9 +121,9 @@ def test_the_newest_on_record_is_the_last_and_the_newest_that_passed_another(tmp
     put(tmp_path, "three", GOOD, cluster="prod_2")
     last, passed = (
         last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)),
-        last_passed(tmp_path, "prod", now=datetime.now(UTC)),
+        that_passed(tmp_path, "prod", now=datetime.now(UTC))[0],
     )
-    assert isinstance(last, OnRecord) and passed is not None
+    assert isinstance(last, OnRecord)
     assert (last.run, last.told.verdict, passed.run) == (second, "FAILED", first)
 
 
@@ -148,7 +148,7 @@ def test_one_that_passed_in_the_future_hides_none_and_never_counts(
     early = put_at(tmp_path, monkeypatch, "of a clock that is ahead", NOW + timedelta(days=1), GOOD)
     only = last_rehearsal(tmp_path, "prod", now=NOW)
     assert isinstance(only, OnRecord) and only.run == early and "lies in the future" in check(only).evidence
-    assert last_passed(tmp_path, "prod", now=NOW) is None
+    assert that_passed(tmp_path, "prod", now=NOW) == ()
     failed = put_at(tmp_path, monkeypatch, "failed", NOW - timedelta(hours=1), replace(GOOD, verdict="FAILED"))
     last = last_rehearsal(tmp_path, "prod", now=NOW)
     assert isinstance(last, OnRecord) and last.run == failed

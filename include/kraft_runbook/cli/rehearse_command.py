@@ -14,7 +14,7 @@ from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import dag_of
-from kraft_runbook.evidence.rehearsals import last_passed
+from kraft_runbook.evidence.rehearsals import that_passed
 from kraft_runbook.evidence.store import append_record, evidence_directory, run_name
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.rehearsal.page import render
@@ -32,15 +32,9 @@ def rehearse_here(cluster: str, clusters_dir: Path | None, *, whole: bool, keep:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     directory = evidence_directory(os.environ)
     now = datetime.now(UTC)
-    before = last_passed(directory, spec.name, now=now)
-    last = before.told.measured.get("copy") if before else None
     record = ByHand(directory, spec.name, f"by_hand__{now:%Y-%m-%dT%H:%M:%S.%f}")
-    ask = Ask(
-        whole=whole,
-        keep=keep,
-        last_copy=float(last) if isinstance(last, int | float) else None,
-        record=record.put,
-    )
+    passed = that_passed(directory, spec.name, now=now)
+    ask = Ask(whole=whole, keep=keep, passed=passed, record=record.put)
     told = rehearse(spec, secrets=environment_secrets(), tell=lambda line: typer.echo(line, err=True), ask=ask)
     typer.echo(f"{render(spec, told)}\n\nThe record: {record.name}")
     return Verdict(told.verdict)

@@ -43,7 +43,8 @@ Span = Annotated[float, Field(gt=0), BeforeValidator(_in_seconds)]
 class RehearsalLimits(Model):
     """From when a rehearsal is FAILED; each may be left out. ``copy``: seconds of the metadata copy. ``window``:
     seconds of the way back in which no metadata can be changed. ``controller_memory``: the most resident memory of a
-    controller, as a share of ``controller_heap``. ``slower``: the copy against the last that PASSED, by this factor.
+    controller, as a share of ``controller_heap``. ``slower``: the copy against the last that PASSED with about as
+    many partitions (``rehearsal.limits``), by this factor.
     """
 
     model_config = ConfigDict(populate_by_name=True)

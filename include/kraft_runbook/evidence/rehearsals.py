@@ -38,12 +38,12 @@ def last_rehearsal(directory: Path, cluster: str, *, now: datetime) -> OnRecord 
     return last
 
 
-def last_passed(directory: Path, cluster: str, *, now: datetime) -> OnRecord | None:
-    """The newest that PASSED, but for those that lie in the future. Raises OSError where the directory can't be read;
-    a file that can't is passed over.
+def that_passed(directory: Path, cluster: str, *, now: datetime) -> tuple[OnRecord, ...]:
+    """Those that PASSED, the newest first, but for those that lie in the future. Raises OSError where the directory
+    can't be read; a file that can't is passed over.
     """
-    found = _seen(directory, cluster).found
-    return _newest((each for each in found if each.told.verdict == PASSED and each.at <= now), now)
+    found = (each for each in _seen(directory, cluster).found if each.told.verdict == PASSED and each.at <= now)
+    return tuple(sorted(found, key=lambda each: each.at, reverse=True))
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from kraft_runbook.cluster.rehearsal_settings import RehearsalLimits
+from kraft_runbook.evidence.body import number, whole
+from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.rehearsal.verdict import Finding, Measured, Verdict
 
 BUSY = 2.0
 """A load of so many times the cores: seconds measured beside it are those of the others."""
+LEAST_SHARE = 0.8
+"""Of this one's partitions: a copy of fewer is another size, and no measure of this one."""
 
 
 def exceeded(
-    measured: Measured, limits: RehearsalLimits, *, heap_mib: int | None, last_copy: float | None
+    measured: Measured, limits: RehearsalLimits, *, heap_mib: int | None, passed: Iterable[OnRecord]
 ) -> Iterator[Finding]:
-    """Each limit that does not hold. ``heap_mib``: of ``controller_heap``; ``last_copy``: seconds of the last rehearsal
-    that PASSED, on as many partitions or fewer. A limit on a number that was not measured is INCONCLUSIVE; so is one on
-    seconds over a load of twice the cores.
+    """Each limit that does not hold. ``heap_mib``: of ``controller_heap``; ``passed``: the earlier rehearsals that
+    PASSED, of which the newest comparable one counts. A limit on a number that was not measured is INCONCLUSIVE; so is
+    one on seconds over a load of twice the cores.
     """
     yield from _seconds("the metadata copy", measured.copy, limits.copy_seconds, measured)
     yield from _seconds("the window of the way back", measured.window, limits.window, measured)
-    if limits.slower is not None and last_copy is not None:
-        most = limits.slower * last_copy
-        yield from _seconds(f"the metadata copy ({last_copy:.1f} s the last time)", measured.copy, most, measured)
+    if limits.slower is not None and (last := _comparable(measured, passed)) is not None:
+        at, seconds, partitions = last
+        told = f"the last to compare with: {seconds:.1f} s for {partitions:,} partitions on {at:%Y-%m-%d %H:%M} UTC"
+        now = "" if measured.partitions is None else f" of {measured.partitions:,} partitions"
+        yield from _seconds(f"the metadata copy{now} ({told})", measured.copy, limits.slower * seconds, measured)
     if limits.controller_memory is not None:
         yield from _memory(measured.controller_rss, limits.controller_memory, heap_mib)
+
+
+def _comparable(measured: Measured, passed: Iterable[OnRecord]) -> tuple[datetime, float, int] | None:
+    """When the newest one was that had as many partitions or a little fewer, and whose seconds are its own and not
+    those of a busy machine; with the seconds of its copy, and its partitions.
+    """
+    for last in sorted(passed, key=lambda each: each.at, reverse=True):
+        then = last.told.measured
+        copy, partitions = number(then, "copy"), whole(then, "partitions")
+        load, cores = number(then, "load"), whole(then, "cores")
+        if copy is None or partitions is None or load is None or cores is None or measured.partitions is None:
+            continue
+        if LEAST_SHARE * measured.partitions <= partitions <= measured.partitions and load <= BUSY * cores:
+            return last.at, copy, partitions
+    return None
 
 
 def _seconds(what: str, took: float | None, most: float | None, measured: Measured) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
 from kraft_runbook.io.local.lease import LEASE_SECONDS
 from kraft_runbook.io.secrets import Secrets
@@ -57,13 +58,13 @@ def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityRep
 @dataclass(frozen=True, slots=True)
 class Ask:
     """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
-    ``last_copy``: seconds of the last one that PASSED. ``keep``: leave the throwaway where it is, running, for a look.
+    ``passed``: the earlier ones that PASSED. ``keep``: leave the throwaway where it is, running, for a look.
     ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``. ``record``: puts what is known on record,
     when it has begun and when its verdict is known.
     """
 
     whole: bool = True
-    last_copy: float | None = None
+    passed: tuple[OnRecord, ...] = ()
     keep: bool = False
     lease: float = LEASE_SECONDS
     class_archive: Path | None = None
@@ -118,7 +119,7 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
                     ended_by = error
             climb.note(seconds=round(time.monotonic() - began, 1))
             heap = heap_mib(source.controller_heap) if source.controller_heap else None
-            climb.found += exceeded(climb.measured, settings.limits, heap_mib=heap, last_copy=ask.last_copy)
+            climb.found += exceeded(climb.measured, settings.limits, heap_mib=heap, passed=ask.passed)
             verdict, reasons = judge(wanted, climb.done, dict.fromkeys(climb.found), climb.measured)
             told = _canary(source, ask, climb, verdict, reasons)
             ask.record(told)

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.evidence.rehearsals import last_passed
+from kraft_runbook.evidence.rehearsals import that_passed
 from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.procedures.throwaway_cluster import remove_when_free
 from kraft_runbook.rehearsal.page import render
@@ -26,11 +26,9 @@ class RehearseOperator(ClusterOperator):
     custom_operator_name = "rehearse"
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
-        before = last_passed(evidence_directory(os.environ), self.cluster, now=datetime.now(UTC))
-        last = before.told.measured.get("copy") if before else None
         ask = Ask(
             whole=not context["params"].get("short"),
-            last_copy=float(last) if isinstance(last, int | float) else None,
+            passed=that_passed(evidence_directory(os.environ), self.cluster, now=datetime.now(UTC)),
             record=run.journal.record,
         )
         told = rehearse(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
