@@ -125,6 +125,18 @@ def test_a_value_from_a_config_provider_is_left_out() -> None:
     assert why_left_out("log.retention.ms", "${vault:path:key}") is not None
 
 
+CUSTOM = ("acme.api.token", "confluent.license", "ldap.bind.pw")
+
+
+def test_what_kafka_does_not_know_is_left_out_and_named() -> None:
+    properties = {key: "planted" for key in CUSTOM}
+    found = made(with_settings(broker_properties=properties, controller_properties=properties))
+    assert "planted" not in found.spec.model_dump_json() and "planted" not in "".join(found.left_out)
+    assert {each.partition(":")[0] for each in found.left_out} >= {
+        f"{where}_properties.{key}" for where in ("broker", "controller") for key in CUSTOM
+    }
+
+
 def test_controllers_have_the_files_heap_and_all_else_what_the_size_needs() -> None:
     source = with_settings(controller_heap="4g")
     spec = made(source).spec

@@ -84,6 +84,13 @@ def test_secrets_are_in_one_file_of_their_owners_alone(prepared: ThrowawayCluste
     assert stat.S_IMODE(held[0].stat().st_mode) == 0o600
 
 
+def test_every_file_that_it_writes_is_its_owners_alone(prepared: ThrowawayCluster) -> None:
+    here, spec = prepared.here, prepared.spec
+    written = [here.supervisor_config, zookeeper_servers(spec)[0].config, prepared.clusters / f"{spec.name}.yaml"]
+    written += [Path(seat.config_file) for seat in spec.brokers]
+    assert {stat.S_IMODE(each.stat().st_mode) for each in written} == {0o600}
+
+
 def test_a_supervisor_that_starts_the_lease_by_itself_and_nothing_else(prepared: ThrowawayCluster) -> None:
     programs = prepared.here.supervisor_config.read_text().split("[program:")[1:]
     services = {each.partition("]")[0]: each for each in programs}

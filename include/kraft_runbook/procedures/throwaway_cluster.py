@@ -233,6 +233,9 @@ class ThrowawayCluster:
             write_private(Path(self.spec.secrets_file), render_secrets(held))
         server.config.write_text(
             render_properties(zookeeper_properties(server, [server]) | TTL_ZNODES, header="A rehearsal's ZooKeeper")
+        write_private(
+            server.config,
+            render_properties(zookeeper_properties(server, [server]), header="A rehearsal's ZooKeeper"),
         )
         for seat in self.spec.brokers:
             Path(seat.config_file).parent.mkdir(mode=0o700)
@@ -240,7 +243,7 @@ class ThrowawayCluster:
                 broker_properties(self.spec, seat, BrokerMode.ZOOKEEPER),
                 header=f"Broker {seat.id} of cluster {self.spec.name}",
             )
-            Path(seat.config_file).write_text(text)
+            write_private(Path(seat.config_file), text)
         for controller in self.spec.controllers:
             Path(controller.config_file).parent.mkdir(mode=0o700)
         programs = (
@@ -263,7 +266,8 @@ class ThrowawayCluster:
             ),
         )
         options = {service: f"{heap} -Djute.maxbuffer={self._jute(service)}" for service, heap in self.heaps.items()}
-        here.supervisor_config.write_text(supervision.render_configuration(self.spec, heaps=options, also=programs))
+        text = supervision.render_configuration(self.spec, heaps=options, also=programs)
+        write_private(here.supervisor_config, text)
 
     def _jute(self, service: str) -> int:
         is_controller = any(each.service == service for each in self.spec.controllers)

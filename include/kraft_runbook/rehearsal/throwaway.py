@@ -28,6 +28,7 @@ from kraft_runbook.cluster.spec_parts import (
     ZooKeeper,
 )
 from kraft_runbook.errors import Refused
+from kraft_runbook.rehearsal.known_properties import is_known
 
 FIRST_SEAT = 9001
 """From this id on the seats have the first ids that are free: none that a removed broker may have left a config for."""
@@ -251,6 +252,8 @@ def why_left_out(key: str, value: str) -> str | None:
         return "paths are the throwaway's own"
     if _CLASSES.search(key):
         return "a class that this machine may not have"
+    if not is_known(key):
+        return "Kafka does not know it: it is a plugin's, and may be a secret"
     return None
 
 
