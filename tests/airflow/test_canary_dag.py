@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -9,7 +10,9 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 from test_dags import ROOT, dags_of
+from typer.testing import CliRunner
 
+from kraft_runbook.cli.app import app
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook_airflow.rehearsal import tasks
@@ -60,6 +63,14 @@ def test_a_cluster_whose_file_has_no_rehearsal_has_no_such_dag(monkeypatch, tmp_
     before, _, rest = LAB.partition("rehearsal:\n")
     (tmp_path / "lab.yaml").write_text(before + rest[rest.index("approvals:") :])
     assert dags_of("canary_migration.py", tmp_path, monkeypatch) == {}
+
+
+def test_the_form_and_the_command_say_what_the_short_form_does(monkeypatch, tmp_path):
+    form = canary(monkeypatch, tmp_path).params.get_param("short").description
+    shown = CliRunner().invoke(app, ["rehearse", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
+    shown = " ".join(re.sub(r"[│|]", " ", shown).split())
+    for what in ("go forward to dual write", "go back to ZooKeeper", "The start gate does not count it"):
+        assert what in form and what in shown
 
 
 def told(verdict: str, *reasons: str) -> Canary:

@@ -280,7 +280,7 @@ def rehearse_command(
     clusters_dir: ClustersDir = None,
     short: Annotated[
         bool,
-        typer.Option("--short", help="Forward to dual write, parity and back: no broker in KRaft mode, not finalized."),
+        typer.Option("--short", help=f"{rehearsed.SHORT_DOES}."),
     ] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the throwaway cluster for a look; its lease ends it in ten minutes.")

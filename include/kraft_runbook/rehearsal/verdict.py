@@ -37,6 +37,11 @@ class Rung(StrEnum):
 
 SHORT = (Rung.COPY_THE_TREE, Rung.START, Rung.FORWARD, Rung.PARITY_IN_HYBRID, Rung.BACK, Rung.SAME_TREE)
 """Forward to dual write, parity, and back: no broker in KRaft mode, no second time, not finalized."""
+SHORT_DOES = (
+    "Copy the tree, go forward to dual write, compare both sides, go back to ZooKeeper, and compare the tree with the"
+    " copy. Left out: brokers in KRaft mode, the second time, finalization. The start gate does not count it"
+)
+"""For a person who chooses it."""
 WHOLE = tuple(Rung)
 
 

@@ -12,6 +12,7 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.rehearsal_record import dag_of
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.rehearsal.verdict import SHORT_DOES
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 
@@ -49,7 +50,7 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
                 False,
                 type="boolean",
                 title="To dual write and back only",
-                description="No broker in KRaft mode, and not finalized. The start gate does not count such a run",
+                description=SHORT_DOES,
             ),
         },
     ) as dag:
