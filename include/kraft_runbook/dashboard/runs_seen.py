@@ -73,7 +73,7 @@ def run_seen(run: str, records: Sequence[EvidenceRecord], broken: Break | None) 
 
 
 def _of_a_watch(last: EvidenceRecord) -> tuple[str, bool | None]:
-    """A watch has no closing report: its one record says what it found."""
+    """A watch has no closing report: its last record says what it found."""
     told = kind_of(last.body)
     if isinstance(told, Canary):
         good = {"PASSED": True, "FAILED": False}.get(told.verdict)

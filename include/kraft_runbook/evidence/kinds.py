@@ -357,11 +357,13 @@ class Drilled(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canary(Kind):
-    """A rehearsal of the migration with the cluster's own metadata. ``verdict``: PASSED, FAILED or INCONCLUSIVE
-    (``rehearsal.verdict``), with every reason; ``rungs``: what was done, in its order; ``whole``: also finalized, not
-    only to dual write and back. ``measured``: its numbers. ``cluster_file``: the digest of the cluster file, ``kafka``:
-    the version there, ``tool``: this tool's, ``source``: the cluster's id: what a later gate compares. ``left_out``:
-    settings that it did not have. ``kept``: what was copied, so that it can be said what changed since.
+    """A rehearsal of the migration with the cluster's own metadata, once it has begun (INCONCLUSIVE) and at its end.
+
+    ``verdict``: PASSED, FAILED or INCONCLUSIVE (``rehearsal.verdict``), with every reason; ``rungs``: what was done, in
+    its order; ``whole``: also finalized, not only to dual write and back. ``measured``: its numbers. ``cluster_file``:
+    the digest of the cluster file, ``kafka``: the version there, ``tool``: this tool's, ``source``: the cluster's id:
+    what a later gate compares. ``left_out``: settings that it did not have. ``kept``: what was copied, so that it can
+    be said what changed since.
     """
 
     outcome = Outcome.CANARY
