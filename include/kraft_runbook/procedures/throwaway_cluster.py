@@ -231,11 +231,9 @@ class ThrowawayCluster:
         if self.spec.secrets_file:
             held = {key: self.values[ref.env or ""] for key, ref in self.spec.secrets.items()}
             write_private(Path(self.spec.secrets_file), render_secrets(held))
-        server.config.write_text(
-            render_properties(zookeeper_properties(server, [server]) | TTL_ZNODES, header="A rehearsal's ZooKeeper")
         write_private(
             server.config,
-            render_properties(zookeeper_properties(server, [server]), header="A rehearsal's ZooKeeper"),
+            render_properties(zookeeper_properties(server, [server]) | TTL_ZNODES, header="A rehearsal's ZooKeeper"),
         )
         for seat in self.spec.brokers:
             Path(seat.config_file).parent.mkdir(mode=0o700)
