@@ -391,7 +391,7 @@ def test_a_partition_whose_state_znode_was_made_anew_takes_records_after_a_follo
         shown = [state_of(zookeeper, *each) for each in BEHIND], zookeeper.get("/controller")[0]
         return "\n".join((f"{shown}, broker {follower.id}: {zookeeper.exists(f'/brokers/ids/{follower.id}')}", *ends))
 
-    by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, within=60, shows=what_brokers_say)
+    by_hand.wait_until(f"broker {follower.id} is in sync", in_every_isr_again, shows=what_brokers_say)
     partitions = (*BEHIND, AHEAD)
     assert {each: by_hand.produced(spec, *each) for each in partitions} == dict.fromkeys(partitions, "")
 
@@ -459,6 +459,10 @@ def settle_and_die(spec: ClusterSpec, environment: dict[str, str], noted: Path) 
 def let_another_lead(lab: Lab, zookeeper: KazooClient) -> None:
     """Turn round the replicas of a partition; its leader stays."""
     topic, partition = LED_BY_ANOTHER
+    by_hand.wait_until(  # whoever is not in the ISR is no leader that could be elected
+        "every replica is in sync",
+        lambda: set(state_of(zookeeper, *LED_BY_ANOTHER)["isr"]) == set(replicas_of(zookeeper, topic, partition)),
+    )
     leader = state_of(zookeeper, *LED_BY_ANOTHER)["leader"]
     others = [each for each in replicas_of(zookeeper, topic, partition) if each != leader]
     by_hand.reorder(lab.spec, topic, partition, [*others, leader])
