@@ -96,6 +96,7 @@ def secrets_of(lab: Lab, zookeeper: KazooClient) -> set[bytes]:
     return held
 
 
+@pytest.mark.long
 def test_forward_and_back_with_the_labs_own_metadata(
     source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
 ) -> None:
@@ -148,6 +149,7 @@ rehearse(spec, secrets=environment_secrets(), tell=print, ask=Ask(whole=False, l
 """
 
 
+@pytest.mark.long
 def test_a_killed_driver_leaves_nothing_running_after_the_lease(source: ClusterSpec, quiet_lab: Lab) -> None:
     assert source.rehearsal is not None
     where = place_of(source)

@@ -52,10 +52,15 @@ def secured() -> Iterator[Lab]:
 
 
 def test_every_check_of_the_start_passes(secured: Lab) -> None:
-    seen = observe(secured.spec, secrets=secured.secrets, scope=Scope.FULL, with_hosts=True)
+    """On a busy machine a host may not answer in time, which is UNKNOWN: then it is looked again, as a person does."""
+    for _ in range(3):
+        seen = observe(secured.spec, secrets=secured.secrets, scope=Scope.FULL, with_hosts=True)
+        results = CHECKS.run(seen, secured.spec, Phase.ZOOKEEPER, gate="start", earlier=seen).results
+        left = [f"{r.code} {r.verdict}: {r.evidence}" for r in results if r.verdict is not Judged.PASS]
+        if not any(r.verdict is Judged.UNKNOWN for r in results):
+            break
+    assert left == []
     assert detect_phase(seen).phase is Phase.ZOOKEEPER
-    results = CHECKS.run(seen, secured.spec, Phase.ZOOKEEPER, gate="start", earlier=seen).results
-    assert [f"{r.code}: {r.evidence}" for r in results if r.verdict is not Judged.PASS] == []
 
 
 def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secured: Lab) -> None:
