@@ -126,6 +126,9 @@ class Coordinator:
                 self._look()
             self.sight.look_at_kafka(self.state.mode)
             self._work()
+        except Unreachable as error:
+            logger.info("%s", error)
+        try:  # what can't be seen, started or released now keeps nothing else from its commit, nor the sign to Kafka
             self._commit_if_due()
         except Unreachable as error:
             logger.info("%s", error)

@@ -92,22 +92,24 @@ class EmbeddedConsumer:
 
     # commits
 
-    def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> bool:
-        """Whether Kafka took the offsets from this member. What passes is tried again for ``seconds``."""
+    def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> frozenset[Partition]:
+        """Those of which Kafka took the offset from this member. What passes is tried again for ``seconds``."""
         deadline = time.monotonic() + seconds
         while True:
             member, sent_at = self._member_id(), time.monotonic()
             try:
                 told = self._consumer.commit(offsets=_named(offsets), asynchronous=False)
-                error = next((each.error for each in told if each.error is not None), None)
+                errors = {(each.topic, each.partition): each.error for each in told if each.error is not None}
             except KafkaException as failed:
-                error = failed.args[0]
-            if error is None:
-                return self._sign(member, sent_at)
-            if error.code() not in PASSING or time.monotonic() > deadline:
-                logger.info("a commit to Kafka was refused: %s", error.str())
-                return False
-            time.sleep(0.05)
+                errors = dict.fromkeys(offsets, failed.args[0])
+            passes = any(each.code() in PASSING for each in errors.values())
+            if passes and time.monotonic() <= deadline:
+                time.sleep(0.05)
+                continue
+            for partition, error in errors.items():
+                logger.info("a commit of %s-%d to Kafka was refused: %s", *partition, error.str())
+            taken = frozenset(offsets.keys() - errors.keys())
+            return taken if taken and self._sign(member, sent_at) else frozenset()
 
     def send_commit(self, offsets: Mapping[Partition, int]) -> None:
         """Without waiting for the answer, which ``poll`` brings."""
@@ -123,8 +125,8 @@ class EmbeddedConsumer:
         """Whether what was sent without waiting is not answered yet."""
         return bool(self._sent)
 
-    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Those that have an offset. Raises Unreachable."""
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int | None]:
+        """Their offsets; None where there is none. One that Kafka says nothing of is left out. Raises Unreachable."""
         if not partitions:
             return {}
         try:
@@ -133,8 +135,12 @@ class EmbeddedConsumer:
             raise _unreachable(error.args[0]) from error
         for each in found:
             if each.error is not None:
-                raise _unreachable(each.error)
-        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+                logger.warning("the offset of %s-%d in Kafka: %s", each.topic, each.partition, each.error.str())
+        return {
+            (each.topic, each.partition): each.offset if each.offset >= 0 else None
+            for each in found
+            if each.error is None
+        }
 
     def _committed(self, error: KafkaError | None, _partitions: object) -> None:
         sent = self._sent.popleft() if self._sent else ("", 0.0)

@@ -14,7 +14,9 @@ from kraft_runbook_consumer.settings import Settings, fetch_config
 from kraft_runbook_consumer.znodes import Partition
 from kraft_runbook_consumer.zookeeper import ZookeeperSession
 
-CALL_SECONDS = 10.0
+LOG_SECONDS = 5.0
+LOG_PAUSE_SECONDS = 1.0
+"""After a log that can't be read no other one is asked for: commits and Kafka's polls come in between."""
 INSIST_SECONDS = 5.0
 """For how long a commit at the release is tried again in kafka mode."""
 SIGN_SECONDS = 0.5
@@ -41,42 +43,47 @@ class Handover:
         self._logs: Consumer | None = None
         self._in_zookeeper: dict[Partition, int] = {}
         self._in_kafka: dict[Partition, int] = {}
-        self._signed_at = float("-inf")
+        self._signed_at = self._unread_at = float("-inf")
+        self._unread: dict[Partition, None] = {}
         self.lost: set[Partition] = set()
         """Held partitions that Kafka has given to somebody else: nothing of them is committed to Kafka."""
 
     def take_over(self, partitions: Collection[Partition], *, wait: bool) -> dict[Partition, int]:
         """Where each begins: at the higher offset of both sides, and both say so from here on. Without any offset it
         begins at the log's start or end, by number: otherwise nothing could be committed, and an old member that gets
-        the partition would skip what comes in between. Empty where Kafka has not taken it: ask again.
+        the partition would skip what comes in between. Left out: those that Kafka says nothing of, whose log can't be
+        read, or whose begin Kafka has not taken; ask again.
 
         Raises Unreachable.
         """
         stored = self._zookeeper.offsets(partitions)
-        committed = self._embedded.committed(partitions) if self._embedded is not None else {}
-        begins = {
-            each: max(known) if (known := [s[each] for s in (stored, committed) if each in s]) else self._edge(each)
-            for each in partitions
-        }
+        nothing = dict.fromkeys(partitions)
+        committed = self._embedded.committed(partitions) if self._embedded is not None else nothing
+        known = {each: [n for n in (stored.get(each), committed[each]) if n is not None] for each in committed}
+        begins = {each: max(numbers) for each, numbers in known.items() if numbers}
+        begins |= self._edges([each for each, numbers in known.items() if not numbers])
         self._zookeeper.commit({each: begin for each, begin in begins.items() if stored.get(each) != begin})
         if self._embedded is not None:
-            if wait and not self._embedded.commit(begins):
-                return {}
+            if wait and begins:
+                taken = self._embedded.commit(begins)
+                begins = {each: begin for each, begin in begins.items() if each in taken}
             differing = {each: begin for each, begin in begins.items() if committed.get(each) != begin}
             if not wait and differing:
                 self._embedded.send_commit(differing)
         self._in_zookeeper |= begins
         self._in_kafka |= begins
-        self.lost -= set(partitions)
+        self.lost -= begins.keys()
         return begins
 
     def give_up(self, positions: Mapping[Partition, int], *, wait: bool) -> None:
         """The last commit, Kafka's first: nothing may come between ZooKeeper's and the release. Raises Unreachable."""
         for_kafka = {each: offset for each, offset in positions.items() if each not in self.lost}
         if self._embedded is not None and for_kafka:
-            if wait and not self._embedded.commit(for_kafka, seconds=INSIST_SECONDS):
-                logger.warning("Kafka has not taken the last commit of %s: a new member reads some again", [*for_kafka])
-            elif not wait:
+            if wait:
+                taken = self._embedded.commit(for_kafka, seconds=INSIST_SECONDS)
+                if left := sorted(for_kafka.keys() - taken):
+                    logger.warning("Kafka has not taken the last commit of %s: a new member reads some again", left)
+            else:
                 self._embedded.send_commit(for_kafka)
         self._zookeeper.commit(positions)
 
@@ -93,7 +100,7 @@ class Handover:
                 if each not in self.lost and self._in_kafka.get(each) != offset
             }
             if changed and wait:
-                taken = self._embedded.commit(changed, seconds=INSIST_SECONDS)
+                taken = self._embedded.commit(changed, seconds=INSIST_SECONDS) >= changed.keys()
             elif changed:
                 self._embedded.send_commit(changed)
             self._in_kafka |= changed if taken else {}
@@ -126,11 +133,28 @@ class Handover:
         if self._logs is not None:
             self._logs.close()
 
+    def _edges(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where the logs begin or end. One that can't be read ends the search, and comes last in the next."""
+        found: dict[Partition, int] = {}
+        if time.monotonic() - self._unread_at < LOG_PAUSE_SECONDS:
+            return found
+        late = [each for each in self._unread if each in partitions]
+        for each in [*(each for each in partitions if each not in self._unread), *late]:
+            self._unread.pop(each, None)
+            try:
+                found[each] = self._edge(each)
+            except Unreachable as error:
+                logger.warning("%s", error)
+                self._unread[each] = None
+                self._unread_at = time.monotonic()
+                break
+        return found
+
     def _edge(self, partition: Partition) -> int:
         if self._logs is None:
             self._logs = make_consumer(self._logs_config)
         try:
-            bounds = self._logs.get_watermark_offsets(TopicPartition(*partition), timeout=CALL_SECONDS)
+            bounds = self._logs.get_watermark_offsets(TopicPartition(*partition), timeout=LOG_SECONDS)
         except KafkaException as error:
             raise Unreachable(
                 f"the log of {partition[0]}-{partition[1]}: {error.args[0].str()}",

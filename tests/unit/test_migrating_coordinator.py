@@ -1,0 +1,90 @@
+"""What a member's coordinator does when a part of its world does not answer: over fakes, turn by turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+from migrating_fakes import P0, P1, P2, Group, group
+
+from kraft_runbook_consumer import embedded
+from kraft_runbook_consumer.embedded import EmbeddedConsumer
+from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.step import Phase
+
+RUNNING, STOPPING = Phase.RUNNING, Phase.STOPPING
+
+
+@pytest.fixture
+def member(monkeypatch: pytest.MonkeyPatch) -> Group:
+    return group(monkeypatch)
+
+
+def test_a_log_that_can_t_be_read_keeps_no_other_partition_and_no_commit(member: Group) -> None:
+    member.run(P0, at=100)
+    member.records.positions[P0] = 150
+    member.logs.unread = {P1}
+    member.turn()
+    assert member.phases == {P0: RUNNING, P1: Phase.LOCKED, P2: Phase.LOCKED}, "one unread log a turn"
+    assert member.zookeeper.written[P0] == member.kafka.known[P0] == 150
+    member.handover._unread_at = float("-inf")
+    member.turn()
+    assert member.phases == {P0: RUNNING, P1: Phase.LOCKED, P2: RUNNING}
+    assert member.logs.asked == [P1, P2, P1], "what can't be read comes last"
+
+
+def test_a_turn_that_fails_commits_and_signs_to_kafka(member: Group) -> None:
+    member.run(P0, P1, P2, at=100)
+    member.records.positions[P0] = 150
+    member.zookeeper.refuses = {"look"}
+    member.turn()
+    assert member.zookeeper.written[P0] == 150
+    assert member.kafka.commits == [{P0: 150}, {P0: 150}], "the commit, and the sign"
+
+
+def test_a_partition_that_kafka_refuses_keeps_no_other(member: Group) -> None:
+    member.zookeeper.mode = "kafka"
+    member.kafka.assigned = frozenset({P0, P1})
+    member.kafka.failing = {P0}
+    member.turn()
+    assert member.phases == {P0: Phase.LOCKED, P1: RUNNING}
+    member.kafka.failing, member.kafka.takes = set(), False
+    member.turn()
+    assert member.phases == {P0: Phase.LOCKED, P1: RUNNING}
+
+
+def test_of_a_commit_kafka_s_answers_count_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    class Client:
+        def memberid(self) -> str:
+            return "m"
+
+        def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
+            return [_with(each, gone if each.partition == 0 else None) for each in offsets]
+
+        def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+            return [
+                _with(
+                    TopicPartition("t", each.partition, 5 - 6 * (each.partition == 2)),
+                    gone if each.partition == 0 else None,
+                )
+                for each in asked
+            ]
+
+    monkeypatch.setattr(embedded, "make_consumer", lambda *_arguments: Client())
+    monkeypatch.setattr(embedded, "AdminClient", lambda _config: None)
+    config = {"group.id": "g", "partition.assignment.strategy": "range"}
+    made = EmbeddedConsumer(config, Lease(45.0), lambda _gone, _lost: None)
+    assert made.commit({P0: 1, P1: 1}) == {P1}
+    assert made.committed([P0, P1, P2]) == {P1: 5, P2: None}
+
+
+class _Answer:
+    def __init__(self, topic: str, partition: int, offset: int, error: KafkaError | None) -> None:
+        self.topic, self.partition, self.offset, self.error = topic, partition, offset, error
+
+
+def _with(each: TopicPartition, error: KafkaError | None) -> Any:
+    return _Answer(each.topic, each.partition, each.offset, error)
