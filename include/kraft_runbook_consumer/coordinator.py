@@ -59,6 +59,7 @@ class Coordinator:
         self.sight = Sight(settings, registration, self.zookeeper)
         self._handover: Handover | None = None
         self._committed_at = self._connected_at = time.monotonic()
+        self._stopped_at: dict[Partition, float] = {}
         self._notice = ""
         self._requests: deque[threading.Event] = deque()
 
@@ -125,6 +126,7 @@ class Coordinator:
             if self._changed.is_set() or self.sight.age > LOOK_SECONDS:
                 self._look()
             self.sight.look_at_kafka(self.state.mode)
+            self._abandon_late()
             self._work()
         except Unreachable as error:
             logger.info("%s", error)
@@ -207,6 +209,7 @@ class Coordinator:
             held = self.state.held[each.partition]
             self.streams[held.thread].stop(each.partition)
             self._hold(each.partition, Held(held.thread, Phase.STOPPING))
+            self._stopped_at[each.partition] = time.monotonic()
         return len(actions)
 
     def _release(self, actions: Sequence[Action]) -> int:
@@ -283,6 +286,10 @@ class Coordinator:
                 return
             time.sleep(0.05)
 
+    def _abandon_late(self) -> None:
+        oldest = time.monotonic() - self.settings.release_seconds
+        self._abandon([each for each, since in self._stopped_at.items() if since < oldest])
+
     def _abandon(self, partitions: Collection[Partition]) -> None:
         for each in partitions:
             if not self.streams[self.state.held[each].thread].quiet(each):
@@ -323,6 +330,7 @@ class Coordinator:
     def _forget(self, partition: Partition) -> None:
         self.streams[self.state.held[partition].thread].forget(partition)
         self._handover_().forget(partition)
+        self._stopped_at.pop(partition, None)
         self.state = replace(
             self.state, held={each: held for each, held in self.state.held.items() if each != partition}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -52,6 +53,20 @@ def test_a_partition_that_kafka_refuses_keeps_no_other(member: Group) -> None:
     member.kafka.failing, member.kafka.takes = set(), False
     member.turn()
     assert member.phases == {P0: Phase.LOCKED, P1: RUNNING}
+
+
+@pytest.mark.parametrize("mode", [None, "kafka"])
+def test_a_record_that_is_kept_too_long_keeps_no_partition(member: Group, mode: str | None) -> None:
+    member.run(P0, P1, at=100)
+    member.records.in_hand = {P0}
+    member.zookeeper.mode, member.kafka.assigned = mode, frozenset({P1})
+    member.zookeeper.topics = {"t": (1,)}
+    member.turn()
+    assert member.phases == {P0: STOPPING, P1: RUNNING}
+    time.sleep(0.06)  # release.timeout.ms=50
+    member.turn()
+    assert member.phases == {P1: RUNNING} and P0 not in member.zookeeper.owners
+    assert member.zookeeper.written[P0] == 100
 
 
 def test_of_a_commit_kafka_s_answers_count_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
