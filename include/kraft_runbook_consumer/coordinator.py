@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from kraft_runbook_consumer.embedded import EmbeddedConsumer
+from kraft_runbook_consumer.ending import attempt
 from kraft_runbook_consumer.errors import ConsumerError, Unreachable
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
@@ -49,6 +50,7 @@ class Coordinator:
         self.looked = threading.Event()
         """Set once the group was seen for the first time, or it is over."""
         self._closing = threading.Event()
+        self._runs_in = 0
         self._changed = threading.Event()
         self._zookeeper_lease = Lease(settings.session_seconds)
         self._kafka_lease = Lease(45.0)
@@ -72,7 +74,12 @@ class Coordinator:
         return self.state.mode is not Mode.KAFKA or self._kafka_lease.holds()
 
     def commit(self, seconds: float) -> bool:
-        """Ask for a commit of all that is done with; whether it was made within the time."""
+        """Ask for a commit of all that is done with; whether it was made within the time. A listener, which is called
+        in the coordinator's thread, can't wait for it: there it is made at once. Raises Unreachable there.
+        """
+        if threading.get_ident() == self._runs_in:
+            wait = self.state.mode is Mode.KAFKA
+            return self._handover_().commit(self._positions(self.state.held), wait=wait)
         done = threading.Event()
         self._requests.append(done)
         self.wake.set()
@@ -102,6 +109,7 @@ class Coordinator:
         self._register()
 
     def run(self) -> None:
+        self._runs_in = threading.get_ident()
         try:
             while not self._closing.is_set():
                 self.wake.clear()
@@ -217,11 +225,13 @@ class Coordinator:
         self._handover_().give_up(self._positions(partitions), wait=self.state.mode is Mode.KAFKA)
         if any(isinstance(each, Release) and each.linger for each in actions):
             time.sleep(LINGER_SECONDS)
-        if self.listener is not None:
-            self.listener.before_releasing_partitions(by_topic(partitions))
-        for each in partitions:
-            self.zookeeper.unlock(each)
-            self._forget(each)
+        try:
+            if self.listener is not None:
+                self.listener.before_releasing_partitions(by_topic(partitions))
+        finally:  # all is committed: nobody shall wait for a partition because of an error in the application
+            for each in partitions:
+                self.zookeeper.unlock(each)
+                self._forget(each)
         return len(partitions)
 
     def _lock(self, actions: Sequence[Action]) -> int:
@@ -342,25 +352,25 @@ class Coordinator:
             self._forget(each)
 
     def end(self) -> None:
-        """Give up all that is held, then the registration, then the place in Kafka's group."""
+        """Give up all that is held, then the registration, then the place in Kafka's group. A part that fails keeps no
+        other one from its end, ZooKeeper's session least of all: with it goes what is locked.
+        """
         self._closing.set()
-        try:
-            if self.zookeeper.connected and not self.zookeeper.lost.is_set():
-                self._give_up_all()
-        except (ConsumerError, AssertionError) as error:
-            logger.warning("what was not committed at the end is read again: %s", error)
+        attempt(self._give_up_all, "what was not committed at the end is read again")
         for each in self.streams:
             if self.failure is not None:
                 each.fail(self.failure)
-            each.close()
+            attempt(each.close, f"thread {each.number} was not closed")
         if self.embedded is not None:
-            self.embedded.close()
+            attempt(self.embedded.close, "the place in Kafka's group stays until its session ends")
         if self._handover is not None:
-            self._handover.close()
-        self.zookeeper.stop()
+            attempt(self._handover.close, "the consumer that looks at logs was not closed")
+        attempt(self.zookeeper.stop, "the registration stays until ZooKeeper's session ends")
         self.looked.set()
 
     def _give_up_all(self) -> None:
+        if not self.zookeeper.connected or self.zookeeper.lost.is_set():
+            return
         self._stop([Stop(each) for each, held in self.state.held.items() if held.phase is Phase.RUNNING])
         deadline = time.monotonic() + self.settings.release_seconds
         while time.monotonic() < deadline and not all(

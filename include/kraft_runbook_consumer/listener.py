@@ -15,7 +15,7 @@ WholeGroup = Mapping[str, Mapping[int, str]]
 
 class RebalanceListener(Protocol):
     """Both are called in the coordinator's thread: what takes long there holds up the group. An error in one ends the
-    consumer.
+    consumer, which releases all the same. ``commit()`` may be called in them, ``close()`` may not.
     """
 
     def before_releasing_partitions(self, released: Mapping[str, Collection[int]]) -> None:

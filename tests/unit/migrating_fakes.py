@@ -146,6 +146,7 @@ class Records:
     positions: dict[Partition, int] = field(default_factory=dict)
     in_hand: set[Partition] = field(default_factory=set)
     closed: bool = False
+    number: int = 0
 
     def start(self, partition: Partition, offset: int) -> None:
         self.positions[partition] = offset

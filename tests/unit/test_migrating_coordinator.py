@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from migrating_fakes import P0, P1, P2, Group, group
 from kraft_runbook_consumer import embedded
 from kraft_runbook_consumer.embedded import EmbeddedConsumer
 from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.listener import WholeGroup
 from kraft_runbook_consumer.step import Phase
 
 RUNNING, STOPPING = Phase.RUNNING, Phase.STOPPING
@@ -67,6 +71,62 @@ def test_a_record_that_is_kept_too_long_keeps_no_partition(member: Group, mode: 
     member.turn()
     assert member.phases == {P1: RUNNING} and P0 not in member.zookeeper.owners
     assert member.zookeeper.written[P0] == 100
+
+
+class Listener:
+    """``at_release``: what the application does in it."""
+
+    def __init__(self, at_release: Callable[[], object]) -> None:
+        self.at_release = at_release
+
+    def before_releasing_partitions(self, released: Mapping[str, Collection[int]]) -> None:
+        self.at_release()
+
+    def before_starting_fetchers(self, member: str, group: WholeGroup) -> None: ...
+
+
+@pytest.mark.parametrize("error", [ValueError("planted"), SystemExit(1)])
+@pytest.mark.parametrize("when", ["at a release", "at the end"])
+def test_a_listener_that_raises_leaves_nothing_open(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, when: str
+) -> None:
+    def fail() -> None:
+        raise error
+
+    member = group(monkeypatch, Listener(fail))
+    member.run(P0, P1, at=100)
+    member.records.positions[P0] = 150
+    if when == "at the end":
+        member.coordinator.close()
+    member.zookeeper.topics = {"t": (1,)}
+    member.coordinator._changed.set()
+    with suppress(SystemExit):
+        member.coordinator.run()
+    assert member.zookeeper.stopped and member.kafka.closed and member.records.closed
+    assert member.zookeeper.owners == {} and member.zookeeper.written[P0] == 150
+
+
+def test_a_part_that_does_not_close_keeps_no_other_one_open(member: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(member.records, "close", fail)
+    monkeypatch.setattr(member.kafka, "close", fail)
+    member.run(P0, at=100)
+    member.coordinator.end()
+    assert member.zookeeper.stopped and member.zookeeper.owners == {}
+    assert member.coordinator.looked.is_set()
+
+
+def test_a_listener_may_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+    member = group(monkeypatch, Listener(lambda: told.append(member.coordinator.commit(0.05))))
+    member.run(P0, P1, at=100)
+    member.records.positions[P1] = 170
+    member.coordinator._runs_in = threading.get_ident()
+    member.zookeeper.topics = {"t": (1,)}
+    member.turn()
+    assert told == [True] and member.zookeeper.written[P1] == member.kafka.known[P1] == 170
 
 
 def test_of_a_commit_kafka_s_answers_count_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
