@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+from kraft_runbook_consumer.commits import Commits
 from kraft_runbook_consumer.embedded import EmbeddedConsumer
 from kraft_runbook_consumer.ending import attempt
 from kraft_runbook_consumer.errors import ConsumerError, Unreachable
@@ -27,7 +27,6 @@ LINGER_SECONDS = 0.2
 """How long a released partition stays locked after its commit beside old members. Those read the offset before they
 have the lock: one that has read too early finds it held, and reads again.
 """
-FOREIGN_SECONDS = 10.0
 logger = logging.getLogger("kraft_runbook_consumer")
 
 
@@ -50,6 +49,7 @@ class Coordinator:
         self.looked = threading.Event()
         """Set once the group was seen for the first time, or it is over."""
         self._closing = threading.Event()
+        self._ending = False
         self._runs_in = 0
         self._changed = threading.Event()
         self._zookeeper_lease = Lease(settings.session_seconds)
@@ -60,10 +60,10 @@ class Coordinator:
         self.embedded: EmbeddedConsumer | None = None
         self.sight = Sight(settings, registration, self.zookeeper)
         self._handover: Handover | None = None
-        self._committed_at = self._connected_at = time.monotonic()
+        self._commits = Commits(settings)
+        self._connected_at = time.monotonic()
         self._stopped_at: dict[Partition, float] = {}
         self._notice = ""
-        self._requests: deque[threading.Event] = deque()
 
     # from other threads
 
@@ -80,10 +80,7 @@ class Coordinator:
         if threading.get_ident() == self._runs_in:
             wait = self.state.mode is Mode.KAFKA
             return self._handover_().commit(self._positions(self.state.held), wait=wait)
-        done = threading.Event()
-        self._requests.append(done)
-        self.wake.set()
-        return done.wait(seconds)
+        return self._commits.ask(seconds, self.wake)
 
     def close(self) -> None:
         """Ask ``run`` to end."""
@@ -222,7 +219,8 @@ class Coordinator:
 
     def _release(self, actions: Sequence[Action]) -> int:
         partitions = [each.partition for each in actions]
-        self._handover_().give_up(self._positions(partitions), wait=self.state.mode is Mode.KAFKA)
+        alone = self._ending and not self.zookeeper.connected  # what Kafka does not take then, nobody has
+        self._handover_().give_up(self._positions(partitions), wait=alone or self.state.mode is Mode.KAFKA)
         if any(isinstance(each, Release) and each.linger for each in actions):
             time.sleep(LINGER_SECONDS)
         try:
@@ -279,22 +277,17 @@ class Coordinator:
             except Unreachable as error:
                 logger.warning("%s", error)
                 if not self.zookeeper.connected:
-                    return  # all of it is stopped, and committed to Kafka as far as Kafka takes it
+                    self._leave(mine & self.state.held.keys())
+                    return
             if time.monotonic() > deadline:
                 self._abandon(mine & self.state.held.keys())
             time.sleep(0.005)
-        self._await_others(gone)
+        self._handover_().await_others(gone)
 
-    def _await_others(self, gone: frozenset[Partition]) -> None:
-        """Members that still hold one of these by ZooKeeper's assignment are on their way to follow Kafka."""
-        deadline = time.monotonic() + FOREIGN_SECONDS
-        while time.monotonic() < deadline:
-            try:
-                if not self.zookeeper.owned_elsewhere(gone):
-                    return
-            except Unreachable:
-                return
-            time.sleep(0.05)
+    def _leave(self, partitions: Collection[Partition]) -> None:
+        """Kafka gives them to somebody else while their locks can't be released: the last that Kafka hears of them."""
+        self._handover_().tell_kafka(self._positions(partitions), wait=True)
+        self._handover_().lost |= set(partitions)
 
     def _abandon_late(self) -> None:
         oldest = time.monotonic() - self.settings.release_seconds
@@ -316,17 +309,23 @@ class Coordinator:
         found = {each: self.streams[self.state.held[each].thread].position(each) for each in partitions}
         return {each: offset for each, offset in found.items() if offset is not None}
 
+    def _may_commit(self) -> bool:
+        """Whether what is held is nobody else's yet: in kafka mode Kafka tells, else the session that holds the locks.
+        Who is cut off from ZooKeeper learns only later that it has ended.
+        """
+        if self.zookeeper.lost.is_set():
+            return False
+        lease = self._zookeeper_lease
+        return self.state.mode is Mode.KAFKA or lease.age < lease.session_seconds
+
     def _commit_if_due(self) -> None:
-        requests = [self._requests.popleft() for _ in range(len(self._requests))]
-        due = self.settings.auto_commit and time.monotonic() - self._committed_at >= self.settings.commit_seconds
-        handover = self._handover_()
-        if due or requests:
-            self._committed_at = time.monotonic()
-            wait = bool(requests) and self.state.mode is Mode.KAFKA
-            taken = handover.commit(self._positions(self.state.held), wait=wait)
-            for each in requests if taken else ():
-                each.set()
-        handover.sign(self.state.held)
+        if not self._may_commit():
+            return
+        try:
+            wait = self.state.mode is Mode.KAFKA
+            self._commits.make(self._handover_(), self._positions(self.state.held), wait=wait)
+        finally:
+            self._handover_().sign(self.state.held)
 
     # what is held
 
@@ -356,6 +355,7 @@ class Coordinator:
         other one from its end, ZooKeeper's session least of all: with it goes what is locked.
         """
         self._closing.set()
+        self._ending = True
         attempt(self._give_up_all, "what was not committed at the end is read again")
         for each in self.streams:
             if self.failure is not None:
@@ -369,8 +369,9 @@ class Coordinator:
         self.looked.set()
 
     def _give_up_all(self) -> None:
-        if not self.zookeeper.connected or self.zookeeper.lost.is_set():
-            return
+        """Without ZooKeeper Kafka alone hears how far it is, and the locks go with the session."""
+        if not self._may_commit():
+            self._drop(self.state.held)
         self._stop([Stop(each) for each, held in self.state.held.items() if held.phase is Phase.RUNNING])
         deadline = time.monotonic() + self.settings.release_seconds
         while time.monotonic() < deadline and not all(
@@ -378,6 +379,9 @@ class Coordinator:
         ):
             time.sleep(0.005)
         self._abandon(self.state.held)
+        if not self._may_commit():
+            self._drop(self.state.held)
         if self.state.held:
             self._release([Release(each, linger=self.sight.view.old_beside) for each in self.state.held])
-        self.zookeeper.unregister(self.state.member)
+        if self.zookeeper.connected and not self.zookeeper.lost.is_set():
+            self.zookeeper.unregister(self.state.member)

@@ -20,6 +20,7 @@ LOG_PAUSE_SECONDS = 1.0
 INSIST_SECONDS = 5.0
 """For how long a commit at the release is tried again in kafka mode."""
 SIGN_SECONDS = 0.5
+FOREIGN_SECONDS = 10.0
 logger = logging.getLogger("kraft_runbook_consumer")
 
 
@@ -77,6 +78,11 @@ class Handover:
 
     def give_up(self, positions: Mapping[Partition, int], *, wait: bool) -> None:
         """The last commit, Kafka's first: nothing may come between ZooKeeper's and the release. Raises Unreachable."""
+        self.tell_kafka(positions, wait=wait)
+        self._zookeeper.commit(positions)
+
+    def tell_kafka(self, positions: Mapping[Partition, int], *, wait: bool) -> None:
+        """The last commit, to Kafka alone."""
         for_kafka = {each: offset for each, offset in positions.items() if each not in self.lost}
         if self._embedded is not None and for_kafka:
             if wait:
@@ -85,7 +91,6 @@ class Handover:
                     logger.warning("Kafka has not taken the last commit of %s: a new member reads some again", left)
             else:
                 self._embedded.send_commit(for_kafka)
-        self._zookeeper.commit(positions)
 
     def commit(self, positions: Mapping[Partition, int], *, wait: bool = False) -> bool:
         """What has changed since the last commit; whether Kafka has it, where it is waited for. Raises Unreachable."""
@@ -123,6 +128,17 @@ class Handover:
         known = next((each for each in held if each in self._in_zookeeper and each not in self.lost), None)
         if known is not None and not self._embedded.waits_for_answer:
             self._embedded.send_commit({known: self._in_zookeeper[known]})
+
+    def await_others(self, gone: Collection[Partition]) -> None:
+        """Members that still hold one of these by ZooKeeper's assignment are on their way to follow Kafka."""
+        deadline = time.monotonic() + FOREIGN_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                if not self._zookeeper.owned_elsewhere(gone):
+                    return
+            except Unreachable:
+                return
+            time.sleep(0.05)
 
     def forget(self, partition: Partition) -> None:
         self._in_zookeeper.pop(partition, None)

@@ -112,6 +112,7 @@ class Kafka:
     known: dict[Partition, int] = field(default_factory=dict)
     failing: set[Partition] = field(default_factory=set)
     takes: bool = True
+    waited: int = 0
     closed: bool = False
 
     def poll(self) -> None: ...
@@ -122,6 +123,7 @@ class Kafka:
         return True, {}
 
     def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> frozenset[Partition]:
+        self.waited += 1
         if not self.takes:
             return frozenset()
         taken = {each: offset for each, offset in offsets.items() if each not in self.failing}
@@ -200,7 +202,7 @@ class Group:
 
     def turn(self) -> None:
         """One turn, after a change and when a commit is due."""
-        self.coordinator._committed_at = float("-inf")
+        self.coordinator._commits._made_at = float("-inf")
         self.coordinator._changed.set()
         self.coordinator._turn()
 

@@ -16,6 +16,7 @@ from kraft_runbook_consumer import embedded
 from kraft_runbook_consumer.embedded import EmbeddedConsumer
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.listener import WholeGroup
+from kraft_runbook_consumer.mode import Mode
 from kraft_runbook_consumer.step import Phase
 
 RUNNING, STOPPING = Phase.RUNNING, Phase.STOPPING
@@ -127,6 +128,62 @@ def test_a_listener_may_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     member.zookeeper.topics = {"t": (1,)}
     member.turn()
     assert told == [True] and member.zookeeper.written[P1] == member.kafka.known[P1] == 170
+
+
+@pytest.mark.parametrize("mode", [Mode.ZOOKEEPER, Mode.KAFKA])
+def test_who_is_cut_off_from_zookeeper_commits_to_kafka(member: Group, mode: Mode) -> None:
+    follow(member, mode)
+    member.run(P0, at=100)
+    member.zookeeper.connected = False
+    member.records.positions[P0] = 150
+    member.turn()
+    assert member.kafka.known[P0] == 150
+    member.records.positions[P0], member.kafka.waited = 160, 0
+    member.coordinator.end()
+    assert (member.kafka.known[P0], member.kafka.waited) == (160, 1)
+    assert member.zookeeper.written[P0] == 100 and member.zookeeper.stopped
+
+
+@pytest.mark.parametrize("how", ["cut off for a session", "the session has ended"])
+def test_what_may_be_somebody_else_s_is_not_committed(member: Group, how: str) -> None:
+    follow(member, Mode.ZOOKEEPER)
+    member.run(P0, at=100)
+    member.zookeeper.connected = False
+    member.records.positions[P0] = 150
+    if how == "cut off for a session":
+        member.coordinator._zookeeper_lease.end()
+    else:
+        member.zookeeper.lost.set()
+    member.turn()
+    member.coordinator.end()
+    assert member.kafka.commits == [] and member.zookeeper.stopped
+
+
+def test_what_kafka_took_away_while_zookeeper_was_away_is_committed_once(member: Group) -> None:
+    follow(member, Mode.KAFKA)
+    member.run(P0, P1, at=100)
+    member.records.positions |= {P0: 150, P1: 170}
+    member.records.in_hand = {P0}
+    member.zookeeper.connected, member.kafka.assigned = False, frozenset()
+    member.coordinator._revoked(frozenset({P0, P1}), False)
+    assert member.kafka.known == {P0: 150, P1: 170} and set(member.phases.values()) == {STOPPING}
+    member.kafka.commits.clear()
+    member.records.positions[P0] = 151
+    member.turn()
+    assert member.kafka.commits == [], "they are somebody else's"
+    member.zookeeper.connected = True
+    member.records.in_hand.clear()
+    member.turn()
+    assert member.phases == {} and member.zookeeper.written == {P0: 151, P1: 170} and member.kafka.commits == []
+
+
+def follow(member: Group, mode: Mode) -> None:
+    member.zookeeper.mode = mode
+    member.kafka.assigned = frozenset({P0, P1}) if mode is Mode.KAFKA else frozenset()
+    member.zookeeper.topics = {"t": ()}
+    member.turn()
+    assert member.coordinator.state.mode is mode
+    member.zookeeper.topics = {"t": (0, 1)}
 
 
 def test_of_a_commit_kafka_s_answers_count_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
