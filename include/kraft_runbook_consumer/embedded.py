@@ -118,6 +118,7 @@ class EmbeddedConsumer:
             self._consumer.commit(offsets=_named(offsets), asynchronous=True)
         except KafkaException as failed:
             self._sent.pop()
+            self.refused = True
             logger.info("a commit to Kafka was not sent: %s", failed.args[0].str())
 
     @property

@@ -44,6 +44,8 @@ class Handover:
         self._logs: Consumer | None = None
         self._in_zookeeper: dict[Partition, int] = {}
         self._in_kafka: dict[Partition, int] = {}
+        self._unsure = False
+        """Whether Kafka may not have what was sent last."""
         self._signed_at = self._unread_at = float("-inf")
         self._unread: dict[Partition, None] = {}
         self.lost: set[Partition] = set()
@@ -85,6 +87,7 @@ class Handover:
         """The last commit, to Kafka alone."""
         for_kafka = {each: offset for each, offset in positions.items() if each not in self.lost}
         if self._embedded is not None and for_kafka:
+            self._in_kafka |= for_kafka
             if wait:
                 taken = self._embedded.commit(for_kafka, seconds=INSIST_SECONDS)
                 if left := sorted(for_kafka.keys() - taken):
@@ -96,19 +99,18 @@ class Handover:
         """What has changed since the last commit; whether Kafka has it, where it is waited for. Raises Unreachable."""
         taken = True
         if self._embedded is not None:
-            if self._embedded.refused:
-                self._in_kafka.clear()
-                self._embedded.refused = False
+            again, self._embedded.refused, self._unsure = self._embedded.refused or self._unsure, False, False
             changed = {
                 each: offset
                 for each, offset in positions.items()
-                if each not in self.lost and self._in_kafka.get(each) != offset
+                if each not in self.lost and (again or self._in_kafka.get(each) != offset)
             }
+            self._in_kafka |= changed
             if changed and wait:
                 taken = self._embedded.commit(changed, seconds=INSIST_SECONDS) >= changed.keys()
+                self._unsure = not taken
             elif changed:
                 self._embedded.send_commit(changed)
-            self._in_kafka |= changed if taken else {}
         changed = {each: offset for each, offset in positions.items() if self._in_zookeeper.get(each) != offset}
         if changed:
             self._zookeeper.commit(changed)
@@ -116,8 +118,8 @@ class Handover:
         return taken
 
     def sign(self, held: Iterable[Partition]) -> None:
-        """Commit again what is committed, in time for the stall rule: an answer shows that Kafka still has this member
-        in its group.
+        """Commit again what Kafka was sent last, in time for the stall rule: an answer shows that Kafka still has this
+        member in its group.
         """
         now = time.monotonic()
         if self._embedded is None or self._embedded.lease.age < self._embedded.lease.session_seconds / 6:
@@ -125,9 +127,9 @@ class Handover:
         if now - self._signed_at < SIGN_SECONDS:
             return
         self._signed_at = now
-        known = next((each for each in held if each in self._in_zookeeper and each not in self.lost), None)
+        known = next((each for each in held if each in self._in_kafka and each not in self.lost), None)
         if known is not None and not self._embedded.waits_for_answer:
-            self._embedded.send_commit({known: self._in_zookeeper[known]})
+            self._embedded.send_commit({known: self._in_kafka[known]})
 
     def await_others(self, gone: Collection[Partition]) -> None:
         """Members that still hold one of these by ZooKeeper's assignment are on their way to follow Kafka."""

@@ -201,7 +201,8 @@ class Group:
     logs: Logs
 
     def turn(self) -> None:
-        """One turn, after a change and when a commit is due."""
+        """One turn, after a change, when a commit is due and a sign to Kafka."""
+        self.handover._signed_at = float("-inf")
         self.coordinator._commits._made_at = float("-inf")
         self.coordinator._changed.set()
         self.coordinator._turn()

@@ -177,6 +177,33 @@ def test_what_kafka_took_away_while_zookeeper_was_away_is_committed_once(member:
     assert member.phases == {} and member.zookeeper.written == {P0: 151, P1: 170} and member.kafka.commits == []
 
 
+def test_the_sign_to_kafka_moves_no_offset_back(member: Group) -> None:
+    member.run(P0, P1, at=100)
+    member.zookeeper.topics = {"t": (0, 1)}
+    member.records.positions[P0] = 500
+    member.zookeeper.refuses = {"commit"}
+    member.turn()
+    assert member.kafka.commits == [{P0: 500}, {P0: 500}], "ZooKeeper has not taken it"
+    member.zookeeper.topics, member.records.positions[P0] = {"t": (1,)}, 510
+    member.turn()
+    assert member.phases[P0] is STOPPING and member.kafka.known[P0] == 510, "the release failed after Kafka's commit"
+
+
+def test_the_sign_goes_on_after_a_commit_that_was_refused(member: Group) -> None:
+    follow(member, Mode.KAFKA)
+    member.run(P0, P1, at=100)
+    member.kafka.refused, member.kafka.takes = True, False
+    asked = threading.Thread(target=member.coordinator.commit, args=(0.05,))
+    asked.start()
+    time.sleep(0.02)
+    member.turn()
+    asked.join()
+    assert member.kafka.commits == [{P0: 100}], "the sign"
+    member.kafka.takes = True
+    member.turn()
+    assert {P0: 100, P1: 100} in member.kafka.commits, "all again"
+
+
 def follow(member: Group, mode: Mode) -> None:
     member.zookeeper.mode = mode
     member.kafka.assigned = frozenset({P0, P1}) if mode is Mode.KAFKA else frozenset()
