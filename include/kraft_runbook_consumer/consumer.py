@@ -111,8 +111,7 @@ class MigratingConsumer:
         ConsumerError where a side has not taken it.
         """
         self._require_running()
-        self._done_here()
-        if not self._coordinator.commit(COMMIT_SECONDS):
+        if not self._coordinator.commit(COMMIT_SECONDS, self._done_here):
             self._require_running()
             raise ConsumerError(f"no commit within {COMMIT_SECONDS:g} s", way_out="call commit again")
 

@@ -73,14 +73,16 @@ class Coordinator:
             return False
         return self.state.mode is not Mode.KAFKA or self._kafka_lease.holds()
 
-    def commit(self, seconds: float) -> bool:
-        """Ask for a commit of all that is done with; whether it was made within the time. A listener, which is called
-        in the coordinator's thread, can't wait for it: there it is made at once. Raises Unreachable there.
+    def commit(self, seconds: float, note: Callable[[], None] = lambda: None) -> bool:
+        """Ask for a commit of all that is done with, once ``note`` has noted what the caller is done with; whether it
+        was made within the time. A listener, which is called in the coordinator's thread, can't wait for it: there it
+        is made at once. Raises Unreachable there.
         """
         if threading.get_ident() == self._runs_in:
+            note()
             wait = self.state.mode is Mode.KAFKA
             return self._handover_().commit(self._positions(self.state.held), wait=wait)
-        return self._commits.ask(seconds, self.wake)
+        return self._commits.ask(seconds, note, self.wake)
 
     def close(self) -> None:
         """Ask ``run`` to end."""
@@ -220,7 +222,7 @@ class Coordinator:
     def _release(self, actions: Sequence[Action]) -> int:
         partitions = [each.partition for each in actions]
         alone = self._ending and not self.zookeeper.connected  # what Kafka does not take then, nobody has
-        self._handover_().give_up(self._positions(partitions), wait=alone or self.state.mode is Mode.KAFKA)
+        self._handover_().give_up(self._last_of(partitions), wait=alone or self.state.mode is Mode.KAFKA)
         if any(isinstance(each, Release) and each.linger for each in actions):
             time.sleep(LINGER_SECONDS)
         try:
@@ -286,7 +288,7 @@ class Coordinator:
 
     def _leave(self, partitions: Collection[Partition]) -> None:
         """Kafka gives them to somebody else while their locks can't be released: the last that Kafka hears of them."""
-        self._handover_().tell_kafka(self._positions(partitions), wait=True)
+        self._handover_().tell_kafka(self._last_of(partitions), wait=True)
         self._handover_().lost |= set(partitions)
 
     def _abandon_late(self) -> None:
@@ -309,6 +311,12 @@ class Coordinator:
         found = {each: self.streams[self.state.held[each].thread].position(each) for each in partitions}
         return {each: offset for each, offset in found.items() if offset is not None}
 
+    def _last_of(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """What a release commits. With auto.commit.enable=false: only what commit() took, or is waited for."""
+        if self.settings.auto_commit or self._commits.asked:
+            return self._positions(partitions)
+        return self._handover_().committed(partitions)
+
     def _may_commit(self) -> bool:
         """Whether what is held is nobody else's yet: in kafka mode Kafka tells, else the session that holds the locks.
         Who is cut off from ZooKeeper learns only later that it has ended.
@@ -323,7 +331,7 @@ class Coordinator:
             return
         try:
             wait = self.state.mode is Mode.KAFKA
-            self._commits.make(self._handover_(), self._positions(self.state.held), wait=wait)
+            self._commits.make(self._handover_(), lambda: self._positions(self.state.held), wait=wait)
         finally:
             self._handover_().sign(self.state.held)
 

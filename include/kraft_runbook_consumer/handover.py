@@ -117,6 +117,11 @@ class Handover:
             self._in_zookeeper |= changed
         return taken
 
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """The last commit of each, as far as one side may have it."""
+        found = {each: [s[each] for s in (self._in_zookeeper, self._in_kafka) if each in s] for each in partitions}
+        return {each: max(offsets) for each, offsets in found.items() if offsets}
+
     def sign(self, held: Iterable[Partition]) -> None:
         """Commit again what Kafka was sent last, in time for the stall rule: an answer shows that Kafka still has this
         member in its group.

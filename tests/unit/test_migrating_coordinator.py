@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -202,6 +202,63 @@ def test_the_sign_goes_on_after_a_commit_that_was_refused(member: Group) -> None
     member.kafka.takes = True
     member.turn()
     assert {P0: 100, P1: 100} in member.kafka.commits, "all again"
+
+
+@pytest.mark.parametrize("how", ["release", "end", "cut off"])
+def test_without_auto_commit_only_commit_commits(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    member = group(monkeypatch, auto_commit_enable="false")
+    member.run(P0, P1, at=100)
+    member.zookeeper.topics = {"t": (0, 1)}
+    member.records.positions |= {P0: 150, P1: 150}
+    with asking(member) as told:
+        member.turn()
+    assert told == [True] and member.zookeeper.written[P0] == member.kafka.known[P0] == 150
+    member.records.positions |= {P0: 160, P1: 160}
+    member.zookeeper.topics = {"t": (1,)}
+    member.zookeeper.connected = how != "cut off"
+    if how == "release":
+        member.turn()
+        assert member.phases == {P1: RUNNING}
+    else:
+        member.coordinator.end()
+    assert member.zookeeper.written == member.kafka.known == {P0: 150, P1: 150}
+
+
+def test_what_a_commit_waits_for_is_released_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = group(monkeypatch, auto_commit_enable="false")
+    member.run(P0, P1, at=100)
+    member.zookeeper.topics = {"t": (1,)}
+    with asking(member, lambda: member.records.positions.update({P0: 150})) as told:
+        member.turn()
+    assert told == [True] and P0 not in member.phases
+    assert member.zookeeper.written[P0] == member.kafka.known[P0] == 150
+
+
+def test_a_commit_that_is_waited_for_is_made_again_where_it_failed(member: Group) -> None:
+    member.run(P0, P1, at=100)
+    member.records.positions[P0] = 150
+    with asking(member) as told:
+        member.zookeeper.refuses = {"commit"}
+        member.turn()
+        member.zookeeper.refuses = set()
+        member.coordinator._turn()
+    assert told == [True] and member.zookeeper.written[P0] == 150
+
+
+@contextmanager
+def asking(member: Group, note: Callable[[], None] = lambda: None) -> Iterator[list[bool]]:
+    """A thread of the application that waits for its commit meanwhile; what it was told."""
+    told: list[bool] = []
+
+    def ask() -> None:
+        told.append(member.coordinator.commit(5.0, note))
+
+    member.coordinator.wake.clear()
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert member.coordinator.wake.wait(5.0)
+    yield told
+    thread.join()
 
 
 def follow(member: Group, mode: Mode) -> None:
