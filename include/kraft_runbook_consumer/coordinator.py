@@ -262,7 +262,7 @@ class Coordinator:
         them begins where this one has ended. ``lost``: they are somebody else's already.
         """
         self.sight.view = replace(self.sight.view, new=None)
-        if self._closing.is_set() or self.state.mode is not Mode.KAFKA:
+        if self._ending or self.state.mode is not Mode.KAFKA:
             return
         mine = gone & self.state.held.keys()
         if lost:
@@ -274,15 +274,17 @@ class Coordinator:
             if self.zookeeper.lost.is_set():
                 self._drop(mine & self.state.held.keys())
                 return
+            if late := time.monotonic() > deadline:
+                self._abandon(mine & self.state.held.keys())
             try:
                 self._work(revoking=True)
             except Unreachable as error:
                 logger.warning("%s", error)
-                if not self.zookeeper.connected:
-                    self._leave(mine & self.state.held.keys())
-                    return
-            if time.monotonic() > deadline:
-                self._abandon(mine & self.state.held.keys())
+                late = late or not self.zookeeper.connected
+                time.sleep(0.05)
+            if late and (left := mine & self.state.held.keys()):
+                self._leave(left)
+                return
             time.sleep(0.005)
         self._handover_().await_others(gone)
 

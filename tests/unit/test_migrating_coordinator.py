@@ -261,6 +261,42 @@ def asking(member: Group, note: Callable[[], None] = lambda: None) -> Iterator[l
     thread.join()
 
 
+def test_what_zookeeper_refuses_for_good_keeps_kafka_and_close_waiting_no_longer_than_a_release(member: Group) -> None:
+    follow(member, Mode.KAFKA)
+    member.run(P0, P1, at=100)
+    member.records.positions[P0] = 150
+    member.zookeeper.refuses, member.kafka.assigned = {"unlock", "commit"}, frozenset()
+    revoked = threading.Thread(target=member.coordinator._revoked, args=(frozenset({P0, P1}), False), daemon=True)
+    revoked.start()
+    revoked.join(5.0)
+    assert not revoked.is_alive()
+    assert member.kafka.known[P0] == 150 and member.handover.lost == {P0, P1}
+    member.coordinator.close()
+    member.coordinator.end()
+    assert member.zookeeper.stopped
+
+
+def test_who_is_told_to_close_still_gives_up_what_kafka_takes(member: Group) -> None:
+    follow(member, Mode.KAFKA)
+    member.run(P0, P1, at=100)
+    member.records.positions[P0] = 150
+    member.kafka.assigned = frozenset({P1})
+    member.coordinator.close()
+    member.coordinator._revoked(frozenset({P0}), False)
+    assert member.phases == {P1: RUNNING} and member.kafka.known[P0] == 150
+
+
+def test_at_the_end_kafka_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    member = group(monkeypatch, release_timeout_ms="5000")
+    follow(member, Mode.KAFKA)
+    member.run(P0, at=100)
+    member.zookeeper.refuses = {"unlock", "commit"}
+    member.coordinator.end()
+    begun = time.monotonic()
+    member.coordinator._revoked(frozenset({P0}), False)
+    assert time.monotonic() - begun < 2.5, "release.timeout.ms=5000"
+
+
 def follow(member: Group, mode: Mode) -> None:
     member.zookeeper.mode = mode
     member.kafka.assigned = frozenset({P0, P1}) if mode is Mode.KAFKA else frozenset()
