@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kraft_runbook_consumer.commits import Commits
 from kraft_runbook_consumer.embedded import EmbeddedConsumer
-from kraft_runbook_consumer.ending import attempt
+from kraft_runbook_consumer.ending import attempt, close_each
 from kraft_runbook_consumer.errors import ConsumerError, Unreachable
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
@@ -299,13 +299,7 @@ class Coordinator:
 
     def _abandon(self, partitions: Collection[Partition]) -> None:
         for each in partitions:
-            if not self.streams[self.state.held[each].thread].quiet(each):
-                logger.warning(
-                    "%s is released with a record in the application's hands, which the next owner gets again: it was"
-                    " kept for longer than release.timeout.ms",
-                    each,
-                )
-                self.streams[self.state.held[each].thread].let_go(each)
+            self.streams[self.state.held[each].thread].abandon(each)
 
     # commits
 
@@ -367,15 +361,7 @@ class Coordinator:
         self._closing.set()
         self._ending = True
         attempt(self._give_up_all, "what was not committed at the end is read again")
-        for each in self.streams:
-            if self.failure is not None:
-                each.fail(self.failure)
-            attempt(each.close, f"thread {each.number} was not closed")
-        if self.embedded is not None:
-            attempt(self.embedded.close, "the place in Kafka's group stays until its session ends")
-        if self._handover is not None:
-            attempt(self._handover.close, "the consumer that looks at logs was not closed")
-        attempt(self.zookeeper.stop, "the registration stays until ZooKeeper's session ends")
+        close_each(self.streams, self.failure, self.embedded, self._handover, self.zookeeper)
         self.looked.set()
 
     def _give_up_all(self) -> None:

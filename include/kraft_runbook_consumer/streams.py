@@ -162,6 +162,16 @@ class Stream:
             if self._hand is not None and self._hand[0] == partition:
                 self._hand = None
 
+    def abandon(self, partition: Partition) -> None:
+        """``let_go`` of what is in the application's hands, if anything is, and say so."""
+        if not self.quiet(partition):
+            logger.warning(
+                "%s is released with a record in the application's hands, which the next owner gets again: it was kept"
+                " for longer than release.timeout.ms",
+                partition,
+            )
+            self.let_go(partition)
+
     def quiet(self, partition: Partition) -> bool:
         """Whether no record of it is in the application's hands."""
         with self._guard:

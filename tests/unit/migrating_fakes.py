@@ -163,6 +163,8 @@ class Records:
     def let_go(self, partition: Partition) -> None:
         self.in_hand.discard(partition)
 
+    abandon = let_go
+
     def quiet(self, partition: Partition) -> bool:
         return partition not in self.in_hand
 

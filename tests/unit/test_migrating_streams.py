@@ -151,3 +151,18 @@ def test_a_closed_stream_ends_and_one_that_failed_says_why(stream: Stream, log: 
     failed.fail(ConsumerError("the wrong is this", way_out="do that"))
     with pytest.raises(Closed, match=r"the wrong is this\. What to do: do that"):
         list(failed)
+
+
+def test_what_is_abandoned_is_told_and_is_not_done_with(
+    stream: Stream, log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream.start(P0, 5)
+    log.fetch(0, 5)
+    assert stream.poll(1.0) is not None
+    stream.stop(P0)
+    stream.abandon(P1)
+    assert not caplog.records
+    stream.abandon(P0)
+    assert stream.quiet(P0) and "release.timeout.ms" in caplog.text
+    stream.done()
+    assert stream.position(P0) == 5
