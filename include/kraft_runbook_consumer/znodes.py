@@ -78,15 +78,15 @@ class Registration:
 def topic_filter(raw: str) -> re.Pattern[str]:
     """The expression that a pattern stands for (``TopicFilter``): commas are alternatives, spaces and quotes go.
 
-    Raises re.error where Python does not read it.
+    Raises re.error, OverflowError or RecursionError where Python does not read it.
     """
     return re.compile(raw.strip().replace(",", "|").replace(" ", "").strip("\"'"))
 
 
-def decode_registration(data: bytes) -> Registration:
+def decode_registration(data: bytes | None) -> Registration:
     """The registration in a znode of ids; an empty one where it can't be read."""
     try:
-        parsed = json.loads(data)
+        parsed = json.loads(data or b"")
         found = Registration(dict(parsed["subscription"]), str(parsed.get("pattern", STATIC)))
         counts = all(type(n) is int and 0 < n <= MOST_THREADS for n in found.subscription.values())
         if found.pattern not in (STATIC, WHITE_LIST, BLACK_LIST) or not counts:
@@ -95,22 +95,22 @@ def decode_registration(data: bytes) -> Registration:
             (raw,) = found.subscription
             topic_filter(raw)
         return found
-    except (ValueError, TypeError, KeyError, AttributeError, re.error, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, re.error, RecursionError):
         return Registration()
 
 
-def decode_partitions(data: bytes) -> tuple[int, ...]:
+def decode_partitions(data: bytes | None) -> tuple[int, ...]:
     """The partitions in a znode of /brokers/topics, in order. Raises ValueError where it can't be read."""
     try:
-        return tuple(sorted(int(number) for number in json.loads(data)["partitions"]))
+        return tuple(sorted(int(number) for number in json.loads(data or b"")["partitions"]))
     except (TypeError, KeyError) as error:
-        raise ValueError(f"no partitions in {data[:100]!r}") from error
+        raise ValueError(f"no partitions in {(data or b'')[:100]!r}") from error
 
 
-def plain_endpoint(data: bytes) -> str | None:
+def plain_endpoint(data: bytes | None) -> str | None:
     """``host:port`` of a broker's PLAINTEXT listener, which is what the Scala client connects to; None without one."""
     try:
-        parsed = json.loads(data)
+        parsed = json.loads(data or b"")
         host, port = parsed.get("host"), parsed.get("port")
     except (ValueError, AttributeError):
         return None

@@ -157,7 +157,7 @@ class ZookeeperSession:
         mode = self._one(self._client.get_async, self.paths.mode)
         if mode is None:
             self._one(self._client.exists_async, self.paths.mode)
-        text = mode[0].decode("utf-8", "replace") if mode is not None else None
+        text = (mode[0] or b"").decode("utf-8", "replace") if mode is not None else None  # zkCli's create writes null
         return GroupSeen(members, frozenset(migrating), text, partitions, self._owners(topics))
 
     def _members(self) -> tuple[list[str], list[str]]:

@@ -1,0 +1,181 @@
+"""ZooKeeper and Kafka of a migrating member, in memory: what kazoo's client and the embedded consumer answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kazoo.client import KazooState
+from kazoo.exceptions import NodeExistsError, NoNodeError
+
+from kraft_runbook_consumer import zookeeper
+from kraft_runbook_consumer.coordinator import Coordinator
+from kraft_runbook_consumer.handover import Handover
+from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.settings import read_settings
+from kraft_runbook_consumer.streams import Stream
+from kraft_runbook_consumer.znodes import Partition, Registration
+
+ME, OTHER = "g_me", "g_other"
+SETTINGS = {"group.id": "g", "zookeeper.connect": "zk:1", "auto.offset.reset": "smallest"}
+MIGRATING = {
+    **SETTINGS,
+    "coordination.migration.enabled": "true",
+    "coordination.migration.bootstrap.servers": "broker:1",
+    "consumer.id": "me",
+}
+
+
+class Result:
+    """An answer that is there at once."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+
+    def get(self, timeout: float = 0.0) -> Any:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def successful(self) -> bool:
+        return not isinstance(self.found, Exception)
+
+    def rawlink(self, told: Callable[[Result], None]) -> None:
+        told(self)
+
+
+class Kazoo:
+    """kazoo's client for a tree of znodes: path → (data, session). Watches never fire."""
+
+    def __init__(self, tree: dict[str, tuple[bytes | None, int]], session: int = 1) -> None:
+        self.tree, self.client_id = tree, (session, b"")
+        self.connected, self.state = True, KazooState.CONNECTED
+        self._connection = SimpleNamespace(_connect=lambda: (4000, 6000))
+
+    def _stat(self, path: str) -> Any:
+        return SimpleNamespace(ephemeralOwner=self.tree[path][1], version=0) if path in self.tree else None
+
+    def get_async(self, path: str, watch: object = None) -> Result:
+        return Result((self.tree[path][0], self._stat(path)) if path in self.tree else NoNodeError())
+
+    def exists_async(self, path: str, watch: object = None) -> Result:
+        return Result(self._stat(path))
+
+    def get_children_async(self, path: str, watch: object = None) -> Result:
+        below = {each.removeprefix(path + "/").split("/")[0] for each in self.tree if each.startswith(path + "/")}
+        return Result(sorted(below) if below or path in self.tree else NoNodeError())
+
+    def ensure_path_async(self, path: str) -> Result:
+        self.tree.setdefault(path, (b"", 0))
+        return Result(path)
+
+    def create_async(self, path: str, data: bytes, ephemeral: bool) -> Result:
+        if path in self.tree:
+            return Result(NodeExistsError())
+        self.tree[path] = (data, self.client_id[0] if ephemeral else 0)
+        return Result(path)
+
+    def set_async(self, path: str, data: bytes) -> Result:
+        if path not in self.tree:
+            return Result(NoNodeError())
+        self.tree[path] = (data, self.tree[path][1])
+        return Result(self._stat(path))
+
+    def delete_async(self, path: str, version: int) -> Result:
+        del self.tree[path]
+        return Result(True)
+
+    def sync_async(self, path: str) -> Result:
+        return Result(path)
+
+    def stop(self) -> None:
+        self.connected = False
+
+    def close(self) -> None:
+        pass
+
+
+class Embedded:
+    """``told``: what Kafka answers to who is in its group; None: it does not answer."""
+
+    def __init__(self) -> None:
+        self.lease = Lease(45.0)
+        self.assigned: frozenset[Partition] | None = None
+        self.changed, self.refused, self.waits_for_answer = True, False, False
+        self.told: tuple[bool, dict[str, frozenset[Partition]]] | None = (True, {})
+        self.calls: list[tuple[str, Any]] = []
+
+    def members(self) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
+        return self.told
+
+    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:
+        return {}
+
+    def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> bool:
+        self.calls.append(("commit", dict(offsets)))
+        return True
+
+    def send_commit(self, offsets: Mapping[Partition, int]) -> None:
+        self.calls.append(("send", dict(offsets)))
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        self.calls.append(("subscribe", set(topics)))
+
+    def unsubscribe(self) -> None:
+        self.calls.append(("unsubscribe", None))
+
+    def poll(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def topic(tree: dict[str, tuple[bytes | None, int]], name: str, partitions: int, group: str = "g") -> None:
+    """A topic with an offset of 0 for each partition: nobody asks Kafka for the log's start."""
+    numbers = ",".join(f'"{n}":[1]' for n in range(partitions))
+    tree[f"/brokers/topics/{name}"] = (f'{{"version":1,"partitions":{{{numbers}}}}}'.encode(), 0)
+    for number in range(partitions):
+        tree[f"/consumers/{group}/offsets/{name}/{number}"] = (b"0", 0)
+
+
+def session(
+    patch: pytest.MonkeyPatch, tree: dict[str, tuple[bytes | None, int]], number: int = 1
+) -> zookeeper.ZookeeperSession:
+    """A session that has begun."""
+    with patch.context() as patched:
+        patched.setattr(zookeeper, "KazooClient", lambda **_: Kazoo(tree, number))
+        found = zookeeper.ZookeeperSession("zk:1", zookeeper.GroupPaths("g"), Lease(6.0), lambda: None)
+    found.begin_session()
+    return found
+
+
+def member(
+    patch: pytest.MonkeyPatch,
+    tree: dict[str, tuple[bytes | None, int]],
+    registration: Registration,
+    *,
+    embedded: Embedded | None = None,
+) -> Coordinator:
+    """A member whose session has begun and that is about to register; ``turn`` lets it go on."""
+    settings = read_settings(MIGRATING if embedded is not None else SETTINGS)
+    with patch.context() as patched:
+        patched.setattr(zookeeper, "KazooClient", lambda **_: Kazoo(tree))
+        found = Coordinator(settings, ME, registration, None)
+    found.streams = [Stream(number, {}, found.may_hand_out) for number in range(2)]
+    given: Any = embedded
+    found.embedded = found.sight.embedded = given
+    found._handover = Handover(settings, "broker:1", ME, found.zookeeper, given)
+    found.zookeeper.begin_session()
+    found._register()
+    return found
+
+
+def turn(one: Coordinator, times: int = 3) -> None:
+    """Turns that look at all anew: here no watch tells of a change."""
+    for _ in range(times):
+        one._changed.set()
+        one.sight._asked_at = float("-inf")
+        one._turn()
