@@ -45,7 +45,7 @@ def make_consumer(config: Mapping[str, object], prefix: str = "") -> Consumer:
         raise SettingError(
             f"a setting of the consumer that {'is embedded' if prefix else 'fetches'} is refused: {text}",
             way_out=f"correct or leave out {prefix}…; librdkafka's CONFIGURATION.md describes each",
-        ) from error
+        ) from None  # a traceback would show the value that is masked here
 
 
 def _tell(error: KafkaError) -> None:

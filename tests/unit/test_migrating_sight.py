@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
+import traceback
+
 import pytest
 from migrating_servers import session
 
+from kraft_runbook_consumer.embedded import make_consumer
+from kraft_runbook_consumer.errors import SettingError
 from kraft_runbook_consumer.znodes import Registration, decode_partitions, decode_registration, plain_endpoint
 
 
@@ -24,3 +29,11 @@ def test_znodes_without_data_and_patterns_that_python_does_not_read_end_nobody(
     assert decode_registration(None) == Registration() and plain_endpoint(None) is None
     with pytest.raises(ValueError, match="no partitions"):
         decode_partitions(b"[]")
+
+
+def test_no_secret_is_in_the_traceback_of_a_refused_setting() -> None:
+    secret = secrets.token_hex(8)
+    with pytest.raises(SettingError) as raised:
+        make_consumer({"group.id": "g", "security.protocol": secret}, "coordination.migration.")
+    told = "".join(traceback.format_exception(raised.value))
+    assert "coordination.migration.…" in told and secret not in told
