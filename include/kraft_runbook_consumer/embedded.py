@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaExcep
 from confluent_kafka.admin import AdminClient
 
 from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
-from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.settings import MIGRATION, SECURITY
 from kraft_runbook_consumer.znodes import Partition
 
@@ -96,7 +96,7 @@ class EmbeddedConsumer:
         """Those of which Kafka took the offset from this member. What passes is tried again for ``seconds``."""
         deadline = time.monotonic() + seconds
         while True:
-            member, sent_at = self._member_id(), time.monotonic()
+            member, sent_at = self._member_id(), sent_now()
             try:
                 told = self._consumer.commit(offsets=_named(offsets), asynchronous=False)
                 errors = {(each.topic, each.partition): each.error for each in told if each.error is not None}
@@ -113,7 +113,7 @@ class EmbeddedConsumer:
 
     def send_commit(self, offsets: Mapping[Partition, int]) -> None:
         """Without waiting for the answer, which ``poll`` brings."""
-        self._sent.append((self._member_id(), time.monotonic()))
+        self._sent.append((self._member_id(), sent_now()))
         try:
             self._consumer.commit(offsets=_named(offsets), asynchronous=True)
         except KafkaException as failed:

@@ -11,13 +11,21 @@ import threading
 import time
 from collections.abc import Callable
 
+_SLEEPS_TOO: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 SHARE = 2 / 3
 """Of the session: the other side lets it end a whole session after it has received the sign at the earliest."""
 
 
+def sent_now() -> float:
+    """The time of a sign that is sent now, in seconds. Linux's monotonic clock stands still while the machine sleeps,
+    and the session ends meanwhile: so CLOCK_BOOTTIME where there is one.
+    """
+    return time.monotonic() if _SLEEPS_TOO is None else time.clock_gettime(_SLEEPS_TOO)
+
+
 def holds(signed_at: float | None, session_seconds: float, now: float) -> bool:
-    """Whether records may be handed out. ``signed_at``: when the last sign that was answered had been sent, by the
-    monotonic clock; None: there is none.
+    """Whether records may be handed out. ``signed_at``: when the last sign that was answered had been sent, by
+    ``sent_now``; None: there is none.
     """
     return signed_at is not None and now - signed_at < session_seconds * SHARE
 
@@ -25,7 +33,7 @@ def holds(signed_at: float | None, session_seconds: float, now: float) -> bool:
 class Lease:
     """One session with the time of its last sign. Threads ask, one thread renews."""
 
-    def __init__(self, session_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, session_seconds: float, clock: Callable[[], float] = sent_now) -> None:
         self.session_seconds = session_seconds
         self._clock = clock
         self._guard = threading.Lock()
@@ -43,7 +51,7 @@ class Lease:
         self.begin(None)
 
     def renew(self, of: object, sent_at: float) -> None:
-        """A sign that was sent at this time was answered, by this session."""
+        """A sign that was sent at this time (``sent_now``) was answered, by this session."""
         with self._guard:
             if of is not None and of == self._of and sent_at > (self._signed_at or float("-inf")):
                 self._signed_at = sent_at

@@ -18,7 +18,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from kraft_runbook_consumer.errors import ConsumerError, Unreachable
-from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.znodes import (
     BROKER_IDS,
     BROKER_TOPICS,
@@ -246,7 +246,7 @@ class ZookeeperSession:
             self._give_sign()
 
     def _give_sign(self) -> None:
-        session, sent_at = self.session, time.monotonic()
+        session, sent_at = self.session, sent_now()
         if not self.connected:
             return
 

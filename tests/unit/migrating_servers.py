@@ -10,6 +10,7 @@ import pytest
 from kazoo.client import KazooState
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
+from kraft_runbook_consumer import embedded as embedding
 from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.handover import Handover
@@ -95,6 +96,25 @@ class Kazoo:
 
     def close(self) -> None:
         pass
+
+
+class Consumer:
+    """confluent_kafka's, a member of its group that gets every commit through."""
+
+    def commit(self, offsets: Sequence[Any], asynchronous: bool) -> Sequence[Any]:
+        return offsets
+
+    def memberid(self) -> str:
+        return "member-1"
+
+
+def embedded_consumer(patch: pytest.MonkeyPatch, lease: Lease, consumer: object = None) -> embedding.EmbeddedConsumer:
+    """The real one, over a consumer that is none."""
+    with patch.context() as patched:
+        patched.setattr(embedding, "make_consumer", lambda *_: consumer or Consumer())
+        patched.setattr(embedding, "AdminClient", lambda _: None)
+        config = {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
+        return embedding.EmbeddedConsumer(config, lease, lambda _gone, _lost: None)
 
 
 class Embedded:

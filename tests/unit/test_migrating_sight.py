@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import time
 import traceback
 
 import pytest
-from migrating_servers import session
+from migrating_servers import embedded_consumer, session
 
 from kraft_runbook_consumer.embedded import make_consumer
 from kraft_runbook_consumer.errors import SettingError
+from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.znodes import Registration, decode_partitions, decode_registration, plain_endpoint
 
 
@@ -37,3 +39,21 @@ def test_no_secret_is_in_the_traceback_of_a_refused_setting() -> None:
         make_consumer({"group.id": "g", "security.protocol": secret}, "coordination.migration.")
     told = "".join(traceback.format_exception(raised.value))
     assert "coordination.migration.…" in told and secret not in told
+
+
+def test_time_in_which_the_machine_sleeps_counts_for_both_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its monotonic clock stands still, its boot time goes on; the signs are those that are really sent."""
+    boot = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(time, "clock_gettime", lambda _clock: boot[0])
+    zookeeper = session(monkeypatch, {})
+    kafka = Lease(45.0)
+    embedded = embedded_consumer(monkeypatch, kafka)
+    embedded.commit({("t", 0): 1})
+    assert (zookeeper.lease.age, kafka.age) == (0.0, 0.0)
+    boot[0] += 60
+    assert (zookeeper.lease.age, kafka.age) == (60.0, 60.0)
+    assert not zookeeper.lease.holds() and not kafka.holds()
+    embedded.send_commit({("t", 0): 1})
+    embedded._committed(None, None)
+    assert kafka.age == 0.0
