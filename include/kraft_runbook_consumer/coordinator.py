@@ -171,7 +171,7 @@ class Coordinator:
 
     def _look(self) -> None:
         self._changed.clear()
-        seen = self.sight.look()
+        seen = self.sight.look({topic for topic, _ in self.state.held})
         mine = self.zookeeper.session
         if lost := [each for each in self.state.held if seen.owners.get(each) != mine]:
             logger.warning("%s: somebody has deleted the owner znode of this session", lost)
@@ -179,6 +179,9 @@ class Coordinator:
         if self.state.member not in seen.members:
             self._register()
         self.looked.set()
+        for each in [p for p, session in seen.owners.items() if session == mine and p not in self.state.held]:
+            logger.info("%s is unlocked: the answer to its lock had not come", each)
+            self.zookeeper.unlock(each)
 
     # what is done
 

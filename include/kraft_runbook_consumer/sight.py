@@ -41,10 +41,13 @@ class Sight:
         """Seconds since the last look at ZooKeeper."""
         return time.monotonic() - self._looked_at
 
-    def look(self) -> GroupSeen:
-        """ZooKeeper's side anew. Raises Unreachable; ConsumerError where a topic is missing at the first look."""
+    def look(self, held: Collection[str] = ()) -> GroupSeen:
+        """ZooKeeper's side anew. ``held``: topics of which owner znodes are held; one that was deleted has them still.
+
+        Raises Unreachable; ConsumerError where a topic is missing at the first look.
+        """
         first = self._looked_at < 0
-        seen = self._zookeeper.look(self._topics)
+        seen = self._zookeeper.look(lambda members, every: {*self._topics(members, every), *held})
         self._looked_at = time.monotonic()
         self._once_migrating |= seen.migrating
         mine = self._zookeeper.session

@@ -7,7 +7,7 @@ import time
 import traceback
 
 import pytest
-from migrating_servers import embedded_consumer, session
+from migrating_servers import OTHER, embedded_consumer, member, session, topic, turn
 
 from kraft_runbook_consumer.embedded import make_consumer
 from kraft_runbook_consumer.errors import SettingError
@@ -57,3 +57,30 @@ def test_time_in_which_the_machine_sleeps_counts_for_both_leases(monkeypatch: py
     embedded.send_commit({("t", 0): 1})
     embedded._committed(None, None)
     assert kafka.age == 0.0
+
+
+def test_an_owner_znode_of_ones_own_that_is_not_held_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer to the lock was lost, and by now ZooKeeper assigns the partition to another member."""
+    tree: dict[str, tuple[bytes | None, int]] = {"/consumers/g/owners/t/1": (b"g_me-0", 1)}
+    topic(tree, "t", 2)
+    both = Registration({"t": 1})
+    tree[f"/consumers/g/ids/{OTHER}"] = (both.encode(0), 2)
+    one = member(monkeypatch, tree, both)
+    turn(one)
+    assert set(one.state.held) == {("t", 0)}
+    assert "/consumers/g/owners/t/1" not in tree and "/consumers/g/owners/t/0" in tree
+
+
+def test_a_topic_that_is_deleted_is_unlocked_by_a_member_with_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 1)
+    topic(tree, "u", 1)
+    one = member(monkeypatch, tree, Registration({".*": 1}, "white_list"))
+    turn(one)
+    assert set(one.state.held) == {("t", 0), ("u", 0)}
+    del tree["/brokers/topics/u"]
+    turn(one)
+    assert set(one.state.held) == {("t", 0)} and "/consumers/g/owners/u/0" not in tree
+    topic(tree, "u", 1)
+    turn(one)
+    assert set(one.state.held) == {("t", 0), ("u", 0)}
