@@ -155,6 +155,7 @@ class Coordinator:
             logger.warning("the session with ZooKeeper has ended: %d partitions are lost", len(self.state.held))
         self._drop(self.state.held)
         self.state = replace(self.state, mode=None)
+        self.sight.view = replace(self.sight.view, new=None)
         if not self.zookeeper.connected:
             raise Unreachable("ZooKeeper does not answer", way_out="wait: the member goes on once it does")
         self.zookeeper.begin_session()
@@ -162,10 +163,17 @@ class Coordinator:
         self._register()
 
     def _register(self) -> None:
+        """In ids only once it follows a mode: before, its share of the partitions would lie idle, for as long as Kafka
+        does not tell who is in its group.
+        """
+        follows = self.embedded is None or self.state.mode is not None
         data = self.registration.encode(int(time.time() * 1000))
         wait = self.settings.session_seconds * 1.5
-        self.zookeeper.register(self.state.member, data, migrates=self.settings.migrates, wait_seconds=wait)
-        self._changed.set()
+        if follows:
+            self._changed.set()
+        self.zookeeper.register(
+            self.state.member, data, migrates=self.settings.migrates, wait_seconds=wait, gets_a_share=follows
+        )
 
     # what is seen
 
@@ -204,7 +212,10 @@ class Coordinator:
             self.refused_toggles += 1
             logger.warning("mode %s stays: %s", mode, notice)
         self._notice = notice
+        begins = self.embedded is not None and self.state.mode is None and mode is not None
         self.state = replace(self.state, mode=mode)
+        if begins:
+            self._register()
 
     def _do(self, kind: type[Action], actions: Sequence[Action]) -> bool:
         """The actions of one kind; whether one of them was done."""
@@ -264,9 +275,9 @@ class Coordinator:
         """Kafka takes partitions away: what follows Kafka is given up before this returns, so a new member that gets
         them begins where this one has ended. ``lost``: they are somebody else's already.
         """
-        self.sight.view = replace(self.sight.view, new=None)
         if self._ending or self.state.mode is not Mode.KAFKA:
-            return
+            return  # in ZooKeeper mode it goes on with what Kafka told last
+        self.sight.view = replace(self.sight.view, new=None)
         mine = gone & self.state.held.keys()
         if lost:
             self._handover_().lost |= mine

@@ -77,7 +77,7 @@ class Sight:
         told = self.embedded.members()
         if told is None:
             self.embedded.changed = True
-            if asked is not mode:
+            if mode is not Mode.ZOOKEEPER or asked is not mode:  # else nobody waits for Kafka: what it told last counts
                 self.view = replace(self.view, new=None)
             return
         self._stable, clients = told

@@ -118,13 +118,15 @@ class ZookeeperSession:
 
     # registration
 
-    def register(self, member: str, data: bytes, *, migrates: bool, wait_seconds: float) -> None:
-        """In migration/ids first, so that nobody takes it for an old member. Raises ConsumerError where another session
-        has the same id for longer than ``wait_seconds``.
+    def register(
+        self, member: str, data: bytes, *, migrates: bool, wait_seconds: float, gets_a_share: bool = True
+    ) -> None:
+        """In migration/ids first, so that nobody takes it for an old member; in ids only where it ``gets_a_share`` of
+        the partitions. Raises ConsumerError where another session has the same id for longer than ``wait_seconds``.
         """
         where = [self.paths.migration_ids] if migrates else []
         deadline = time.monotonic() + wait_seconds
-        for parent in [*where, self.paths.ids]:
+        for parent in [*where, self.paths.ids] if gets_a_share else where:
             self._ensure(parent)
             while not self._make(f"{parent}/{member}", data if parent == self.paths.ids else b""):
                 if time.monotonic() > deadline:

@@ -178,9 +178,10 @@ class World:
                 self.act(other, 1000)
 
     def see_rebalance(self, name: str) -> None:
-        """on_assign: who is in Kafka's group is not known until the next look."""
+        """on_assign: in kafka mode, who is in Kafka's group is not known until the next look."""
         member = self.migrating[name]
-        member.view = replace(member.view, assigned=self.kafka[name], new=None, revoking=False)
+        new = member.view.new if member.state.mode is Mode.ZOOKEEPER else None
+        member.view = replace(member.view, assigned=self.kafka[name], new=new, revoking=False)
 
     # who comes, goes, stalls
 

@@ -7,7 +7,7 @@ import time
 import traceback
 
 import pytest
-from migrating_servers import OTHER, embedded_consumer, member, session, topic, turn
+from migrating_servers import ME, OTHER, Embedded, embedded_consumer, member, session, topic, turn
 
 from kraft_runbook_consumer.embedded import make_consumer
 from kraft_runbook_consumer.errors import SettingError
@@ -84,3 +84,42 @@ def test_a_topic_that_is_deleted_is_unlocked_by_a_member_with_a_pattern(monkeypa
     topic(tree, "u", 1)
     turn(one)
     assert set(one.state.held) == {("t", 0), ("u", 0)}
+
+
+def test_a_member_gets_no_share_before_kafka_has_told_who_is_in_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each of its sessions: it would take nothing, and nobody else would."""
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 2)
+    embedded = Embedded()
+    embedded.told = None
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    turn(one)
+    assert f"/consumers/g/migration/ids/{ME}" in tree and f"/consumers/g/ids/{ME}" not in tree
+    embedded.told = (True, {})
+    turn(one)
+    assert f"/consumers/g/ids/{ME}" in tree and len(one.state.held) == 2
+    one.zookeeper.lost.set()
+    for each in [path for path, (_, of) in tree.items() if of]:
+        del tree[each]
+    embedded.told = None
+    turn(one)
+    assert (one.state.mode, one.state.held) == (None, {}) and f"/consumers/g/ids/{ME}" not in tree
+    embedded.told = (True, {})
+    turn(one)
+    assert f"/consumers/g/ids/{ME}" in tree and len(one.state.held) == 2
+
+
+def test_in_zookeeper_mode_nothing_waits_for_kafka_s_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's session is lost and Kafka does not answer: what ZooKeeper assigns to others is released."""
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 2)
+    embedded = Embedded()
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    turn(one)
+    assert len(one.state.held) == 2
+    embedded.told = None
+    one._revoked(frozenset({("t", 0)}), True)
+    tree[f"/consumers/g/ids/{OTHER}"] = (Registration({"t": 1}).encode(0), 2)
+    tree[f"/consumers/g/migration/ids/{OTHER}"] = (b"", 2)
+    turn(one)
+    assert set(one.state.held) == {("t", 0)} and "/consumers/g/owners/t/1" not in tree
