@@ -30,6 +30,13 @@ PASSING = frozenset(
     }
 )
 """Answers to a commit after which the same one is sent again."""
+REFUSED = frozenset(
+    {
+        *(KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+"""Answers that no waiting changes."""
 logger = logging.getLogger("kraft_runbook_consumer")
 
 
@@ -81,8 +88,11 @@ class EmbeddedConsumer:
         self._consumer.unsubscribe()
 
     def poll(self) -> None:
+        """Raises ConsumerError where Kafka does not let it into the group."""
         message = self._consumer.poll(0)
         if message is not None and (error := message.error()) is not None:
+            if error.code() in REFUSED:
+                raise _no_answer(error)
             logger.warning("embedded consumer: %s", error.str())
 
     def close(self) -> None:
@@ -127,15 +137,19 @@ class EmbeddedConsumer:
         return bool(self._sent)
 
     def committed(self, partitions: Collection[Partition]) -> dict[Partition, int | None]:
-        """Their offsets; None where there is none. One that Kafka says nothing of is left out. Raises Unreachable."""
+        """Their offsets; None where there is none. One that Kafka says nothing of is left out. Raises Unreachable,
+        ConsumerError where Kafka refuses.
+        """
         if not partitions:
             return {}
         try:
             found = self._consumer.committed([TopicPartition(*each) for each in partitions], timeout=CALL_SECONDS)
         except KafkaException as error:
-            raise _unreachable(error.args[0]) from error
+            raise _no_answer(error.args[0]) from error
         for each in found:
             if each.error is not None:
+                if each.error.code() in REFUSED:
+                    raise _no_answer(each.error)
                 logger.warning("the offset of %s-%d in Kafka: %s", each.topic, each.partition, each.error.str())
         return {
             (each.topic, each.partition): each.offset if each.offset >= 0 else None
@@ -203,12 +217,14 @@ class EmbeddedConsumer:
 
     def members(self) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
         """Whether the group is stable, and each client id with its partitions: the last known ones while it is not.
-        None: Kafka does not answer.
+        None: Kafka does not answer. Raises ConsumerError where it refuses.
         """
         try:
             asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=CALL_SECONDS)
             told = asked[self.group].result(CALL_SECONDS)
         except (KafkaException, TimeoutError) as error:
+            if isinstance(error, KafkaException) and error.args[0].code() in REFUSED:
+                raise _no_answer(error.args[0]) from error
             logger.info("who is in Kafka's group: %s", error)
             return None
         stable = told.state in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
@@ -237,5 +253,11 @@ def _plain(partitions: Collection[TopicPartition]) -> frozenset[Partition]:
     return frozenset((each.topic, each.partition) for each in partitions)
 
 
-def _unreachable(error: KafkaError) -> ConsumerError:
+def _no_answer(error: KafkaError) -> ConsumerError:
+    """Unreachable, except where Kafka refuses: the member can't go on then."""
+    if error.code() in REFUSED:
+        return ConsumerError(
+            f"Kafka refuses the embedded consumer: {error.str()}",
+            way_out="give its principal READ on the group and on the topics",
+        )
     return Unreachable(f"Kafka: {error.str()}", way_out="wait: the member goes on once Kafka answers")

@@ -35,10 +35,12 @@ class Result:
     def __init__(self, found: Any) -> None:
         self.found = found
 
-    def get(self, timeout: float = 0.0) -> Any:
+    def get(self, timeout: float = 0.0) -> Any:  # kazoo's
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
+
+    result = get  # of a future
 
     def successful(self) -> bool:
         return not isinstance(self.found, Exception)

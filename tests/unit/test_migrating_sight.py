@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
+from types import SimpleNamespace
 
 import pytest
-from migrating_servers import ME, OTHER, Embedded, embedded_consumer, member, session, topic, turn
+from confluent_kafka import KafkaError, KafkaException
+from migrating_servers import ME, OTHER, Consumer, Embedded, Result, embedded_consumer, member, session, topic, turn
 
 from kraft_runbook_consumer.embedded import make_consumer
-from kraft_runbook_consumer.errors import SettingError
+from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.znodes import Registration, decode_partitions, decode_registration, plain_endpoint
 
@@ -123,3 +125,35 @@ def test_in_zookeeper_mode_nothing_waits_for_kafka_s_group(monkeypatch: pytest.M
     tree[f"/consumers/g/migration/ids/{OTHER}"] = (b"", 2)
     turn(one)
     assert set(one.state.held) == {("t", 0)} and "/consumers/g/owners/t/1" not in tree
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [("GROUP_AUTHORIZATION_FAILED", ConsumerError), ("_TRANSPORT", Unreachable)]
+)
+def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, code: str, raised: type[ConsumerError]
+) -> None:
+    error = KafkaError(getattr(KafkaError, code))
+
+    class Refused(Consumer):
+        def committed(self, partitions: object, timeout: float) -> None:
+            raise KafkaException(error)
+
+        def poll(self, timeout: float) -> object:
+            return SimpleNamespace(error=lambda: error)
+
+        def describe_consumer_groups(self, groups: list[str], request_timeout: float) -> dict[str, Result]:
+            return {"g": Result(KafkaException(error))}
+
+    embedded = embedded_consumer(monkeypatch, Lease(45.0), Refused())
+    embedded._admin = Refused()
+    with pytest.raises(ConsumerError) as told:
+        embedded.committed([("t", 0)])
+    assert type(told.value) is raised
+    if raised is Unreachable:
+        embedded.poll()
+        assert embedded.members() is None
+        return
+    for ask in (embedded.poll, embedded.members):
+        with pytest.raises(ConsumerError, match="READ on the group"):
+            ask()
