@@ -198,7 +198,7 @@ class Coordinator:
         for _ in range(20):
             held = self.state.held
             quiet = frozenset(each for each, one in held.items() if self.streams[one.thread].quiet(each))
-            assigned = self.embedded.assigned if self.embedded is not None else None
+            assigned = self.sight.assigned(self.state.mode)
             view = replace(self.sight.view, quiet=quiet, assigned=assigned, revoking=revoking)
             found = step(self.state, view)
             self._turn_to(found.mode, found.notice)

@@ -35,6 +35,7 @@ class Sight:
         self._stable = True
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
+        self._not_joined_since: float | None = None
 
     @property
     def age(self) -> float:
@@ -84,6 +85,27 @@ class Sight:
         group, migrating = self._settings.group, self._once_migrating
         new = {each: held for each, held in clients.items() if not embeds(group, each, migrating)}
         self.view = replace(self.view, new=new)
+
+    def assigned(self, mode: Mode | None) -> frozenset[Partition] | None:
+        """What Kafka has assigned, None before it has; in kafka mode nothing once that has lasted a session of Kafka's:
+        those that Kafka assigns the partitions to wait for this member's locks.
+        """
+        if self.embedded is None or self.embedded.assigned is not None or mode is not Mode.KAFKA:
+            self._not_joined_since = None
+            return None if self.embedded is None else self.embedded.assigned
+        now = time.monotonic()
+        if self._not_joined_since is None:
+            self._not_joined_since = now
+        if now - self._not_joined_since <= self.embedded.lease.session_seconds:
+            return None
+        if self._subscribed and self._not_joined_since > float("-inf"):
+            self._not_joined_since = float("-inf")
+            logger.error(
+                "Kafka's group has not let this member in for %g s of kafka mode: it gives up its partitions. What to "
+                "do: look at the log's warnings of the embedded consumer, and at coordination.migration.*",
+                self.embedded.lease.session_seconds,
+            )
+        return frozenset()
 
     def whole_group(self, mode: Mode | None) -> WholeGroup:
         """The assignment that counts, of every member. In kafka mode Kafka tells it once its group is stable."""

@@ -53,9 +53,10 @@ class View:
 
     ``members``: of ids. ``migrating``: of migration/ids. ``mode``: the text of the znode. ``partitions``: of each
     topic, in order. ``taken``: owner znodes of other sessions. ``assigned``: to the embedded consumer by Kafka, None
-    while it is in no group. ``new``: members of Kafka's group that nobody embeds with their partitions, None while not
-    known. ``quiet``: partitions of which no record is in the application's hands. ``revoking``: Kafka waits for this
-    member to give partitions up; the mode stays meanwhile, for a new member may get them.
+    while it is in no group and may still get in. ``new``: members of Kafka's group that nobody embeds with their
+    partitions, None while not known. ``quiet``: partitions of which no record is in the application's hands.
+    ``revoking``: Kafka waits for this member to give partitions up; the mode stays meanwhile, for a new member may get
+    them.
     """
 
     members: Mapping[str, Registration] = field(default_factory=dict)

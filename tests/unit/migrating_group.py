@@ -25,12 +25,17 @@ class Member:
     view: View = field(default_factory=View)
     stalled: bool = False
     in_hand: frozenset[Partition] = frozenset()
+    joined: bool = True
+    """False: Kafka's group has not let it in yet. In kafka mode its lease keeps it from handing out anything."""
+    waited: bool = False
+    """Kafka mode has lasted a session of Kafka's meanwhile (``Sight.assigned``)."""
 
     @property
     def hands_out(self) -> set[Partition]:
         """What it may hand out now, and what the application still has in its hands."""
         running = {p for p, held in self.state.held.items() if held.phase is Phase.RUNNING}
-        return set() if self.stalled else running | self.in_hand
+        silent = not self.joined and self.state.mode is Mode.KAFKA
+        return set() if self.stalled else self.in_hand | (set() if silent else running)
 
 
 @dataclass
@@ -74,10 +79,15 @@ class World:
             mode=self.mode,
             partitions=dict(self.topics),
             taken=frozenset(p for p, who in self.owners.items() if who != name),
-            assigned=self.kafka.get(name),
+            assigned=self.assigned(name),
             new={k: self.kafka.get(k, frozenset()) for k in self.new},
             quiet=quiet,
         )
+
+    def assigned(self, name: str) -> frozenset[Partition] | None:
+        member = self.migrating[name]
+        in_vain = member.waited and member.state.mode is Mode.KAFKA
+        return self.kafka.get(name, frozenset() if in_vain else None)
 
     # what a migrating member does
 
@@ -185,14 +195,20 @@ class World:
 
     # who comes, goes, stalls
 
-    def join(self, *, threads: int = 1) -> str:
+    def join(self, *, threads: int = 1, in_kafka: bool = True) -> str:
         name = f"g_m{self.count}"
         self.count += 1
-        self.migrating[name] = Member(State(name, strategy=self.strategy))
-        self.kafka[name] = frozenset()
+        self.migrating[name] = Member(State(name, strategy=self.strategy), joined=False)
         self.ids[name] = Registration(dict.fromkeys(self.topics, threads))
-        self.rebalance_kafka()
+        if in_kafka:
+            self.join_kafka(name)
         return name
+
+    def join_kafka(self, name: str) -> None:
+        """Kafka's group lets it in."""
+        self.migrating[name].joined = True
+        self.kafka[name] = frozenset()
+        self.rebalance_kafka()
 
     def leave(self, name: str) -> None:
         self._forget(name)
@@ -227,9 +243,8 @@ class World:
             member.state = replace(member.state, held=held)
         member.stalled = False
         if name not in self.kafka:
-            self.kafka[name] = frozenset()
             member.view = replace(member.view, assigned=frozenset(), new=None)
-            self.rebalance_kafka()
+            self.join_kafka(name)
 
     def join_new(self) -> None:
         name = f"kc{self.count}"

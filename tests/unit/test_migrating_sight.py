@@ -14,6 +14,7 @@ from migrating_servers import ME, OTHER, Consumer, Embedded, Result, embedded_co
 from kraft_runbook_consumer.embedded import make_consumer
 from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
 from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.mode import Mode
 from kraft_runbook_consumer.znodes import Registration, decode_partitions, decode_registration, plain_endpoint
 
 
@@ -157,3 +158,28 @@ def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
     for ask in (embedded.poll, embedded.members):
         with pytest.raises(ConsumerError, match="READ on the group"):
             ask()
+
+
+def test_kafka_mode_without_a_place_in_kafka_s_group_gives_the_locks_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a session of Kafka's, and not before; told once."""
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 2)
+    embedded = Embedded()
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    turn(one)
+    tree["/consumers/g/migration/mode"] = (b"kafka", 0)
+    turn(one)
+    assert one.state.mode is Mode.KAFKA and len(one.state.held) == 2 and not one.may_hand_out()
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 44)
+    turn(one)
+    assert len(one.state.held) == 2
+    monkeypatch.setattr(time, "monotonic", lambda: now + 46)
+    turn(one)
+    assert not one.state.held and not any("/owners/t/" in path for path in tree)
+    assert caplog.text.count("has not let this member in for 45 s") == 1
+    embedded.assigned = frozenset({("t", 1)})
+    turn(one)
+    assert set(one.state.held) == {("t", 1)}

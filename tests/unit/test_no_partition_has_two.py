@@ -17,7 +17,7 @@ EVENTS = (
     *("look", "act", "act", "act") * 4,
     *("finish", "join", "leave", "toggle to kafka", "toggle to zookeeper", "no mode", "nonsense"),
     *("stall", "end a session", "wake", "new joins", "new leaves", "old joins", "old leaves", "old acts"),
-    *("old acts", "more partitions", "rebalance"),
+    *("old acts", "more partitions", "rebalance", "join without Kafka", "join Kafka", "wait for Kafka in vain"),
 )
 SEEDS = st.integers(0, 2**63)
 History = tuple[str, int, list[tuple[str, int]]]
@@ -40,6 +40,8 @@ def happen(world: World, event: str, which: int) -> None:
     match event:
         case "join" if len(names) < 4:
             world.join(threads=1 + which % 2)
+        case "join without Kafka" if len(names) < 4:
+            world.join(in_kafka=False)
         case "toggle to kafka":
             world.mode = "kafka"
         case "toggle to zookeeper":
@@ -49,7 +51,7 @@ def happen(world: World, event: str, which: int) -> None:
         case "nonsense":
             world.mode = "Kafka "
         case "new joins" if len(world.new) < 2 and names and not world.old:
-            follow = all(m.state.mode is Mode.KAFKA and not m.stalled for m in world.migrating.values())
+            follow = all(m.state.mode is Mode.KAFKA and m.joined and not m.stalled for m in world.migrating.values())
             if follow and world.ids.keys() == world.migrating.keys():
                 world.join_new()
         case "new leaves" if world.new:
@@ -85,6 +87,10 @@ def happen_to(world: World, event: str, one: str) -> None:
             world.end_session(one)
         case "wake" if member.stalled:
             world.wake(one)
+        case "join Kafka" if not member.joined and not member.stalled:
+            world.join_kafka(one)
+        case "wait for Kafka in vain" if not member.joined:
+            member.waited = True
 
 
 def twice(history: History, *, rule: Rule = step, locks_hold: bool = True) -> World:
@@ -128,10 +134,29 @@ def test_histories_in_which_two_handed_out_one(events: list[tuple[str, int]]) ->
     settle_and_judge(twice(("range", 0, events)))
 
 
+def test_what_a_member_holds_that_kafka_does_not_let_in_goes_to_the_others() -> None:
+    world = World({"t": (0, 1, 2, 3)})
+    world.join()
+    late = world.join(in_kafka=False)
+    world.settle()
+    assert len(world.migrating[late].state.held) == 2
+    world.mode = "kafka"
+    with pytest.raises(AssertionError, match="does not settle"):
+        world.settle()
+    settle_and_judge(world)
+    assert not world.migrating[late].state.held
+
+
 def settle_and_judge(world: World) -> None:
-    """Once all that stalled is back, each partition is handed out by exactly one."""
+    """Once all that stalled is back, each partition is handed out by exactly one; also where some are not let into
+    Kafka's group for as long as they wait for it.
+    """
     for name in [n for n, member in world.migrating.items() if member.stalled]:
         world.wake(name)
+    for name, member in world.migrating.items():
+        member.waited = not member.joined
+        if not world.kafka:
+            world.join_kafka(name)
     if not world.migrating and not world.new and not world.old:
         return
     world.rebalance_kafka()  # as its members ask for once they see that a topic has grown
