@@ -228,8 +228,15 @@ class ZookeeperSession:
         """Those that have one. Raises Unreachable."""
         every = list(partitions)
         data = self._all(self._client.get_async, [self.paths.offset(each) for each in every])
-        numbers = {p: decode_offset(found[0]) for p, found in zip(every, data, strict=True) if found is not None}
-        return {p: number for p, number in numbers.items() if number is not None}
+        numbers: dict[Partition, int] = {}
+        for partition, found in zip(every, data, strict=True):
+            number = decode_offset(found[0]) if found is not None else None
+            if number is not None:
+                numbers[partition] = number
+            elif found is not None:
+                path = self.paths.offset(partition)
+                logger.error("%s is no offset and counts as none: %r", path, (found[0] or b"")[:100])
+        return numbers
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Write offset znodes. Raises Unreachable: some may be written."""

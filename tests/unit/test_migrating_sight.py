@@ -183,3 +183,18 @@ def test_kafka_mode_without_a_place_in_kafka_s_group_gives_the_locks_up(
     embedded.assigned = frozenset({("t", 1)})
     turn(one)
     assert set(one.state.held) == {("t", 1)}
+
+
+def test_an_offset_znode_that_is_no_offset_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 3)
+    tree["/consumers/g/offsets/t/1"] = (b"12 ", 0)
+    tree["/consumers/g/offsets/t/2"] = (None, 0)
+    found = session(monkeypatch, tree).offsets([("t", n) for n in range(4)])
+    assert found == {("t", 0): 0}
+    assert [each.getMessage() for each in caplog.records] == [
+        "/consumers/g/offsets/t/1 is no offset and counts as none: b'12 '",
+        "/consumers/g/offsets/t/2 is no offset and counts as none: b''",
+    ]
