@@ -82,6 +82,8 @@ class Sight:
                 self.view = replace(self.view, new=None)
             return
         self._stable, clients = told
+        if self._stable:  # one that is in neither group any more may come back as a new member of the same name
+            self._once_migrating &= self.view.migrating | clients.keys()
         group, migrating = self._settings.group, self._once_migrating
         new = {each: held for each, held in clients.items() if not embeds(group, each, migrating)}
         self.view = replace(self.view, new=new)

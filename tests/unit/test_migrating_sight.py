@@ -198,3 +198,29 @@ def test_an_offset_znode_that_is_no_offset_is_named(
         "/consumers/g/offsets/t/1 is no offset and counts as none: b'12 '",
         "/consumers/g/offsets/t/2 is no offset and counts as none: b''",
     ]
+
+
+def test_a_new_member_with_the_name_of_a_migrating_one_that_has_left_is_a_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tree: dict[str, tuple[bytes | None, int]] = {f"/consumers/g/migration/ids/{OTHER}": (b"", 2)}
+    topic(tree, "t", 1)
+    embedded = Embedded()
+    held = frozenset({("t", 0)})
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    embedded.told = (True, {OTHER: held})
+    turn(one)
+    assert one.sight.view.new == {}
+    del tree[f"/consumers/g/migration/ids/{OTHER}"]
+    turn(one)
+    assert one.sight.view.new == {}, "it is cut off from ZooKeeper: it hands out nothing"
+    embedded.told = (False, {})
+    turn(one)
+    embedded.told = (True, {OTHER: held})
+    turn(one)
+    assert one.sight.view.new == {}, "it was away for a rebalance"
+    embedded.told = (True, {})
+    turn(one)
+    embedded.told = (True, {OTHER: held})
+    turn(one)
+    assert one.sight.view.new == {OTHER: held}
