@@ -184,7 +184,8 @@ class Coordinator:
         if lost := [each for each in self.state.held if seen.owners.get(each) != mine]:
             logger.warning("%s: somebody has deleted the owner znode of this session", lost)
             self._drop(lost)
-        if self.state.member not in seen.members:
+        listed = seen.members.keys() & seen.migrating if self.settings.migrates else seen.members.keys()
+        if self.state.member not in listed:
             self._register()
         self.looked.set()
         for each in [p for p, session in seen.owners.items() if session == mine and p not in self.state.held]:

@@ -224,3 +224,14 @@ def test_a_new_member_with_the_name_of_a_migrating_one_that_has_left_is_a_new_on
     embedded.told = (True, {OTHER: held})
     turn(one)
     assert one.sight.view.new == {OTHER: held}
+
+
+def test_a_member_whose_znode_in_migration_ids_is_deleted_registers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others would take it for an old member, and the group could not follow Kafka."""
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 1)
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=Embedded())
+    turn(one)
+    del tree[f"/consumers/g/migration/ids/{ME}"]
+    turn(one)
+    assert f"/consumers/g/migration/ids/{ME}" in tree
