@@ -18,6 +18,7 @@ ENABLED, POLL_INTERVAL, BOOTSTRAP = (
 )
 OURS = frozenset({"group.id", "client.id", "enable.auto.commit", "group.protocol", "group.instance.id"})
 """Settings of the embedded consumer that follow from the others."""
+SESSION = f"{MIGRATION}session.timeout.ms"
 WITHOUT_EFFECT = frozenset(
     {
         *("socket.timeout.ms", "socket.receive.buffer.bytes", "num.consumer.fetchers", "queued.max.message.chunks"),
@@ -92,8 +93,9 @@ def read_settings(given: Mapping[str, object]) -> Settings:
     for needed in ("group.id", "zookeeper.connect"):
         if not texts.get(needed):
             raise SettingError(f"{needed} is missing", way_out=f"give {needed}, as the other members of the group do")
-    if "/" in texts["group.id"]:
-        raise SettingError("group.id holds a /, which ZooKeeper takes for a path", way_out="use the group's own name")
+    for name in ("group.id", "consumer.id"):
+        if "/" in texts.get(name, ""):
+            raise SettingError(f"{name} holds a /, which ZooKeeper takes for a path", way_out="leave out the /")
     flags = {key: _flag(key, texts.get(key), default) for key, default in _FLAGS.items()}
     migrates = flags[ENABLED]
     embedded = {
@@ -105,6 +107,8 @@ def read_settings(given: Mapping[str, object]) -> Settings:
         raise SettingError(
             f"{BOOTSTRAP} is missing, and {ENABLED}=true needs it", way_out="give the brokers, host:port,…"
         )
+    if migrates:
+        _milliseconds(SESSION, texts.get(SESSION), 45_000)
     _require_storage(texts, migrates=migrates)
     numbers = {key: _milliseconds(key, texts.get(key), default) / 1000 for key, default in _NUMBERS.items()}
     strategy = _one_of(texts, "partition.assignment.strategy", {RANGE: RANGE, ROUND_ROBIN: ROUND_ROBIN}, RANGE)

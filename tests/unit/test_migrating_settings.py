@@ -51,6 +51,8 @@ def test_what_is_given_for_the_embedded_consumer_reaches_it() -> None:
         ({"zookeeper.connect": "zk"}, "group.id is missing"),
         ({"group.id": "g"}, "zookeeper.connect is missing"),
         ({**LEAST, "group.id": "a/b"}, "group.id holds a /"),
+        ({**LEAST, "consumer.id": "a/b"}, "consumer.id holds a /"),
+        ({**MIGRATING, "coordination.migration.session.timeout.ms": "abc"}, "session.timeout.ms=abc is no number"),
         ({**LEAST, "auto.comit.enable": "true"}, "did you mean auto.commit.enable?"),
         ({**LEAST, "nonsense": "1"}, "docs/migrating-consumer.md"),
         ({**LEAST, "coordination.migration.enabled": "yes"}, "coordination.migration.enabled=yes is neither"),
