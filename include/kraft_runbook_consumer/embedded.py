@@ -215,13 +215,13 @@ class EmbeddedConsumer:
 
     # who is in Kafka's group
 
-    def members(self) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
+    def members(self, seconds: float = CALL_SECONDS) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
         """Whether the group is stable, and each client id with its partitions: the last known ones while it is not.
-        None: Kafka does not answer. Raises ConsumerError where it refuses.
+        None: Kafka does not answer within the time. Raises ConsumerError where it refuses.
         """
         try:
-            asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=CALL_SECONDS)
-            told = asked[self.group].result(CALL_SECONDS)
+            asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=seconds)
+            told = asked[self.group].result(seconds)
         except (KafkaException, TimeoutError) as error:
             if isinstance(error, KafkaException) and error.args[0].code() in REFUSED:
                 raise _no_answer(error.args[0]) from error

@@ -21,6 +21,8 @@ LOOK_SECONDS = 5.0
 """After this time all is looked at again, whether or not something has told of a change."""
 SOON = 0.05
 STABLE_SECONDS = 2.0
+GLANCE_SECONDS = 2.0
+"""For how long Kafka's answer is waited for in ZooKeeper mode, where releases must not wait for it."""
 logger = logging.getLogger("kraft_runbook_consumer")
 
 
@@ -32,7 +34,7 @@ class Sight:
         self.embedded: EmbeddedConsumer | None = None
         self._settings, self._registration, self._zookeeper = settings, registration, zookeeper
         self._looked_at = self._asked_at = float("-inf")
-        self._stable = True
+        self._stable, self._silent = True, False
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
         self._not_joined_since: float | None = None
@@ -71,14 +73,17 @@ class Sight:
             return
         asked = called_for(self.view.mode, self.view.members, self.view.migrating)
         wanted = self.embedded.changed or not self._stable or self.view.new is None or asked is not mode
-        if time.monotonic() - self._asked_at < (SOON if wanted else LOOK_SECONDS):
+        glance = asked is mode is Mode.ZOOKEEPER
+        soon = wanted and not (glance and self._silent)
+        if time.monotonic() - self._asked_at < (SOON if soon else LOOK_SECONDS):
             return
         self.embedded.changed = False
         self._asked_at = time.monotonic()
-        told = self.embedded.members()
+        told = self.embedded.members(GLANCE_SECONDS) if glance else self.embedded.members()
+        self._silent = told is None
         if told is None:
             self.embedded.changed = True
-            if mode is not Mode.ZOOKEEPER or asked is not mode:  # else nobody waits for Kafka: what it told last counts
+            if not glance:  # else what it told last counts
                 self.view = replace(self.view, new=None)
             return
         self._stable, clients = told

@@ -129,7 +129,8 @@ class Embedded:
         self.told: tuple[bool, dict[str, frozenset[Partition]]] | None = (True, {})
         self.calls: list[tuple[str, Any]] = []
 
-    def members(self) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
+    def members(self, seconds: float = 10.0) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
+        self.calls.append(("members", seconds))
         return self.told
 
     def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:

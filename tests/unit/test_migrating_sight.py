@@ -235,3 +235,23 @@ def test_a_member_whose_znode_in_migration_ids_is_deleted_registers_again(monkey
     del tree[f"/consumers/g/migration/ids/{ME}"]
     turn(one)
     assert f"/consumers/g/migration/ids/{ME}" in tree
+
+
+def test_in_zookeeper_mode_a_silent_kafka_costs_two_seconds_of_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In kafka mode its answer is what is waited for."""
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 1)
+    embedded = Embedded()
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    turn(one)
+    embedded.told, embedded.changed = None, True
+    now = [1e6]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for mode, asked in ((Mode.ZOOKEEPER, [2.0]), (Mode.KAFKA, [10.0] * 80)):
+        tree["/consumers/g/migration/mode"] = (mode.encode(), 0)
+        one._look()
+        embedded.calls.clear()
+        for _ in range(80):
+            now[0] += 0.06
+            one.sight.look_at_kafka(mode)
+        assert embedded.calls == [("members", each) for each in asked]
