@@ -52,16 +52,13 @@ class Coordinator:
         self._ending = False
         self._runs_in = 0
         self._changed = threading.Event()
-        self._zookeeper_lease = Lease(settings.session_seconds)
+        lease = self._zookeeper_lease = Lease(settings.session_seconds)
         self._kafka_lease = Lease(45.0)
-        self.zookeeper = ZookeeperSession(
-            settings.zookeeper, GroupPaths(settings.group), self._zookeeper_lease, self._told
-        )
+        self.zookeeper = ZookeeperSession(settings.zookeeper, GroupPaths(settings.group), lease, self._told)
         self.embedded: EmbeddedConsumer | None = None
         self.sight = Sight(settings, registration, self.zookeeper)
         self._handover: Handover | None = None
         self._commits = Commits(settings)
-        self._connected_at = time.monotonic()
         self._stopped_at: dict[Partition, float] = {}
         self._notice = ""
 
@@ -127,7 +124,7 @@ class Coordinator:
         try:
             if self.embedded is not None:
                 self.embedded.poll()
-            self._leave_kafka_when_cut_off()
+            self.sight.leave_kafka_when_cut_off()
             if self.zookeeper.lost.is_set():
                 self._begin_again()
             if self._changed.is_set() or self.sight.age > LOOK_SECONDS:
@@ -141,13 +138,6 @@ class Coordinator:
             self._commit_if_due()
         except Unreachable as error:
             logger.info("%s", error)
-
-    def _leave_kafka_when_cut_off(self) -> None:
-        """Without ZooKeeper for a whole session it hands out nothing: others get what Kafka assigned it."""
-        if self.zookeeper.connected:
-            self._connected_at = time.monotonic()
-        elif time.monotonic() - self._connected_at > self.settings.session_seconds:
-            self.sight.unsubscribe()
 
     def _begin_again(self) -> None:
         """ZooKeeper's session has ended, and with it every lock: others have the partitions by now."""
@@ -163,9 +153,7 @@ class Coordinator:
         self._register()
 
     def _register(self) -> None:
-        """In ids only once it follows a mode: before, its share of the partitions would lie idle, for as long as Kafka
-        does not tell who is in its group.
-        """
+        """In ids only once it follows a mode: its share would lie idle until Kafka tells who is in its group."""
         follows = self.embedded is None or self.state.mode is not None
         data = self.registration.encode(int(time.time() * 1000))
         wait = self.settings.session_seconds * 1.5
@@ -184,8 +172,7 @@ class Coordinator:
         if lost := [each for each in self.state.held if seen.owners.get(each) != mine]:
             logger.warning("%s: somebody has deleted the owner znode of this session", lost)
             self._drop(lost)
-        listed = seen.members.keys() & seen.migrating if self.settings.migrates else seen.members.keys()
-        if self.state.member not in listed:
+        if self.state.member not in (seen.members.keys() & seen.migrating if self.embedded else seen.members):
             self._register()
         self.looked.set()
         for each in [p for p, session in seen.owners.items() if session == mine and p not in self.state.held]:
@@ -199,8 +186,9 @@ class Coordinator:
         for _ in range(20):
             held = self.state.held
             quiet = frozenset(each for each, one in held.items() if self.streams[one.thread].quiet(each))
-            assigned = self.sight.assigned(self.state.mode)
-            view = replace(self.sight.view, quiet=quiet, assigned=assigned, revoking=revoking)
+            view = replace(
+                self.sight.view, quiet=quiet, assigned=self.sight.assigned(self.state.mode), revoking=revoking
+            )
             found = step(self.state, view)
             self._turn_to(found.mode, found.notice)
             if not any([self._do(kind, found.actions) for kind in (Stop, Release, Lock, Start)]):
@@ -359,9 +347,8 @@ class Coordinator:
         self.streams[self.state.held[partition].thread].forget(partition)
         self._handover_().forget(partition)
         self._stopped_at.pop(partition, None)
-        self.state = replace(
-            self.state, held={each: held for each, held in self.state.held.items() if each != partition}
-        )
+        left = {each: held for each, held in self.state.held.items() if each != partition}
+        self.state = replace(self.state, held=left)
 
     def _drop(self, partitions: Iterable[Partition]) -> None:
         """Without a commit: they are, or will be, somebody else's, who may have gone on."""

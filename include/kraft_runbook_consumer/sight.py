@@ -34,6 +34,7 @@ class Sight:
         self.embedded: EmbeddedConsumer | None = None
         self._settings, self._registration, self._zookeeper = settings, registration, zookeeper
         self._looked_at = self._asked_at = float("-inf")
+        self._connected_at = time.monotonic()
         self._stable, self._silent = True, False
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
@@ -127,6 +128,13 @@ class Sight:
             told = self.embedded.members()
         clients: Mapping[str, frozenset[Partition]] = told[1] if told is not None else {}
         return group_of_kafka(clients, self.view, exclude_internal=exclude)
+
+    def leave_kafka_when_cut_off(self) -> None:
+        """Without ZooKeeper for a whole session it hands out nothing: others get what Kafka assigned it."""
+        if self._zookeeper.connected:
+            self._connected_at = time.monotonic()
+        elif time.monotonic() - self._connected_at > self._settings.session_seconds:
+            self.unsubscribe()
 
     def unsubscribe(self) -> None:
         """Leave Kafka's group until the next look at ZooKeeper."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from kraft_runbook_consumer import handover
 from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.handover import Handover
-from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.listener import RebalanceListener
 from kraft_runbook_consumer.settings import read_settings
 from kraft_runbook_consumer.sight import Sight
@@ -63,9 +62,12 @@ class ZooKeeper:
         partitions = {topic: self.topics[topic] for topic in read if topic in self.topics}
         return GroupSeen(dict(self.ids), frozenset(self.ids), self.mode, partitions, owners)
 
-    def register(self, member: str, _data: bytes, *, migrates: bool, wait_seconds: float) -> None:
+    def register(
+        self, member: str, _data: bytes, *, migrates: bool, wait_seconds: float, gets_a_share: bool = True
+    ) -> None:
         self._answer("register")
-        self.ids[member] = Registration({"t": 1})
+        if gets_a_share:
+            self.ids[member] = Registration({"t": 1})
 
     def unregister(self, member: str) -> None:
         self._answer("unregister")
@@ -119,7 +121,7 @@ class Kafka:
     def subscribe(self, _topics: Collection[str]) -> None: ...
     def unsubscribe(self) -> None: ...
 
-    def members(self) -> tuple[bool, dict[str, frozenset[Partition]]]:
+    def members(self, _seconds: float = 0.0) -> tuple[bool, dict[str, frozenset[Partition]]]:
         return True, {}
 
     def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> frozenset[Partition]:
@@ -241,6 +243,6 @@ def group(monkeypatch: Any, listener: RebalanceListener | None = None, **setting
     made.sight.embedded = anything[1]
     made._handover = Handover(read, "127.0.0.1:1", ME, anything[0], anything[1])
     made._zookeeper_lease.begin(MINE)
-    made._zookeeper_lease.renew(MINE, time.monotonic())
+    made._zookeeper_lease.renew(MINE, sent_now())
     zookeeper.ids[ME] = made.registration
     return Group(made, zookeeper, kafka, records, logs)

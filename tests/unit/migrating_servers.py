@@ -133,12 +133,12 @@ class Embedded:
         self.calls.append(("members", seconds))
         return self.told
 
-    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int]:
-        return {}
+    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int | None]:
+        return dict.fromkeys(partitions)
 
-    def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> bool:
+    def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> frozenset[Partition]:
         self.calls.append(("commit", dict(offsets)))
-        return True
+        return frozenset(offsets)
 
     def send_commit(self, offsets: Mapping[Partition, int]) -> None:
         self.calls.append(("send", dict(offsets)))
