@@ -75,6 +75,7 @@ class Heard:
         self.groups.append(group)
 
 
+@pytest.mark.long
 def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
     """Absent, nonsense, kafka, zookeeper, and back and forth; each value means what KIP-125 says."""
     heard = Heard()
@@ -123,6 +124,7 @@ def owned_as_kafka_assigns(group: Group, zookeeper: KazooClient, members: Collec
     return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
 
 
+@pytest.mark.long
 def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClient) -> None:
     group.set_mode(zookeeper, "kafka")
     with ExitStack() as stack:
@@ -139,6 +141,7 @@ def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClien
         group.require_each_once()
 
 
+@pytest.mark.long
 def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -> None:
     """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled."""
     group.set_mode(zookeeper, "kafka")
@@ -160,6 +163,7 @@ def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -
         group.require_each_once()
 
 
+@pytest.mark.long
 def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Group, zookeeper: KazooClient) -> None:
     """It comes while the group follows ZooKeeper. What it is given is let go of, and taken back once it has left."""
     every = set(range(PARTITIONS))
@@ -181,6 +185,7 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
         assert group.account().lost == ()
 
 
+@pytest.mark.long
 def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient) -> None:
     """Java's own list of assignors and the embedded consumer's have one in common."""
     group.set_mode(zookeeper, "kafka")
@@ -196,6 +201,7 @@ def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient) 
         group.require_each_once()
 
 
+@pytest.mark.long
 def test_patterns_see_topics_that_come_later(group: Group, zookeeper: KazooClient) -> None:
     with MigratingConsumer(group.settings(), white_list=f"{group.name}.*") as consumer:
         for more, (mode, value) in enumerate(((Mode.ZOOKEEPER, "zookeeper"), (Mode.KAFKA, "kafka"))):
@@ -223,6 +229,7 @@ def test_bad_input_is_named(group: Group, zookeeper: KazooClient) -> None:
     assert not zookeeper.get_children(f"/consumers/{group.name}/ids")
 
 
+@pytest.mark.long
 def test_the_example_reads_as_a_member(group: Group, zookeeper: KazooClient) -> None:
     settings = [f"{key}={value}" for key, value in group.settings().items()]
     command = [sys.executable, "-m", "kraft_runbook_consumer", "--topic", group.name]
