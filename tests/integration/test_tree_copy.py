@@ -329,6 +329,7 @@ def test_below_a_chroot_nothing_else_is_copied(own_lab: Lab, source: KazooClient
     assert (copied.source_cluster_id, copied.znodes, copied.topics) == ("c", 9, 1)
 
 
+@pytest.mark.long
 def test_topics_that_are_made_and_deleted_meanwhile_are_in_it_whole_or_not_at_all(
     own_lab: Lab, source: KazooClient, tmp_path: Path
 ) -> None:
