@@ -27,6 +27,8 @@ _INT = struct.Struct("!i")
 _HEADER = struct.Struct("!iBi")
 _STAT = struct.Struct("!qqqqiiiqiiq")
 _RESULT = struct.Struct("!iBii")
+END = _HEADER.pack(-1, True, -1)
+"""What ends the parts of a multiRead, in the request as in the reply."""
 
 
 class OfStat(IntEnum):
@@ -57,7 +59,7 @@ class MultiRead:
         for path in self.paths:
             encoded = path.encode()
             parts += (header, _INT.pack(len(encoded)), encoded, b"\0")  # the last byte: no watch
-        parts.append(_HEADER.pack(-1, True, -1))
+        parts.append(END)
         return b"".join(parts)
 
     def deserialize(self, reply: bytes, offset: int) -> list[Any]:
@@ -131,15 +133,15 @@ def get_data_request(length: int) -> bytes:
     return _HEADER.pack(GET_DATA, False, -1) + _INT.pack(length)
 
 
-class BulkRead:
-    """A multiRead of many znodes' data. Answers [data | None] and, if wanted, one number of each one's stat (0 where
-    there is no such znode).
+class UnitsRead:
+    """A multiRead of so many whole units from ``start`` as one packet takes, ``size`` at most. What a reply holds is
+    for those that derive from it to say.
     """
 
     type = MULTI_READ
 
-    def __init__(self, units: Units, start: int, size: int, chroot: bytes, number: OfStat | None) -> None:
-        self._units, self._start, self._number = units, start, number
+    def __init__(self, units: Units, start: int, size: int, chroot: bytes) -> None:
+        self._units, self._start = units, start
         end = min(len(units), start + size)
         requests = units.requests(start, end, chroot)
         while len(requests) > MAX_REQUEST_BYTES and end - start > 1:
@@ -151,7 +153,17 @@ class BulkRead:
         self.reply_bytes = 0
 
     def serialize(self) -> bytes:
-        return self._requests + _HEADER.pack(-1, True, -1)
+        return self._requests + END
+
+
+class BulkRead(UnitsRead):
+    """Of many znodes' data. Answers [data | None] and, if wanted, one number of each one's stat (0 where there is no
+    such znode).
+    """
+
+    def __init__(self, units: Units, start: int, size: int, chroot: bytes, number: OfStat | None) -> None:
+        super().__init__(units, start, size, chroot)
+        self._number = number
 
     def deserialize(self, reply: bytes, offset: int) -> tuple[list[bytes | None], list[int]]:
         self.reply_bytes = len(reply)

@@ -12,10 +12,10 @@ from typing import Protocol
 from kazoo.exceptions import EXCEPTIONS, NoAuthError, NoNodeError
 
 from kraft_runbook.io.zookeeper.multi_read import (
+    END,
     GET_DATA,
-    MAX_REQUEST_BYTES,
-    MULTI_READ,
     Units,
+    UnitsRead,
     get_data_request,
 )
 
@@ -30,7 +30,6 @@ NO_DATA = struct.pack("!i", -1)
 _INT = struct.Struct("!i")
 _STAT = struct.Struct("!qqqqiiiqiiq")
 _RESULT = struct.Struct("!iBii")
-_END = struct.pack("!iBi", -1, True, -1)
 
 
 class RawUnits(Units, Protocol):
@@ -73,31 +72,14 @@ class Paths:
         return b"".join(parts)
 
 
-class RawRead:
-    """The request, as kazoo's connection wants one. Answers [Raw | None]."""
-
-    type = MULTI_READ
-
-    def __init__(self, units: RawUnits, start: int, size: int, chroot: bytes) -> None:
-        self._units, self._start = units, start
-        end = min(len(units), start + size)
-        requests = units.requests(start, end, chroot)
-        while len(requests) > MAX_REQUEST_BYTES and end - start > 1:
-            end = start + max(1, (end - start) * MAX_REQUEST_BYTES // len(requests))
-            requests = units.requests(start, end, chroot)
-        self.end = end
-        self._requests = requests
-        self.request_bytes = len(requests)
-        self.reply_bytes = 0
-
-    def serialize(self) -> bytes:
-        return self._requests + _END
+class RawRead(UnitsRead):
+    """Answers [Raw | None]."""
 
     def deserialize(self, reply: bytes, offset: int) -> list[Raw | None]:
         self.reply_bytes = len(reply)
         found: list[Raw | None] = []
         result = _RESULT.unpack_from
-        last = len(reply) - len(_END)
+        last = len(reply) - len(END)
         while offset < last:
             kind, done, _, length = result(reply, offset)
             if kind == GET_DATA:
@@ -111,7 +93,7 @@ class RawRead:
                 raise EXCEPTIONS[length](self._units.path(self._start + len(found) // self._units.znodes))
             else:
                 raise ValueError(f"a result of type {kind} in a reply of data")
-        if reply[offset:] != _END or len(found) != (self.end - self._start) * self._units.znodes:
+        if reply[offset:] != END or len(found) != (self.end - self._start) * self._units.znodes:
             raise ValueError("a reply that ends elsewhere than its results do")
         return found
 
