@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import subprocess
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.rehearsal.random_values import new_cluster_id
 
 
 def prepare_in_kraft(spec: ClusterSpec) -> None:
@@ -46,14 +45,6 @@ def format_storage(spec: ClusterSpec, config_file: str, cluster_id: str) -> None
             f"formatting the storage of {config_file} failed: {(done.stderr or done.stdout).strip()[-500:]}",
             way_out="correct the configuration that it names, then bring the lab up anew: python -m lab up --fresh",
         )
-
-
-def new_cluster_id() -> str:
-    """As Kafka makes one (``Uuid.randomUuid``): 16 random bytes in URL-safe base64, none that begins with a dash."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        if not text.startswith("-"):
-            return text
 
 
 def _write(path: str, text: str) -> None:

@@ -54,14 +54,14 @@ def up(
     """
     here = layout(spec)
     asked = {name: sockets for name, sockets in addresses(spec).items() if not only or name in only}
-    require_free({name: sockets for name, sockets in asked.items() if name not in _running(here)})
+    require_free({name: sockets for name, sockets in asked.items() if name not in supervision.running(here)})
     java_command, jars = java(), fetch_jars(spec.kafka.version)
     with _alone(here):
         _prepare(spec, new_in, jars=jars, java_command=java_command)
         launched = not supervision.answers(here)
         if launched:
             supervision.launch(here)
-        wanted = [service for service in _wanted(spec) if service in asked and service not in _running(here)]
+        wanted = [service for service in _wanted(spec) if service in asked and service not in supervision.running(here)]
         try:
             for together in _start_order(spec, wanted):
                 for service in together:
@@ -219,7 +219,7 @@ def _start(spec: ClusterSpec, services: Collection[str]) -> None:
     servers = [server for server in zookeeper_servers(spec) if server.service in services]
     tls = tls_of(spec.ensemble, secrets=lab_secrets(spec)) if servers else None
     while waiting := [server for server in servers if server_mode(server.address, tls=tls) is None]:
-        ended = [server for server in waiting if server.service not in _running(here)]
+        ended = [server for server in waiting if server.service not in supervision.running(here)]
         if ended or time.monotonic() > deadline:
             service = (ended or waiting)[0].service
             why = "ended by itself" if ended else f"does not serve after {spec.deadlines.registration:g} s"
@@ -234,11 +234,11 @@ def _start(spec: ClusterSpec, services: Collection[str]) -> None:
 
 def _stop(here: Layout, services: Iterable[str], *, within: float, kill: bool = False) -> None:
     """Stop services together and wait for their end; those that overstay are killed, and that is reported."""
-    waiting = [s for s in services if s in _running(here)]
+    waiting = [s for s in services if s in supervision.running(here)]
     for service in waiting:
         supervision.begin_stop(here, service, signal="KILL" if kill else "TERM")
     deadline = time.monotonic() + within
-    while left := [s for s in waiting if s in _running(here)]:
+    while left := [s for s in waiting if s in supervision.running(here)]:
         if time.monotonic() > deadline:
             for service in left:
                 supervision.begin_stop(here, service, signal="KILL")
@@ -247,10 +247,6 @@ def _stop(here: Layout, services: Iterable[str], *, within: float, kill: bool = 
                 way_out=f"read their logs in {here.logs}",
             )
         time.sleep(0.1)
-
-
-def _running(here: Layout) -> set[str]:
-    return {name for name, process in supervision.processes(here).items() if process.runs}
 
 
 def _orphans(here: Layout) -> list[tuple[str, int]]:

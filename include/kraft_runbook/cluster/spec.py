@@ -239,8 +239,13 @@ def _rehearsals(spec: ClusterSpec) -> Iterator[str]:
         return
     if spec.rehearsal is not None:
         yield "rehearses: a rehearsal is not rehearsed; the cluster file of a real cluster has no such key: remove it"
+    yield from why_no_throwaway(spec, spec.rehearses)
+
+
+def why_no_throwaway(spec: ClusterSpec, rehearses: Rehearses) -> Iterator[str]:
+    """What a rehearsal's cluster can't have (``not_a_throwaway``)."""
     yield from not_a_throwaway(
-        spec.rehearses,
+        rehearses,
         cluster_id=spec.cluster_id,
         brokers=spec.brokers,
         controllers=spec.controllers,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import os
@@ -51,14 +50,6 @@ RENEW_EVERY = 2.0
 HELD = 30.0
 """Seconds that a clean-up waits for a rehearsal that was killed, and may still end what it started."""
 Tell = Callable[[str], object]
-
-
-def new_cluster_id() -> str:
-    """As Kafka makes one (``Uuid.randomUuid``): 16 random bytes in URL-safe base64, none that begins with a dash."""
-    while True:
-        text = base64.urlsafe_b64encode(random_values.token_bytes(16)).rstrip(b"=").decode()
-        if not text.startswith("-"):
-            return text
 
 
 def place_of(settings: Rehearsal) -> Path:
@@ -313,7 +304,7 @@ class ThrowawayCluster:
         """
         directory = self.here.directory / STAND_INS
         write_private(mode_file(directory), mode.value, durable=False)
-        if STAND_INS not in _running(self.here):
+        if STAND_INS not in supervision.running(self.here):
             supervision.begin_start(self.here, STAND_INS)
         latest: list[Told] = []
 
@@ -382,7 +373,3 @@ class Watch:
                 self.cluster.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
             if self.stop.wait(RENEW_EVERY):
                 return
-
-
-def _running(here: Layout) -> set[str]:
-    return {name for name, process in supervision.processes(here).items() if process.runs}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.rehearsal_settings import not_a_throwaway
-from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec, why_no_throwaway
 from kraft_runbook.errors import Refused
 
 _WAY_OUT = "a gate of a real cluster is signed by a person: trigger the DAG"
@@ -16,18 +15,7 @@ def require_throwaway(spec: ClusterSpec) -> None:
     """
     if spec.rehearses is None:
         raise Refused(f"{spec.name} is not a rehearsal's throwaway: its gates are signed", way_out=_WAY_OUT)
-    wrong = tuple(
-        not_a_throwaway(
-            spec.rehearses,
-            cluster_id=spec.cluster_id,
-            brokers=spec.brokers,
-            controllers=spec.controllers,
-            zookeeper=spec.zookeeper,
-            reach=spec.reach.kind,
-            manager=spec.service_manager,
-        )
-    )
-    if wrong:
+    if wrong := tuple(why_no_throwaway(spec, spec.rehearses)):
         raise Refused(f"{spec.name} is not a rehearsal's throwaway: {'; '.join(wrong)}", way_out=_WAY_OUT)
 
 

@@ -29,6 +29,14 @@ _LONGEST_PASSWORD = 65_536
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
+def new_cluster_id() -> str:
+    """As Kafka makes one (``Uuid.randomUuid``): 16 random bytes in URL-safe base64, none that begins with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(secrets.token_bytes(16)).rstrip(b"=").decode()
+        if not text.startswith("-"):
+            return text
+
+
 def scrambled(text: str, random: Random = secrets.token_bytes) -> str:
     """Each letter replaced by a random one of its case, each digit by a digit; what else stands there stays. Never the
     text itself, unless it has neither.

@@ -31,13 +31,13 @@ from kraft_runbook.procedures.throwaway_cluster import (
     ThrowawayCluster,
     Watch,
     installed_jars,
-    new_cluster_id,
     one_rehearsal,
     remove,
 )
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.kafka_said import fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
+from kraft_runbook.rehearsal.random_values import new_cluster_id
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
 from kraft_runbook.rehearsal.whose_fault import is_the_places

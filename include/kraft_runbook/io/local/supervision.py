@@ -142,6 +142,11 @@ def processes(here: Layout) -> dict[str, Process]:
     }
 
 
+def running(here: Layout) -> set[str]:
+    """The programs that run, or are about to."""
+    return {name for name, process in processes(here).items() if process.runs}
+
+
 def start(here: Layout, service: str) -> None:
     """Start one program and wait until supervisor counts it as running. Raises StepFailed when it exits at once."""
     try:
