@@ -26,10 +26,10 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import Workload
 from kraft_runbook.evidence.store import append_record, run_name
-from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.observe import observe
 from lab import lifecycle
 from lab.airflow_standalone import USER, Airflow, AirflowClient
+from lab.clients import lab_secrets
 from lab.demo_report import render, summarize
 from lab.layout import ROOT, environment, load, starts
 from lab.seed import seed
@@ -252,7 +252,7 @@ def _say_who_is_waited_for(
 
 def observed_phase(spec: ClusterSpec) -> Phase:
     """The phase as the cluster shows it now, not as the run believes."""
-    seen = observe(spec, secrets=environment_secrets({**os.environ, **environment(spec)}))
+    seen = observe(spec, secrets=lab_secrets(spec))
     reading = detect_phase(seen)
     if reading.phase is Phase.FINALIZED and not all(
         b.running is True and was_read(b.mode) for b in seen.brokers.values()

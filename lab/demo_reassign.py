@@ -22,9 +22,9 @@ from confluent_kafka.admin import NewTopic
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.assignment_seen import assignment_seen
-from kraft_runbook.io.secrets import environment_secrets
 from lab import lifecycle
 from lab.airflow_standalone import USER, Airflow, AirflowClient
+from lab.clients import lab_secrets
 from lab.cluster_file import write_cluster_file
 from lab.demo import end_workloads, follow, start_workload, stop_workload, write_evidence
 from lab.health import admin
@@ -203,7 +203,7 @@ def rendered(
 
 def replicas(spec: ClusterSpec) -> dict[int, int]:
     """How many replicas of the demo's topics each broker holds."""
-    secrets = environment_secrets({**os.environ, **environment(spec)})
+    secrets = lab_secrets(spec)
     counted: dict[int, int] = {}
     for partition, seen in assignment_seen(spec, secrets=secrets).partitions.items():
         for broker in seen.replicas if partition.topic in TOPICS else ():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import time
@@ -22,10 +21,10 @@ from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused, RunbookError
-from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle
 from lab.airflow_standalone import USER, AirflowClient
+from lab.clients import lab_secrets
 from lab.demo import BUILD, demo_airflow, follow, start_workload, stop_workload
 from lab.installation import kafka4_version
 from lab.layout import config_files, environment, load, starts
@@ -126,7 +125,7 @@ def _report(
     *,
     seconds: float,
 ) -> dict[str, Any]:
-    seen = observe_features(spec, secrets=environment_secrets({**os.environ, **environment(spec)}), with_hosts=False)
+    seen = observe_features(spec, secrets=lab_secrets(spec), with_hosts=False)
     target = spec.kafka.upgrade_to
     answering = {seen.who(i): node for i, node in seen.nodes.items() if not isinstance(node, Unread)}
     shown = {who: (str(node.software_version), dict(node.finalized)) for who, node in answering.items()}

@@ -18,15 +18,16 @@ DAYS = 30
 
 
 class Authority:
-    """Signs certificates; its own is ``authority.pem`` in ``directory``, its key in memory alone."""
+    """Signs certificates; its own is ``file``, its name's in ``directory``; its key is in memory alone."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, name: str = "authority") -> None:
         make_private_directory(directory)
+        self.directory, self.file = directory, directory / f"{name}.pem"
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _named("authority")
+        self._name = _named(name)
         basic = x509.BasicConstraints(ca=True, path_length=None)
         self._certificate = self._signed(self._name, self._key.public_key(), (basic, True))
-        (directory / "authority.pem").write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
+        self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
     def keystore(self, file: Path, name: str, password: str, *addresses: str) -> None:
         """A PKCS12 store with a key and its certificate, which names these addresses; ``name`` is its subject's CN."""

@@ -8,15 +8,9 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from kraft_runbook.cluster.observation import ZookeeperTree
 from kraft_runbook.cluster.spec_parts import ZooKeeper
@@ -27,56 +21,16 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.servers import server_mode, tls_of
 from lab.installation import fetch_jars, java
 from lab.layout import load
+from lab.secured.certificates import Authority
 
 HOST = "127.0.0.1"
 SECRETS = environment_secrets({"RIGHT": "of the brokers", "WRONG": "guessed"})
 JAAS = 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_kafka="of the brokers"; };'
 
 
-class Authority:
-    """Signs certificates; every file lies in one directory."""
-
-    def __init__(self, directory: Path, name: str) -> None:
-        self.directory, self.name = directory, name
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        self.subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        self.file = directory / f"{name}.pem"
-        basic = x509.BasicConstraints(ca=True, path_length=None)
-        self._write(self.file, self._signed(self.subject, self.key, basic))
-
-    def certificate(self, name: str, *addresses: str) -> Path:
-        """A file with a key and its certificate, which names these addresses."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        names = [x509.SubjectAlternativeName([x509.IPAddress(ip_address(each)) for each in addresses])]
-        signed = self._signed(subject, key, *(names if addresses else []))
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        file = self.directory / f"{name}.pem"
-        self._write(file, signed, private)
-        return file
-
-    def _signed(
-        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: x509.ExtensionType
-    ) -> x509.Certificate:
-        now = datetime.now(UTC)
-        made = x509.CertificateBuilder(
-            self.subject, subject, key.public_key(), x509.random_serial_number(), now - timedelta(hours=1),
-            now + timedelta(days=2),
-        )  # fmt: skip
-        for each in extensions:
-            made = made.add_extension(each, critical=isinstance(each, x509.BasicConstraints))
-        return made.sign(self.key, hashes.SHA256())
-
-    @staticmethod
-    def _write(file: Path, certificate: x509.Certificate, private: bytes = b"") -> None:
-        file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-
-
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"), "authority")
+    return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +39,9 @@ def port(authority: Authority) -> Iterator[int]:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port = int(probe.getsockname()[1])
-    here, server = authority.directory, authority.certificate("server", HOST)
+    here = authority.directory
+    server = here / "server.pem"
+    authority.pem(server, "server", HOST)
     (here / "jaas.conf").write_text(JAAS)
     (here / "zookeeper.properties").write_text(
         f"dataDir={here / 'data'}\nsecureClientPort={port}\nadmin.enableServer=false\n"
@@ -120,7 +76,7 @@ def ensemble(
     """The ensemble as a cluster file describes it."""
     own = authority.directory / "tool.pem"
     if not own.exists():
-        authority.certificate("tool")
+        authority.pem(own, "tool")
     security = {
         "protocol": "SASL_SSL",
         "ca_file": str(trusted or authority.file),
