@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import by_hand
@@ -26,6 +26,12 @@ def group(own_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Group
     made = Group(own_lab, str(request.node.name).removeprefix("test_").replace("_", "-"), tmp_path)
     made.make_topic()
     return made
+
+
+@pytest.fixture(autouse=True)
+def _members_say_what_they_wait_for(caplog: pytest.LogCaptureFixture) -> None:
+    """Shown where a test fails."""
+    caplog.set_level("INFO", logger="kraft_runbook_consumer")
 
 
 def await_class(group: Group, expected: GroupClass) -> None:
@@ -124,43 +130,43 @@ def owned_as_kafka_assigns(group: Group, zookeeper: KazooClient, members: Collec
     return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
 
 
-@pytest.mark.long
-def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClient) -> None:
+@contextmanager
+def two_in_kafka_mode(group: Group, zookeeper: KazooClient) -> Iterator[list[MigratingConsumer]]:
+    """Records come, and two members share them by Kafka's assignment; so they do at the end. Each record came once."""
     group.set_mode(zookeeper, "kafka")
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
             await_mode(members, Mode.KAFKA)
             group.await_owners(zookeeper, [3, 3])
-            with group.old_member():
-                await_mode(members, Mode.ZOOKEEPER)
-                group.await_owners(zookeeper, [2, 2, 2])
-                by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
-            await_mode(members, Mode.KAFKA)
+            yield members
             group.await_owners(zookeeper, [3, 3])
         group.require_each_once()
+
+
+@pytest.mark.long
+def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClient) -> None:
+    with two_in_kafka_mode(group, zookeeper) as members:
+        with group.old_member():
+            await_mode(members, Mode.ZOOKEEPER)
+            group.await_owners(zookeeper, [2, 2, 2])
+            by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
+        await_mode(members, Mode.KAFKA)
 
 
 @pytest.mark.long
 def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -> None:
     """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled."""
-    group.set_mode(zookeeper, "kafka")
-    with ExitStack() as stack:
-        with group.records():
-            members = [stack.enter_context(group.member()) for _ in range(2)]
-            await_mode(members, Mode.KAFKA)
-            group.await_owners(zookeeper, [3, 3])
-            with group.new_member("new"):
-                group.await_owners(zookeeper, [2, 2])
-                by_hand.wait_until("the new one reads", lambda: any(each.member == "new" for each in group.seen))
-                await_class(group, GroupClass.MIXED_NEW)
-                group.set_mode(zookeeper, "zookeeper")
-                by_hand.wait_until("both refuse", lambda: all(each.refused_toggles for each in members))
-                assert {each.mode for each in members} == {Mode.KAFKA}
-                group.await_owners(zookeeper, [2, 2])
-            await_mode(members, Mode.ZOOKEEPER)
-            group.await_owners(zookeeper, [3, 3])
-        group.require_each_once()
+    with two_in_kafka_mode(group, zookeeper) as members:
+        with group.new_member("new"):
+            group.await_owners(zookeeper, [2, 2])
+            by_hand.wait_until("the new one reads", lambda: any(each.member == "new" for each in group.seen))
+            await_class(group, GroupClass.MIXED_NEW)
+            group.set_mode(zookeeper, "zookeeper")
+            by_hand.wait_until("both refuse", lambda: all(each.refused_toggles for each in members))
+            assert {each.mode for each in members} == {Mode.KAFKA}
+            group.await_owners(zookeeper, [2, 2])
+        await_mode(members, Mode.ZOOKEEPER)
 
 
 @pytest.mark.long
@@ -188,17 +194,9 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
 @pytest.mark.long
 def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient) -> None:
     """Java's own list of assignors and the embedded consumer's have one in common."""
-    group.set_mode(zookeeper, "kafka")
-    with ExitStack() as stack:
-        with group.records():
-            members = [stack.enter_context(group.member()) for _ in range(2)]
-            await_mode(members, Mode.KAFKA)
-            group.await_owners(zookeeper, [3, 3])
-            with group.java_member():
-                group.await_owners(zookeeper, [2, 2])
-                by_hand.wait_until("Java's reads", lambda: len(group.by_old()) > 50, within=60)
-            group.await_owners(zookeeper, [3, 3])
-        group.require_each_once()
+    with two_in_kafka_mode(group, zookeeper), group.java_member():
+        group.await_owners(zookeeper, [2, 2])
+        by_hand.wait_until("Java's reads", lambda: len(group.by_old()) > 50, within=60)
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import by_hand
 import pytest
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
@@ -329,6 +330,10 @@ def test_below_a_chroot_nothing_else_is_copied(own_lab: Lab, source: KazooClient
     assert (copied.source_cluster_id, copied.znodes, copied.topics) == ("c", 9, 1)
 
 
+def churned(client: KazooClient) -> list[str]:
+    return [each for each in client.get_children("/brokers/topics") if each.startswith("churn-")]
+
+
 @pytest.mark.long
 def test_topics_that_are_made_and_deleted_meanwhile_are_in_it_whole_or_not_at_all(
     own_lab: Lab, source: KazooClient, tmp_path: Path
@@ -357,12 +362,12 @@ def test_topics_that_are_made_and_deleted_meanwhile_are_in_it_whole_or_not_at_al
     writer = threading.Thread(target=churn)
     writer.start()
     try:
-        time.sleep(1)
+        by_hand.wait_until("topics come", lambda: len(churned(source)) > 30)
         for number in range(3):
             data = tmp_path / str(number) / "data"
             copied_of(own_lab, data)
             with started_on(own_lab, data) as client:
-                topics = [each for each in client.get_children("/brokers/topics") if each.startswith("churn-")]
+                topics = churned(client)
                 assert len(topics) > 10
                 for name in topics:
                     for partition in json.loads(client.get(f"/brokers/topics/{name}")[0])["partitions"]:
