@@ -75,7 +75,7 @@ class EmbeddedConsumer:
         self._incremental = str(config["partition.assignment.strategy"]).startswith("cooperative")
         self._consumer = make_consumer({**config, "on_commit": self._committed}, MIGRATION)
         admin: dict[str, Any] = {k: v for k, v in config.items() if k == "bootstrap.servers" or k.startswith(SECURITY)}
-        self._admin = AdminClient(admin)  # kept: a temporary one does not answer
+        self._admin: AdminClient | None = AdminClient(admin)  # kept: a temporary one does not answer
         self._member = ""
         self._sent: deque[tuple[str, float]] = deque()
         self._partitions_of: dict[str, frozenset[Partition]] = {}
@@ -96,8 +96,11 @@ class EmbeddedConsumer:
             logger.warning("embedded consumer: %s", error.str())
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the group. Nothing of it stays connected: the client's callbacks hold this object, so without letting
+        go of ``_admin`` its threads would go on until Python looks for cycles, and reconnect to brokers that have gone.
+        """
         self.lease.end()
+        self._admin = None
         self._consumer.close()
 
     # commits
@@ -217,8 +220,10 @@ class EmbeddedConsumer:
 
     def members(self, seconds: float = CALL_SECONDS) -> tuple[bool, dict[str, frozenset[Partition]]] | None:
         """Whether the group is stable, and each client id with its partitions: the last known ones while it is not.
-        None: Kafka does not answer within the time. Raises ConsumerError where it refuses.
+        None: Kafka does not answer within the time, or this is closed. Raises ConsumerError where it refuses.
         """
+        if self._admin is None:
+            return None
         try:
             asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=seconds)
             told = asked[self.group].result(seconds)

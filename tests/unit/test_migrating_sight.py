@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import secrets
 import time
 import traceback
+import weakref
 from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from migrating_servers import ME, OTHER, Consumer, Embedded, Result, embedded_consumer, member, session, topic, turn
 
-from kraft_runbook_consumer.embedded import make_consumer
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
 from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.mode import Mode
@@ -158,6 +160,21 @@ def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
     for ask in (embedded.poll, embedded.members):
         with pytest.raises(ConsumerError, match="READ on the group"):
             ask()
+
+
+def test_a_closed_member_leaves_no_client_behind() -> None:
+    """Of librdkafka's own, without a broker: each has threads, which reconnect for ever."""
+    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "partition.assignment.strategy": "range"}
+    gc.disable()
+    try:
+        made = EmbeddedConsumer(config, Lease(45.0), lambda _gone, _lost: None)
+        assert made._admin is not None
+        admin = weakref.ref(made._admin)
+        made.close()
+        assert admin() is None
+        assert made.members() is None
+    finally:
+        gc.enable()
 
 
 def test_kafka_mode_without_a_place_in_kafka_s_group_gives_the_locks_up(
