@@ -258,13 +258,16 @@ def test_what_runs_in_a_place_behind_a_link_is_found(source: ClusterSpec, tmp_pa
     (there / MARK).touch()
     settings = source.rehearsal.model_copy(update={"directory": str(tmp_path / named)})
     assert own_directory(settings, source.name) == there
-    jvm = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", f"{there}/kafka/libs/x.jar"])
+    says = "import time; print('runs', flush=True); time.sleep(60)"
+    jvm = subprocess.Popen([sys.executable, "-c", says, f"{there}/kafka/libs/x.jar"], stdout=subprocess.PIPE)
+    assert jvm.stdout and jvm.stdout.readline(), "Popen returns in the exec, before the kernel has the command line"
     try:
         (ended,) = remove_when_free(settings, source.name, tell=lambda line: None)
         assert "x.jar" in ended and jvm.wait(10) != 0 and not there.exists()
     finally:
         jvm.kill()
         jvm.wait()
+        jvm.stdout.close()
     seen: list[Path] = []
 
     def copy(_: Any, into: Path, **__: Any) -> Any:
