@@ -29,11 +29,12 @@ from kraft_runbook.procedures.move_group import (
 )
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_groups, look_at_meant
-from kraft_runbook.steps.group_moves import not_started
+from kraft_runbook.steps.groups.acts import not_started
+from kraft_runbook.steps.groups.files import files_of
+from kraft_runbook.steps.groups.moving import move_groups
+from kraft_runbook.steps.groups.planning import plan_group_moves
+from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.groups.files import files_of
-from kraft_runbook_airflow.groups.moving import MoveGroups
-from kraft_runbook_airflow.groups.planning import PlanGroupMoves
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 from tests.unit.groups_seen_as import kafka, look, member, new, zookeeper
 from tests.unit.observations import observation
@@ -109,14 +110,14 @@ class Scene:
         return [f"{told.what}: {told.told}" for _, told in of_kind(records_of(self.context), Told)]
 
     def plan(self) -> Moves:
-        PlanGroupMoves(task_id="plan", cluster="lab").act(self.context, self.run)
-        return files_of(self.context).plan()
+        plan_group_moves(self.run)
+        return files_of(self.run).plan()
 
     def read_at_the_stop(self) -> None:
         resumed(self, False, {}, until=0)
 
     def step(self, step: Step, wave: int = 1) -> Any:
-        return MoveGroups(task_id=str(step), cluster="lab", step=step, wave=wave).act(self.context, self.run)
+        return move_groups(self.run, step=step, number=wave)
 
 
 def begin(monkeypatch: pytest.MonkeyPatch, state: Path) -> Scene:
@@ -133,6 +134,6 @@ def pages_put_before(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def resumed(scene: Scene, starts: bool, missing: dict[str, str], until: float, wave: int = 1, **event: Any) -> Any:
-    task = AwaitGroups(task_id="wait", cluster="lab", starts=starts, deadline=60, wave=wave)
+    task = AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(starts, wave, 60))
     task.act_or_rehearse = lambda context, act, rehearse: act(context, scene.run)  # type: ignore[method-assign]
     return task.resume(scene.context, {"missing": missing, **event}, until=until)

@@ -24,14 +24,14 @@ from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.stopped import INTERVALS
 from kraft_runbook.io.group_claims import Acts
+from kraft_runbook.steps.groups.files import files_of
+from kraft_runbook.steps.groups.moving import give_groups_back, move_groups
+from kraft_runbook.steps.groups.planning import examine, shows_plan
+from kraft_runbook.steps.groups.waiting import GRACE_SECONDS, Awaited
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.base.journal import records_of
-from kraft_runbook_airflow.groups import watching
 from kraft_runbook_airflow.groups.asking import AskOwner
-from kraft_runbook_airflow.groups.files import files_of
-from kraft_runbook_airflow.groups.moving import MoveGroups, give_groups_back
-from kraft_runbook_airflow.groups.planning import examine, shows_plan
-from kraft_runbook_airflow.groups.watching import AwaitGroups, GroupTrigger
+from kraft_runbook_airflow.groups.watching import AWAKE_SECONDS, AwaitGroups, GroupTrigger
 from kraft_runbook_airflow.groups.words import PARAMS
 from tests.unit.observations import SPEC, broker, observation
 
@@ -54,7 +54,7 @@ def test_one_refused_group_is_named_and_the_others_are_planned(scene: Scene) -> 
     planned, left_out = scene.told()
     assert planned == "planned: g" and left_out.startswith("left out: both: it is CONTRADICTORY")
     shown = shows_plan(scene.run)
-    assert shown.exhibits[0].digest == files_of(scene.context).plan().digest
+    assert shown.exhibits[0].digest == files_of(scene.run).plan().digest
     assert (
         "t-0 · 5 · ZooKeeper · nothing" in shown.exhibits[0].rendered
         and "both is not moved" in shown.exhibits[0].rendered
@@ -97,8 +97,7 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
             exhibits=(Exhibit("plan", shown, ""),),
         )
         sign(scene.context["ti"], MOVE_GROUPS, proof, *without)
-        task = MoveGroups(task_id="fence", cluster="lab", step=Step.FENCE, wave=1)
-        task.act(scene.context, run_in(scene.context, scene.cluster, Claimed))
+        move_groups(run_in(scene.context, scene.cluster, Claimed), step=Step.FENCE, number=1)
 
     for without in ("approve", "confirm"):
         with pytest.raises(Refused):
@@ -117,9 +116,7 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
     assert len(scene.did) == 2, "a broker that fails is no reason to ask again"
     scene.cluster.shown[:] = [observation(Phase.FINALIZED)]
     with pytest.raises(Refused, match="the phase was HYBRID, now FINALIZED"):
-        MoveGroups(task_id="commit", cluster="lab", step=Step.COMMIT, wave=1).act(
-            scene.context, run_in(scene.context, scene.cluster, Claimed)
-        )
+        move_groups(run_in(scene.context, scene.cluster, Claimed), step=Step.COMMIT, number=1)
 
 
 class Busy(Signed):
@@ -140,8 +137,8 @@ def test_no_group_is_touched_while_another_run_restarts_a_node(scene: Scene) -> 
     Busy.asked.clear()
     scene.plan()
     scene.read_at_the_stop()
-    task = MoveGroups(task_id="fence", cluster="lab", step=Step.FENCE, wave=1)
-    task.act(scene.context, run_in(scene.context, scene.cluster, Busy))
+    run = run_in(scene.context, scene.cluster, Busy)
+    move_groups(run, step=Step.FENCE, number=1)
     assert len(Busy.asked) == 3 and scene.did == ["fence_group g [7, 8]"]
     assert (
         scene.cluster.told.count(
@@ -151,7 +148,7 @@ def test_no_group_is_touched_while_another_run_restarts_a_node(scene: Scene) -> 
     )
     Busy.looks = 10**6
     with pytest.raises(Acts, match="its task x goes on"):
-        task.act(scene.context, run_in(scene.context, scene.cluster, Busy))
+        move_groups(run, step=Step.FENCE, number=1)
     assert len(scene.did) == 1
 
 
@@ -165,7 +162,7 @@ def test_a_wait_goes_on_while_another_run_acts_and_removes_nobody_meanwhile(
     run = run_in(scene.context, scene.cluster, Busy)
     began = run.cluster.now()
     with pytest.raises(TaskDeferred):
-        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, run)
+        AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 60)).act(scene.context, run)
     assert run.cluster.now() == began and scene.did == []
     assert scene.cluster.told[-1].startswith("Static members are removed later: run one of zk_to_kraft_migration__lab")
 
@@ -175,7 +172,7 @@ def test_the_claims_on_the_groups_of_all_waves_are_renewed(scene: Scene) -> None
     scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
     scene.plan()
     with pytest.raises(TaskDeferred):
-        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+        AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 60)).act(scene.context, scene.run)
     assert scene.context["ti"].claimed == ["a", "b"]
 
 
@@ -195,10 +192,10 @@ def test_the_way_back_looks_for_brokers_that_serve_old_members_before_each_act(s
 
 
 def test_the_report_gives_the_claims_on_the_groups_back(scene: Scene) -> None:
-    give_groups_back(scene.context, scene.run)
+    give_groups_back(scene.run)
     assert not hasattr(scene.context["ti"], "given_back")
     scene.plan()
-    give_groups_back(scene.context, scene.run)
+    give_groups_back(scene.run)
     assert scene.context["ti"].given_back == ["g"]
 
 
@@ -267,12 +264,12 @@ def test_an_answer_is_on_record_and_giving_up_ends_the_run(scene: Scene, monkeyp
 def test_no_worker_waits_and_what_is_missing_at_the_deadline_is_named(scene: Scene) -> None:
     plan = scene.plan()
     with pytest.raises(TaskDeferred) as deferred:
-        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+        AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 60)).act(scene.context, scene.run)
     trigger = deferred.value.trigger
     assert isinstance(trigger, GroupTrigger)
     assert trigger.serialize()[1] == {
         "cluster": "lab",
-        "run": files_of(scene.context).name,
+        "run": files_of(scene.run).name,
         "digest": plan.digest,
         "groups": ["g"],
         "interval": 60.0,
@@ -287,7 +284,7 @@ def test_what_was_read_at_the_stop_is_kept_and_handed_to_the_next_try(scene: Sce
     digest = scene.plan().digest
     assert resumed(scene, False, {}, until=0) == {"groups": 1, "stayed": []}
     assert scene.kept is None
-    (kept,) = files_of(scene.context).at_the_stop(digest).plans
+    (kept,) = files_of(scene.run).at_the_stop(digest).plans
     assert [each.offset for each in kept.offsets] == [7, 8]
     resumed(scene, False, {}, until=0)
     assert scene.kept == kept
@@ -348,7 +345,7 @@ def test_a_wait_that_can_not_begin_says_why(scene: Scene) -> None:
 def test_silence_and_the_grace_after_it_last_less_than_a_wait_between_two_claims() -> None:
     """Else a group that is silent would wait for another one for ever: the next trigger begins anew."""
     longest = INTERVALS * PARAMS["commit_interval"].schema["maximum"]
-    assert longest + watching.GRACE_SECONDS < watching.AWAKE_SECONDS
+    assert longest + GRACE_SECONDS < AWAKE_SECONDS
 
 
 # -- the acts ----------------------------------------------------------------------------------------------------------
@@ -378,7 +375,7 @@ def test_static_members_that_were_left_are_removed_on_the_way_back(scene: Scene)
     scene.looks = (NEW,)
     scene.plan()
     with pytest.raises(TaskDeferred):
-        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+        AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 60)).act(scene.context, scene.run)
     assert "removed static of g" in scene.did
     assert scene.told()[-1] == "static members removed: g (1)"
 
@@ -388,7 +385,7 @@ def test_the_dry_run_lists_the_acts_of_the_real_run_in_their_order(scene: Scene)
     would = RehearsedCluster(SPEC, lambda _: "", print)
     vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
     for step in Step:
-        MoveGroups(task_id="t", cluster="lab", step=step, wave=1).rehearse(scene.context, run_in(scene.context, would))
+        move_groups(run_in(scene.context, would), step=step, number=1)
     assert scene.did == []
     scene.read_at_the_stop()
     for step in Step:

@@ -14,10 +14,11 @@ from kraft_runbook.groups.expiry import Retention
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.procedures.move_group import NotSeen
+from kraft_runbook.steps.groups.files import files_of
+from kraft_runbook.steps.groups.moving import name_who_stayed
+from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.groups.asking import AskOwner
-from kraft_runbook_airflow.groups.files import files_of
-from kraft_runbook_airflow.groups.moving import NameWhoStayed
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
 
@@ -42,11 +43,10 @@ def test_a_group_that_fails_keeps_no_other_back_and_is_named(scene: Scene) -> No
     scene.step(Step.COMMIT)
     assert [each.split()[1] for each in scene.did] == ["a", "c", "a", "c"]
     assert scene.told()[-1] == "committed to Kafka: a (2), c (2)"
-    last = NameWhoStayed(task_id="name_who_stayed", cluster="lab")
     with pytest.raises(StepFailed, match="2 groups were moved to Kafka, 1 stayed and may be stopped now: b: group b"):
-        last.act(scene.context, scene.run)
+        name_who_stayed(scene.run)
     scene.step(Step.FENCE)
-    assert last.act(scene.context, scene.run) == {"moved": 3}, "cleared, it is tried again"
+    assert name_who_stayed(scene.run) == {"moved": 3}, "cleared, it is tried again"
 
 
 def test_where_every_group_is_refused_the_task_fails(scene: Scene) -> None:
@@ -62,7 +62,7 @@ def test_of_fifty_groups_one_that_is_refused_keeps_no_other_back(scene: Scene) -
     names = [f"g{n:02}" for n in range(50)]
     scene.looks = tuple(replace(OLD, name=name) for name in names)
     plan = scene.plan()
-    assert "wave 1: g00\nwave 2: g01, g02, g03, g04, g05" in files_of(scene.context).shown(plan)
+    assert "wave 1: g00\nwave 2: g01, g02, g03, g04, g05" in files_of(scene.run).shown(plan)
     scene.failing = {"g17": Refused("t-1 of g17 has no offset", way_out="name it in the form")}
     scene.missing = ()
     for wave in range(1, 12):
@@ -75,23 +75,23 @@ def test_of_fifty_groups_one_that_is_refused_keeps_no_other_back(scene: Scene) -
     moved = [told for told in scene.told() if told.startswith("moved to Kafka: ")]
     assert len(moved) == 11 and len(" ".join(moved).split("g")) - 1 == 49
     with pytest.raises(StepFailed, match="49 groups were moved to Kafka, 1 stayed and may be stopped now: g17: t-1 of"):
-        NameWhoStayed(task_id="name_who_stayed", cluster="lab").act(scene.context, scene.run)
+        name_who_stayed(scene.run)
 
 
 def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_are_kept(scene: Scene) -> None:
     scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
     digest = scene.plan().digest
     quiet = Quiet({T0: 5}, {T0: 90})
-    files_of(scene.context).keep_quiet(digest, "a", quiet)
+    files_of(scene.run).keep_quiet(digest, "a", quiet)
     with pytest.raises(TaskDeferred):
         resumed(scene, False, {"b": "b: registered: x"}, until=9e9)
     assert resumed(scene, False, {"b": "b: registered: x"}, until=9e9, over=True) == {"groups": 1, "stayed": ["b"]}
-    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a"]
+    assert [each.group for each in files_of(scene.run).at_the_stop(digest).plans] == ["a"]
     assert scene.quiet == {"a": quiet}
     assert scene.told()[-1].startswith("stayed: b: not silent in time: b: registered: x")
     resumed(scene, False, {}, until=0)
-    assert [each.group for each in files_of(scene.context).at_the_stop(digest).plans] == ["a", "b"]
-    assert files_of(scene.context).stayed(digest) == {}
+    assert [each.group for each in files_of(scene.run).at_the_stop(digest).plans] == ["a", "b"]
+    assert files_of(scene.run).stayed(digest) == {}
 
 
 def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_another(
@@ -107,14 +107,14 @@ def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_anot
     scene.did.clear()
     scene.missing = ("b",)
     with pytest.raises(TaskDeferred) as deferred:
-        AwaitGroups(task_id="wait", cluster="lab", starts=False, deadline=60, wave=1).act(scene.context, scene.run)
+        AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 60)).act(scene.context, scene.run)
     assert deferred.value.trigger.groups == ["b"]
     resumed(scene, False, {}, until=0)
     assert scene.step(Step.FENCE) == {"groups": 1, "stayed": []}
     assert scene.step(Step.COMMIT) == {"groups": 1, "stayed": []}
     assert [each.split()[1] for each in scene.did] == ["b", "b"]
     assert resumed(scene, True, {}, until=0) == {"groups": 2, "stayed": []}
-    assert set(files_of(scene.context).started(digest)) == {"a", "b"}
+    assert set(files_of(scene.run).started(digest)) == {"a", "b"}
     scene.missing, did = (), len(scene.did)
     assert resumed(scene, False, {}, until=0) == {"groups": 0, "stayed": []}
     assert scene.step(Step.FENCE) == {"groups": 0, "stayed": []} and len(scene.did) == did
@@ -177,10 +177,10 @@ def test_offsets_that_are_lost_while_members_are_awaited_end_the_wait_for_that_g
     with pytest.raises(TaskDeferred) as deferred:
         resumed(scene, True, both, until=9e9)
     assert deferred.value.trigger.groups == ["a"]
-    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    assert list(files_of(scene.run).stayed(digest)) == ["b"]
     assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
-    assert list(files_of(scene.context).stayed(digest)) == ["b"]
-    files_of(scene.context).keep_stayed(digest, ["b"], {})
+    assert list(files_of(scene.run).stayed(digest)) == ["b"]
+    files_of(scene.run).keep_stayed(digest, ["b"], {})
     assert resumed(scene, True, {"b": "b: x"}, until=9e9) == {"groups": 1, "stayed": ["b"]}, "a has started"
     assert scene.told()[-1] == "moved to Kafka: a"
 
@@ -193,11 +193,11 @@ def test_offsets_are_looked_at_right_after_the_owners_answer(scene: Scene) -> No
     scene.step(Step.COMMIT)
     scene.missing = ("a", "b")
     scene.failing = {"b": Refused("group b: no offset in Kafka any more: t-0", way_out="clear 'commit'")}
-    task = AwaitGroups(task_id="wait", cluster="lab", starts=True, deadline=60, wave=1)
+    task = AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(True, 1, 60))
     with pytest.raises(TaskDeferred) as deferred:
         task.act(scene.context, scene.run)
     assert deferred.value.trigger.groups == ["a"]
-    assert list(files_of(scene.context).stayed(digest)) == ["b"]
+    assert list(files_of(scene.run).stayed(digest)) == ["b"]
     scene.failing["a"] = scene.failing["b"]
     with pytest.raises(Refused, match="no offset in Kafka any more"):
         task.act(scene.context, scene.run)
@@ -211,7 +211,7 @@ def test_a_group_that_can_not_be_read_at_this_moment_is_waited_for(scene: Scene,
     scene.failing = {"g": kind("Kafka's group was not read: its coordinator loads it", way_out="wait")}
     with pytest.raises(TaskDeferred):
         resumed(scene, True, {"g": "g: x"}, until=9e9)
-    assert files_of(scene.context).stayed(digest) == {}
+    assert files_of(scene.run).stayed(digest) == {}
     with pytest.raises(StepFailed, match="g: not started in 1 min"):
         resumed(scene, True, {"g": "g: x"}, until=0)
 

@@ -32,7 +32,7 @@ class ClosingReport(ClusterOperator):
     """
 
     def __init__(
-        self, *, operation: Operation, goal: str, also: Callable[[Any, Run], None] | None = None, **kwargs: Any
+        self, *, operation: Operation, goal: str, also: Callable[[Run], None] | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.operation = operation
@@ -79,7 +79,7 @@ class ClosingReport(ClusterOperator):
         )
         self.log.info("%s", text)
         if give_back_unless_going_on(context, run, states, self.log.warning) and self.also is not None:
-            self.also(context, run)
+            self.also(run)
         require_mirrored(context)
         if not succeeded:
             raise AirflowFailException(

@@ -125,7 +125,7 @@ def ask(
 
 
 def closing_report(
-    cluster: ClusterSpec, operation: Operation, goal: str, *, also: Callable[[Any, Run], None] | None = None
+    cluster: ClusterSpec, operation: Operation, goal: str, *, also: Callable[[Run], None] | None = None
 ) -> BaseOperator:
     """Say what was proven and done and what comes next, or where the run stopped and why. Always runs. ``also``: as of
     ``ClosingReport``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
@@ -12,11 +13,13 @@ from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.waves import MOST
 from kraft_runbook.io.group_claims import SILENT_SECONDS, STARTED_SECONDS
 from kraft_runbook.runbook.running import RUNNING
+from kraft_runbook.steps.groups import moving
+from kraft_runbook.steps.groups.planning import examine, plan_group_moves, shows_plan
+from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.groups.asking import AskOwner
-from kraft_runbook_airflow.groups.moving import MoveGroups, NameWhoStayed, give_groups_back
-from kraft_runbook_airflow.groups.planning import PlanGroupMoves, examine, shows_plan
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
 # A parameter without a default would end the triggerer (see ``reassignment.words``).
@@ -65,7 +68,9 @@ PARAMS: Mapping[str, Param] = {
 def plan(cluster: ClusterSpec) -> TaskGroup:
     """Look at the groups, plan those that can be moved, and claim these."""
     with TaskGroup("preflight") as group:
-        BeginOperator(task_id="begin", cluster=cluster.name) >> PlanGroupMoves(task_id="plan", cluster=cluster.name)
+        BeginOperator(task_id="begin", cluster=cluster.name) >> TakeSteps(
+            task_id="plan", cluster=cluster.name, does=plan_group_moves, changes=False
+        )
     return group
 
 
@@ -76,17 +81,19 @@ def agree(cluster: ClusterSpec) -> TaskGroup:
 
 def wave(cluster: ClusterSpec, number: int) -> TaskGroup:
     """Stop, move and start the groups of this wave; left out where the run has less waves."""
+    silent, started = Awaited(False, number, SILENT_SECONDS), Awaited(True, number, STARTED_SECONDS)
     name = cluster.name
     with TaskGroup(f"wave_{number}") as group:
         with TaskGroup("stop") as stop:
             AskOwner(task_id="ask_owner", cluster=name, starts=False, wave=number) >> AwaitGroups(
-                task_id="silent", cluster=name, starts=False, deadline=SILENT_SECONDS, wave=number
+                task_id="silent", cluster=name, awaits=silent
             )
         with TaskGroup("move") as move:
-            chain(*(MoveGroups(task_id=str(step), cluster=name, step=step, wave=number) for step in Step))
+            acts = {str(step): partial(moving.move_groups, step=step, number=number) for step in Step}
+            chain(*(TakeSteps(task_id=name_of, cluster=name, does=does) for name_of, does in acts.items()))
         with TaskGroup("start") as start:
             AskOwner(task_id="ask_owner", cluster=name, starts=True, wave=number) >> AwaitGroups(
-                task_id="started", cluster=name, starts=True, deadline=STARTED_SECONDS, wave=number
+                task_id="started", cluster=name, awaits=started
             )
         chain(stop, move, start)
     return group
@@ -94,9 +101,15 @@ def wave(cluster: ClusterSpec, number: int) -> TaskGroup:
 
 def name_who_stayed(cluster: ClusterSpec) -> BaseOperator:
     """After the last wave that there is: fails where a group was refused on the way, and names it."""
-    return NameWhoStayed(task_id="name_who_stayed", cluster=cluster.name, trigger_rule="none_failed")
+    return TakeSteps(
+        task_id="name_who_stayed",
+        cluster=cluster.name,
+        does=moving.name_who_stayed,
+        changes=False,
+        trigger_rule="none_failed",
+    )
 
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
     """Say what became of each group, or where the run stopped, and the way on or back. Always runs."""
-    return words.closing_report(cluster, GROUPS, RUNNING, also=give_groups_back)
+    return words.closing_report(cluster, GROUPS, RUNNING, also=moving.give_groups_back)

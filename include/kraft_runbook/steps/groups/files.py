@@ -14,8 +14,7 @@ from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stayed import Act, Stayed, going_on
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook.steps.run import Run
 
 T = TypeVar("T")
 SILENT = "the task 'silent' of its wave"
@@ -23,15 +22,14 @@ SILENT = "the task 'silent' of its wave"
 
 @dataclass(frozen=True, slots=True)
 class GroupFiles:
-    """The files of one run. ``name``: of the run, as ``kraft-runbook evidence`` lists it. A ``digest`` is that of the
-    plan that was signed.
-    """
+    """The files of one run, in a directory that has its name. A ``digest`` is that of the plan that was signed."""
 
-    name: str
+    directory: Path
 
     @property
-    def directory(self) -> Path:
-        return state_directory() / "group_moves" / self.name
+    def name(self) -> str:
+        """Of the run, as ``kraft-runbook evidence`` lists it."""
+        return self.directory.name
 
     @property
     def planned(self) -> Path:
@@ -151,7 +149,10 @@ def _read(path: Path, task: str, parse: Callable[[Any], T]) -> T:
         raise Refused(f"{path} can't be read: {error}", way_out=f"clear {task} with its downstream tasks") from None
 
 
-def files_of(context: Any) -> GroupFiles:
-    """Of the run of this task."""
-    ti = context["ti"]
-    return GroupFiles(run_file_name(ti.dag_id, ti.run_id))
+def files_of_all(state: Path) -> Path:
+    """Where the runs that share this state directory keep their files: each in a directory of its name."""
+    return state / "group_moves"
+
+
+def files_of(run: Run) -> GroupFiles:
+    return GroupFiles(files_of_all(run.state) / run.name)

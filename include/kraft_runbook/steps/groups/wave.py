@@ -10,9 +10,9 @@ from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.stayed import Act
 from kraft_runbook.groups.waves import waves
-from kraft_runbook.steps.group_moves import not_started
+from kraft_runbook.steps.groups.acts import not_started
+from kraft_runbook.steps.groups.files import GroupFiles, files_of
 from kraft_runbook.steps.run import NothingToDo, Run
-from kraft_runbook_airflow.groups.files import GroupFiles, files_of
 
 
 def waves_of(plan: Moves, params: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
@@ -61,9 +61,9 @@ class Wave:
         return self.files.stopped_plans(self.digest, self.going_on(act))
 
 
-def wave_of(context: Any, run: Run, number: int) -> Wave:
+def wave_of(run: Run, number: int) -> Wave:
     """The wave with this number, from 1 on. Raises NothingToDo where the run has less waves, Refused without a plan."""
-    files = files_of(context)
+    files = files_of(run)
     plan = files.plan()
     every = waves_of(plan, run.params)
     if number > len(every):
