@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_host import HostError, read_text, split_address, why
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
+from ansible.module_utils.listeners import listening
 from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
@@ -195,29 +196,7 @@ def ports_in_use(host: str, ports: list) -> list:
         ipaddress.ip_address(item[4][0].partition("%")[0])
         for item in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     }
-    taken = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        if table.endswith("6") and not os.path.exists(table):
-            continue
-        with open(table, encoding="ascii") as stream:
-            for line in stream.readlines()[1:]:
-                local, state = line.split()[1], line.split()[3]
-                if state != "0A":  # TCP_LISTEN
-                    continue
-                address, port = _address(local)
-                if port in ports and (address in own or not address.is_loopback):
-                    taken.add(port)
-    return sorted(taken)
-
-
-def _address(local: str) -> tuple:
-    """The kernel writes an address as 32-bit words in the host's byte order (little-endian on every host that runs
-    Kafka).
-    """
-    words, _, port = local.partition(":")
-    raw = b"".join(bytes.fromhex(words[at : at + 8])[::-1] for at in range(0, len(words), 8))
-    address = ipaddress.ip_address(raw)
-    return getattr(address, "ipv4_mapped", None) or address, int(port, 16)
+    return sorted({each.port for each in listening() if each.port in ports and each.is_reached_at(own)})
 
 
 def config(path: str) -> dict | None:

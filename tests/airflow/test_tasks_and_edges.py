@@ -253,6 +253,7 @@ PARAMS = {
         "repeats": 1,
         "stall_budget": 60,
         "seconds": 60,
+        "partitions": "",
         "approvals_needed": 1,
     },
     "reassign_partitions__lab": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,12 +13,17 @@ from recording import run_on
 from test_drill_course import ANSWERS, FORM, RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.processor_time import Used
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Drilled
-from kraft_runbook.quorum.before_after import KEPT, WHAT, KeptFault, draw, pair, told, with_new
+from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.quorum.before_after import KEPT, WHAT, KeptFault, draw, pair, pairs, told, with_new
 from kraft_runbook.quorum.drill import account
+from kraft_runbook.quorum.handover import Handover
 from kraft_runbook.quorum.silences import CHANGES, Measured
+from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
 from kraft_runbook.steps import drill
+from kraft_runbook.steps.account import account_of
 from kraft_runbook.steps.kept_drills import file_of, keep, read_kept
 
 FAULT = str(FORM["fault"])
@@ -38,8 +44,68 @@ def test_the_last_of_each_mode_with_the_same_fault_are_taken() -> None:
     assert pair([AFTER], FAULT) is None
 
 
+def test_of_each_fault_both_sides_are_taken_or_the_one_that_waits_for_the_other() -> None:
+    shutdown = fault("three", Phase.ZOOKEEPER, 3.0, "controlled shutdown of a broker")
+    assert pairs([BEFORE, shutdown, AFTER]) == ([(BEFORE, AFTER)], [shutdown])
+    assert pairs([AFTER, BEFORE]) == ([], [BEFORE]), "what was measured in KRaft mode belongs to an earlier migration"
+    assert pairs([AFTER]) == ([], [])
+
+
+def closing(tmp_path: Path, phase: Phase, *kept: KeptFault) -> tuple[str | None, Kept]:
+    keep(tmp_path, SPEC.name, list(kept))
+    journal = Kept()
+    run = run_on(RecordingCluster(observation(phase)), journal, state=tmp_path)
+    account_of(run, MIGRATION, phase)
+    return account_of(run, MIGRATION, phase), journal
+
+
+def test_the_migration_s_closing_report_shows_drills_of_both_sides_and_offers_those_that_miss_one(
+    tmp_path: Path,
+) -> None:
+    shutdown = fault("three", Phase.ZOOKEEPER, 3.0, "controlled shutdown of a broker")
+    text, journal = closing(tmp_path, Phase.FINALIZED, BEFORE, shutdown, AFTER)
+    assert text is not None
+    assert "14.2 s (0.7) in ZooKeeper mode, 1.4 s (0.7) in KRaft mode" in text
+    assert f"quorum_drill__{SPEC.name} shows both side by side:" in text
+    assert "controlled shutdown of a broker, in ZooKeeper mode at 2026-03-04T10:00:00: metadata changes silent" in text
+    assert [each["picture"][:4] for each in journal.bodies] == ["<svg"], "on record once, though the task was cleared"
+
+
+def test_on_the_way_back_and_in_other_operations_no_drill_is_shown(tmp_path: Path) -> None:
+    text, journal = closing(tmp_path, Phase.ZOOKEEPER, BEFORE, AFTER)
+    assert (text, journal.bodies) == (None, [])
+    run = run_on(RecordingCluster(observation(Phase.FINALIZED)), Kept(), state=tmp_path)
+    assert account_of(run, ROLLING_RESTART, Phase.FINALIZED) is None
+
+
+def test_drills_that_can_not_be_read_do_not_fail_the_closing_report(tmp_path: Path) -> None:
+    keep(tmp_path, SPEC.name, [BEFORE])
+    file_of(tmp_path, SPEC.name).write_text("no JSON")
+    run = run_on(RecordingCluster(observation(Phase.FINALIZED)), Kept(), state=tmp_path)
+    assert "Whether drills were made before is not known" in str(account_of(run, MIGRATION, Phase.FINALIZED))
+
+
 def test_the_text_names_both_and_what_is_usual() -> None:
     assert "metadata changes: 14.2 s (0.7) in ZooKeeper mode, 1.4 s (0.7) in KRaft mode" in told(BEFORE, AFTER)
+
+
+def costing(fault: KeptFault, moved: float | None, spent: float, control: str) -> KeptFault:
+    usual = replace(fault.baseline, processors=Used(60.0, {control: 1.0}))
+    found = replace(
+        fault.measured, handover=Handover(9, moved), processors=Used(120.0, {control: spent}), control=(control,)
+    )
+    return replace(fault, baseline=usual, measured=found)
+
+
+def test_how_leaders_moved_and_what_control_used_are_shown_where_both_are_known() -> None:
+    before, after = costing(BEFORE, 5.6, 12.0, "broker 1"), costing(AFTER, 0.3, 2.5, "controller 101")
+    text = told(before, after)
+    assert "the last leader moved: 5.6 s (0.0) in ZooKeeper mode, 0.3 s (0.0) in KRaft mode" in text
+    assert "processors of who controls: 12.0 s (2.0) in ZooKeeper mode, 2.5 s (2.0) in KRaft mode" in text
+    assert "5.6 ZooKeeper" in draw(before, after)
+    text = told(costing(BEFORE, None, 12.0, "broker 1"), AFTER)
+    assert "the last leader moved" not in text
+    assert "processors of who controls in KRaft mode: not read (no host was asked)" in text
 
 
 def test_the_picture_is_an_svg_with_both_figures() -> None:

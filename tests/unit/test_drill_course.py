@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,18 @@ from observations import SPEC, observation
 from recording import NOWHERE, RecordingCluster, run_on
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.processor_time import Spent
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Drilled
-from kraft_runbook.io.kafka.drill_probes import remove_topics
+from kraft_runbook.io.hosts.playbooks import PlaybookResult
+from kraft_runbook.io.kafka.drill_probes import remove_topics, require_partitions
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
-from kraft_runbook.quorum.faults import Fault
+from kraft_runbook.quorum.control import Control, control_time
+from kraft_runbook.quorum.faults import Aim, Fault
 from kraft_runbook.quorum.silences import CHANGES, Measured
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.steps import drill
+from kraft_runbook.steps import drill, drill_window
 from kraft_runbook.steps.kept_drills import file_of, read_kept
 from kraft_runbook.steps.run import Run
 
@@ -32,7 +37,13 @@ FORM: dict[str, Any] = {
     "stall_budget": 20.0,
     "seconds": 5.0,
 }
-ANSWERS = {drill._moving: 0, require_deposable: None, depose: 1, remove_topics: 3}
+ANSWERS: dict[Any, Any] = {
+    drill._moving: 0,
+    require_deposable: None,
+    depose: 1,
+    remove_topics: 3,
+    drill_window.spent_so_far: lambda: {},
+}
 
 
 class Probes:
@@ -40,7 +51,7 @@ class Probes:
 
     def __init__(self, cluster: RecordingCluster, silent: tuple[float, float]) -> None:
         self._cluster, self._silent, self._began = cluster, silent, cluster.now()
-        self.failed = 0
+        self.failed, self.why = 0, ""
 
     def now(self) -> float:
         return self._cluster.now()
@@ -175,7 +186,7 @@ def test_a_cleared_task_goes_on_with_the_faults_that_are_to_come() -> None:
 def test_topics_are_deleted_by_a_run_alone_that_was_about_to_make_some() -> None:
     run, kept = made()
     assert drill.end(run)["topics_deleted"] == 0
-    kept.record(Drilled(values={}, what=drill.PROBES, fault="a topic", node_id=None))
+    kept.record(Drilled(values={}, what=drill_window.PROBES, fault="a topic", node_id=None))
     assert drill.end(run)["topics_deleted"] == 3
 
 
@@ -184,7 +195,7 @@ def test_what_earlier_drills_measured_is_not_overwritten_where_it_can_not_be_rea
     run, kept = made(state=tmp_path)
     with_baseline(kept)
     drill.cause_faults(run, opening())
-    kept.record(Drilled(values={}, what=drill.PROBES, fault="a topic", node_id=None))
+    kept.record(Drilled(values={}, what=drill_window.PROBES, fault="a topic", node_id=None))
     file = file_of(tmp_path, SPEC.name)
     file.parent.mkdir()
     file.write_text(text)
@@ -210,6 +221,119 @@ def test_no_fault_without_a_baseline_or_while_partitions_move() -> None:
     assert "stops" not in whats(kept)
 
 
-def test_the_topics_of_two_runs_differ() -> None:
-    assert drill._topic(run_on(RecordingCluster(observation(Phase.KRAFT)))).startswith("kraft-runbook-drill-")
-    assert SPEC.name not in drill._topic(run_on(RecordingCluster(observation(Phase.KRAFT))))
+def test_the_topic_of_a_run_is_one_of_the_probes_and_does_not_tell_the_cluster() -> None:
+    topic = drill_window.topic_of_run(run_on(RecordingCluster(observation(Phase.KRAFT))))
+    assert topic.startswith("kraft-runbook-drill-")
+    assert SPEC.name not in topic
+
+
+class Telling(RecordingCluster):
+    """Its host says when the process was told to end: a second after the play began."""
+
+    def play(self, what: Play) -> PlaybookResult:
+        result = super().play(what)
+        if what.playbook != "stop_node":
+            return result
+        told = self.now() + 1
+        self.pause(2.0)
+        return replace(result, facts={"told_to_end_at": told})
+
+
+class Leaders:
+    """Of seven partitions, of which the last one moves 3 s after the broker was told to end."""
+
+    led = 7
+
+    def __init__(self, cluster: RecordingCluster) -> None:
+        began = cluster.now()
+        self.looks = [(began + 0.5, 7), (began + 2.0, 4), (began + 4.0, 0)]
+
+
+def following(run: Run, found: Aim) -> Any:
+    assert isinstance(run.cluster, RecordingCluster)
+    assert found.node == 1
+    return nullcontext(Leaders(run.cluster))
+
+
+def test_when_the_last_leader_of_a_stopped_broker_moved_is_kept() -> None:
+    run, kept = made(
+        cluster=Telling(observation(Phase.KRAFT), answers=ANSWERS), fault=Fault.SHUTDOWN.value, seconds=10.0
+    )
+    with_baseline(kept)
+    drill.cause_faults(run, opening(), following)
+    found = Measured.from_dict(kept.bodies[-1])
+    assert found is not None
+    assert found.handover is not None and found.handover.led == 7
+    assert found.handover.seconds == pytest.approx(3.0, abs=0.01)
+
+
+def test_the_leaders_of_a_controller_are_nobody_s() -> None:
+    run, _ = made()
+    with (
+        drill_window.follow_leaders(run, Aim(101, "stop")) as leaders,
+        drill_window.follow_leaders(run, Aim(None)) as no,
+    ):
+        assert (leaders, no) == (None, None)
+
+
+def spending(*looks: dict[str, Any]) -> Any:
+    left = list(looks)
+    return lambda: left.pop(0)
+
+
+def test_what_the_controllers_used_is_kept_but_of_the_one_that_was_stopped() -> None:
+    first = {f"controller {each}": Spent("1 1", 10.0) for each in (101, 102, 103)}
+    usual = {name: Spent("1 1", 11.0) for name in first}
+    after = {**first, "controller 102": Spent("1 1", 15.0), "controller 101": Spent("2 2", 4.0)}
+    answers = {**ANSWERS, drill_window.spent_so_far: spending(first, usual, first, after)}
+    run, kept = made(cluster=RecordingCluster(observation(Phase.KRAFT), answers=answers))
+    drill.measure_baseline(run, opening())
+    drill.cause_faults(run, opening())
+    baseline, fault = (Measured.from_dict(each) for each in kept.bodies if each["what"] in ("baseline", "fault"))
+    assert baseline is not None and fault is not None
+    spent = control_time(baseline, fault)
+    assert isinstance(spent, Control)
+    assert spent.seconds == 5.0
+    assert spent.left_out == {"controller 101": "it was restarted"}
+    assert spent.usual == pytest.approx(2.0 * fault.processors.seconds / baseline.processors.seconds)
+
+
+def test_in_zookeeper_mode_who_controls_is_zookeeper_and_the_broker_that_was_elected() -> None:
+    assert SPEC.zookeeper is not None
+    server = f"ZooKeeper {SPEC.zookeeper.servers[0]}"
+    look = {"broker 2": Spent("1 1", 1.0), server: Unread("no process of this user's holds its socket")}
+    answers = {**ANSWERS, drill_window.spent_so_far: spending(look, look, look, look)}
+    run, kept = made(cluster=RecordingCluster(observation(Phase.ZOOKEEPER), answers=answers))
+    drill.measure_baseline(run, opening())
+    drill.cause_faults(run, opening())
+    baseline, fault = (Measured.from_dict(each) for each in kept.bodies if each["what"] in ("baseline", "fault"))
+    assert baseline is not None and fault is not None
+    assert set(fault.control) == {"broker 2", *(f"ZooKeeper {each}" for each in SPEC.zookeeper.servers)}
+    spent = control_time(baseline, fault)
+    assert isinstance(spent, Control)
+    assert spent.left_out[server] == "no process of this user's holds its socket"
+
+
+def test_partitions_that_the_operator_names_are_looked_for_before_a_fault() -> None:
+    asked: list[Any] = []
+
+    def missing(wanted: list[Any]) -> None:
+        asked.extend(wanted)
+        raise Refused("the cluster has no partition b-1", way_out="name others")
+
+    answers = {**ANSWERS, require_partitions: missing}
+    run, kept = made(cluster=RecordingCluster(observation(Phase.KRAFT), answers=answers), partitions="b-1, a-0,b-1")
+    with_baseline(kept)
+    with pytest.raises(Refused, match="no partition b-1"):
+        drill.cause_faults(run, opening())
+    assert asked == [("a", 0), ("b", 1)]
+    assert "stops" not in whats(kept)
+
+
+def test_no_topic_is_made_for_records_where_partitions_are_named() -> None:
+    run, kept = made(partitions="orders-0 orders-1")
+    probes = drill_window.open_probes(run)
+    assert set(probes.answers) == {CHANGES, "orders-0", "orders-1"}
+    assert isinstance(run.cluster, RecordingCluster)
+    assert run.cluster.did == []
+    assert whats(kept) == ["probes"], "those of metadata changes are deleted at the end"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, later, observation, part
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.processor_time import Used
 from kraft_runbook.errors import Refused
 from kraft_runbook.quorum.drill import QUORUM_DRILL, WHOLE, account, operation_for
-from kraft_runbook.quorum.faults import KILL, STOP, Fault, Form, aim, page
+from kraft_runbook.quorum.faults import KILL, STOP, Fault, Form, aim, page, partitions_named
+from kraft_runbook.quorum.handover import Handover, handover
 from kraft_runbook.quorum.silences import CHANGES, Effect, Measured, effects, longest_silence
 from kraft_runbook.runbook.check_results import Verdict
 
@@ -46,7 +50,12 @@ def test_what_has_no_baseline_has_no_effect() -> None:
 
 
 def test_a_measurement_survives_its_record() -> None:
-    found = measured(0.71, 0.4, 2.3)
+    found = replace(
+        measured(0.71, 0.4, 2.3),
+        handover=Handover(12, 0.25),
+        processors=Used(61.0, {"controller 101": 1.25}, {"ZooKeeper z:2181": "nothing listens there"}),
+        control=("controller 101",),
+    )
     assert Measured.from_dict(found.to_dict()) == found
 
 
@@ -112,8 +121,49 @@ def test_every_part_of_the_form_is_signed() -> None:
         Form(Fault.FAILOVER, None, 2, 60.0, 60.0),
         Form(Fault.FAILOVER, None, 1, 61.0, 60.0),
         Form(Fault.FAILOVER, None, 1, 60.0, 61.0),
+        Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_named("orders-0")),
+        Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_named("orders-1")),
     ]
     assert len({each.digest for each in forms}) == len(forms)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("orders", "orders is not a partition"),
+        ("orders-0; orders-1", "orders-0; is not a partition"),
+        ("-1", "-1 is not a partition"),
+        ("__consumer_offsets-3", "belongs to a topic of Kafka's own"),
+        (",".join(f"t-{n}" for n in range(201)), "201 partitions are named"),
+    ],
+)
+def test_what_are_no_partitions_is_refused(text: str, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        partitions_named(text)
+
+
+def test_the_gate_says_whose_partitions_keep_the_probes_records() -> None:
+    wanted = Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_named("a-b-10, a-b-9"))
+    shown = page(wanted, aim(wanted, observation(Phase.KRAFT), SPEC), SPEC)
+    assert "stay in your partitions** a-b-9, a-b-10:" in shown
+    assert "They create a topic of their own" not in shown
+
+
+@pytest.mark.parametrize(
+    ("led", "told_at", "looks", "expected"),
+    [
+        (None, 1.0, [(2.0, 0)], None),
+        (3, None, [(2.0, 0)], Handover(3, None)),
+        (3, 1.0, [(2.0, 3), (3.5, 0), (4.0, 0)], Handover(3, 2.5)),
+        (3, 1.0, [(2.0, 3), (9.0, 1)], Handover(3, None)),
+        (0, 1.0, [(2.0, 0)], Handover(0, None)),
+        (3, 4.0, [(3.9, 0)], Handover(3, 0.0)),
+    ],
+)
+def test_the_last_leader_has_moved_at_the_first_look_that_shows_none_left(
+    led: int | None, told_at: float | None, looks: list[tuple[float, int]], expected: Handover | None
+) -> None:
+    assert handover(led, told_at, looks) == expected
 
 
 def verdicts(spoil: Spoil, phase: Phase = Phase.KRAFT) -> dict[str, Verdict]:

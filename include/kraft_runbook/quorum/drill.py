@@ -12,6 +12,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.quorum.before_after import WHAT
+from kraft_runbook.quorum.control import Control, control_time
 from kraft_runbook.quorum.faults import BY_ZOOKEEPER, DRILLED, Fault
 from kraft_runbook.quorum.silences import Measured, effects
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
@@ -190,6 +191,10 @@ def account(bodies: Sequence[Mapping[str, Any]]) -> str | None:
         beyond = "beyond the budget: " if each.get("what") == "stall" else ""
         lines.append(f"- {beyond}{each.get('fault')}{where}, {fault.seconds:.0f} s watched, {fault.answered} answers:")
         lines += [f"  - {effect}" for effect in found] or ["  - no effect: nothing exceeds the baseline"]
+        if fault.handover:
+            lines.append(f"  - {fault.handover}")
+        spent = control_time(baseline, fault)
+        lines.append(f"  - {spent}" if isinstance(spent, Control) else f"  - processor time: not read ({spent})")
         if fault.failed:
             lines.append(f"  - {fault.failed} records were not delivered")
     if lines and baseline is not None:

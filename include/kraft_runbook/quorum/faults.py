@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,10 +43,51 @@ SEEN: Mapping[Fault, str] = {
 }
 
 
+MOST_PARTITIONS = 200
+"""Of the operator's own that one drill may write to: ten records a second go to each."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Partition:
+    """One that the probes write to."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+def partitions_named(text: str) -> tuple[Partition, ...]:
+    """Those that a form names, as ``orders-0, orders-1``, in order, each once. Raises Refused for any other word, for a
+    topic of Kafka's own, and for too many.
+    """
+    found: set[Partition] = set()
+    for word in filter(None, re.split(r"[,\s]+", text)):
+        topic, _, number = word.rpartition("-")
+        if not topic or not (number.isascii() and number.isdigit()):
+            raise Refused(
+                f"{word} is not a partition", way_out="name topic and number, as in orders-0, with commas between"
+            )
+        if topic.startswith("__"):
+            raise Refused(
+                f"{word} belongs to a topic of Kafka's own, which the probes may not write to",
+                way_out="name partitions of your own topics, or none: then the probes have a topic of their own",
+            )
+        found.add(Partition(topic, int(number)))
+    if len(found) > MOST_PARTITIONS:
+        raise Refused(
+            f"{len(found)} partitions are named, and the probes write to {MOST_PARTITIONS} at most",
+            way_out="name fewer, spread over the brokers",
+        )
+    return tuple(sorted(found))
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """What a run's form says. ``broker``: whom SHUTDOWN means; None: one that is not the controller. ``budget``:
     seconds of silence beyond which the run ends. ``seconds``: of the baseline, and of each fault's window at least.
+    ``partitions``: whom the probes write to; none: those of a topic of their own.
     """
 
     fault: Fault
@@ -53,9 +95,11 @@ class Form:
     repeats: int
     budget: float
     seconds: float
+    partitions: tuple[Partition, ...] = ()
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Form:
+        """Raises Refused where what it names are no partitions."""
         broker = params.get("broker")
         return cls(
             Fault(params["fault"]),
@@ -63,12 +107,14 @@ class Form:
             int(params["repeats"]),
             float(params["stall_budget"]),
             float(params["seconds"]),
+            partitions_named(params.get("partitions") or ""),
         )
 
     @property
     def digest(self) -> str:
         """Of the whole form: what the gate's signature is for."""
-        told = [self.fault.value, self.broker, self.repeats, self.budget, self.seconds]
+        written_to = [str(each) for each in self.partitions]
+        told = [self.fault.value, self.broker, self.repeats, self.budget, self.seconds, written_to]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
@@ -93,6 +139,8 @@ def start(node: int) -> Play:
     return Play("start_node", node, {}, writes_secrets=False)
 
 
+PROBE_KEY = "kraft-runbook-drill"
+"""The key of each record that the probes write. A compacted topic takes none without a key."""
 STOP, KILL = "stop", "kill"
 """Actions of the module ``kafka_service``."""
 
@@ -135,6 +183,18 @@ def _controller(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> in
     return holder
 
 
+def control_names(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...]:
+    """Whose processes control the cluster, as ``io.hosts.processor_time`` names them: ZooKeeper's servers and the
+    broker that holds /controller, or the controllers. A broker that is not known has no process of its name.
+    """
+    phase = detect_phase(seen).phase
+    if phase not in BY_ZOOKEEPER:
+        return tuple(f"controller {each}" for each in spec.controller_ids)
+    servers = spec.zookeeper.servers if spec.zookeeper else ()
+    held = seen.zookeeper.controller if was_read(seen.zookeeper) else None
+    return (f"broker {held.broker_id if held else 'that controls'}", *(f"ZooKeeper {each}" for each in servers))
+
+
 def _broker(wanted: int | None, controller: int, spec: ClusterSpec) -> int:
     if wanted is not None:
         if wanted not in spec.broker_ids:
@@ -156,7 +216,17 @@ def page(form: Form, found: Aim, spec: ClusterSpec) -> str:
     )
     return (
         f"### The drill: {form.fault.value}, {form.repeats} time(s)\n\n{what}\n\n{SEEN[form.fault]}\n\n"
-        f"Before, the same probes run for {form.seconds:g} s without a fault. They create a topic of their own, and"
-        " one more every 500 ms; all are deleted afterwards. A silence of more than"
+        f"Before, the same probes run for {form.seconds:g} s without a fault. {_writes(form)} A silence of more than"
         f" {form.budget:g} s ends the run, and what was stopped is started first."
+    )
+
+
+def _writes(form: Form) -> str:
+    """Where the probes leave records."""
+    if not form.partitions:
+        return "They create a topic of their own, and one more every 500 ms; all are deleted afterwards."
+    return (
+        "They create a topic every 500 ms; these are deleted afterwards. **Their records stay in your partitions**"
+        f" {', '.join(map(str, form.partitions))}: ten a second in each, with the key {PROBE_KEY}, and whoever consumes"
+        " them sees these records."
     )

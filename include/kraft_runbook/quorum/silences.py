@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from kraft_runbook.cluster.processor_time import Used
+from kraft_runbook.quorum.handover import Handover
+
 CHANGES = "metadata changes"
 """What stands in the place of a partition for the probe of metadata changes."""
 
@@ -24,13 +27,18 @@ def longest_silence(answers: Iterable[float], began: float, ended: float) -> flo
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What one window showed. ``seconds``: its length. ``silences``: the longest one of each partition, and of
-    ``CHANGES``. ``failed``: records that were given up.
+    ``CHANGES``. ``failed``: records that were given up. ``handover``: None where no broker was stopped. ``processors``:
+    what the processes used, from a little before the window until a little after it. ``control``: the names of those
+    that control the cluster, after the fault.
     """
 
     seconds: float
     silences: Mapping[str, float] = field(default_factory=dict)
     answered: int = 0
     failed: int = 0
+    handover: Handover | None = None
+    processors: Used = field(default_factory=Used)
+    control: tuple[str, ...] = ()
 
     @property
     def of_changes(self) -> float | None:
@@ -47,6 +55,9 @@ class Measured:
             "silences": {name: round(each, 2) for name, each in sorted(self.silences.items())},
             "answered": self.answered,
             "failed": self.failed,
+            "handover": None if self.handover is None else self.handover.to_list(),
+            "processors": self.processors.to_dict(),
+            "control": list(self.control),
         }
 
     @classmethod
@@ -54,8 +65,16 @@ class Measured:
         """None where it is no such value."""
         try:
             silences = {str(name): float(each) for name, each in body["silences"].items()}
-            return cls(float(body["seconds"]), silences, int(body["answered"]), int(body["failed"]))
-        except (KeyError, TypeError, ValueError, AttributeError):
+            return cls(
+                float(body["seconds"]),
+                silences,
+                int(body["answered"]),
+                int(body["failed"]),
+                Handover.from_list(body["handover"]),
+                Used.from_dict(body["processors"]),
+                tuple(map(str, body["control"])),
+            )
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             return None
 
 

@@ -118,6 +118,11 @@ HOSTS = (
     Right("provision_controller", SERVICE, "the controllers", changes=True),
     Right("restart_broker", SERVICE, "the rolls, forward and back", changes=True),
     Right("restart_node", SERVICE, "a rolling restart", changes=True),
+    Right(
+        "read_cpu",
+        "to see its service's process; for ZooKeeper's, to be its user or root",
+        "a drill: processor time of the controllers and of ZooKeeper",
+    ),
     Right("stop_node", SERVICE, "a drill", changes=True),
     Right("start_node", SERVICE, "a drill, and its end", changes=True),
     Right("finalize_controller", SERVICE, "the end of the migration", changes=True),

@@ -4,10 +4,8 @@ the journal says so before anything stops, and a task that is cleared, or comes 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
@@ -16,46 +14,38 @@ from kraft_runbook.evidence.kinds import Drilled, Moves, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.gates.signatures import standing
-from kraft_runbook.io.kafka.drill_probes import Probes, make_topic, remove_topics, topic_of
+from kraft_runbook.io.kafka.drill_probes import remove_topics, require_partitions
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
 from kraft_runbook.quorum.before_after import WHAT, KeptFault, draw, pair
 from kraft_runbook.quorum.before_after import told as told_of
 from kraft_runbook.quorum.drill import DRILL, QUORUM_DRILL, WHOLE, operation_for
 from kraft_runbook.quorum.faults import Aim, Form, aim, page, start
-from kraft_runbook.quorum.silences import CHANGES, Measured, effects, longest_silence
+from kraft_runbook.quorum.silences import Measured, effects, longest_silence
+from kraft_runbook.steps.drill_window import (
+    Answers,
+    Before,
+    Follows,
+    Opens,
+    by_their_clock,
+    follow_leaders,
+    has_probed,
+    longest,
+    measure,
+    open_probes,
+    settled,
+    silent_for,
+    topic_of_run,
+    watch,
+)
 from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.kept_drills import keep
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.waiting import Wait
 
-BASELINE, STOPS, STARTED, FAULT, STALL, PROBES = "baseline", "stops", "started", "fault", "stall", "probes"
+BASELINE, STOPS, STARTED, FAULT, STALL = "baseline", "stops", "started", "fault", "stall"
 ANOTHER_RUN = "find out why it took so long; a drill with a larger budget is a new run"
-SETTLE_SECONDS = 60.0
-"""How long the probes may take to be answered everywhere before a window begins."""
-
-
-class Answers(Protocol):
-    """What the rules here need of the probes (``io.kafka.drill_probes.Probes``)."""
-
-    answers: dict[str, list[float]]
-    failed: int
-
-    def now(self) -> float:
-        """By the clock of the answers."""
-
-
-Opens = Callable[[Run], AbstractContextManager[Answers]]
-
-
-def open_probes(run: Run) -> Probes:
-    """The run's probes, on a topic of their own."""
-    topic = _topic(run)
-    if not _has_probed(run):
-        run.journal.record(Drilled(values={}, what=PROBES, fault=topic, node_id=None))
-    run.cluster.do(make_topic, topic, would=[Act(f"create the probes' topic {topic}")])
-    return Probes(run.spec, topic, CHANGES, secrets=run.cluster.secrets)
 
 
 # -- what is on record -------------------------------------------------------------------------------------------------
@@ -96,7 +86,7 @@ def prepare(run: Run) -> dict[str, Any]:
     answer = require_preflight(run, operation_for(form.fault))
     seen = run.cluster.settled()
     found = aim(form, seen, run.spec)
-    _require_still(run, found)
+    _require_still(run, form, found)
     run.cluster.tell(page(form, found, run.spec))
     return answer
 
@@ -120,17 +110,20 @@ def measure_baseline(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
         run.cluster.tell(f"Dry run: would watch the probes for {form.seconds:g} s without a fault")
         return {"dry_run": True}
     run.claim.take()
-    run.signatures.require(QUORUM_DRILL, DRILL, run.cluster.settled(), exhibit=form.digest)
+    seen = run.cluster.settled()
+    run.signatures.require(QUORUM_DRILL, DRILL, seen, exhibit=form.digest)
+    before = Before.look(run)
     with opens(run) as probes:
-        began = _settled(run, probes)
-        _watch(run, probes, until=began + form.seconds)
+        began = settled(run, probes)
+        watch(run, probes, until=began + form.seconds)
         measured = measure(probes, began, probes.now())
+    measured = before.with_processors(run, measured, seen)
     run.journal.record(Drilled(values=measured.to_dict(), what=BASELINE, fault="none", node_id=None))
-    run.cluster.tell(f"without a fault: silent for {_longest(measured)} at most")
+    run.cluster.tell(f"without a fault: silent for {longest(measured)} at most")
     return measured.to_dict()
 
 
-def cause_faults(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
+def cause_faults(run: Run, opens: Opens = open_probes, follows: Follows = follow_leaders) -> dict[str, Any]:
     """Each fault that is still to come, once what an earlier try stopped runs again."""
     form = Form.of(run.params)
     if run.cluster.rehearses:
@@ -141,7 +134,7 @@ def cause_faults(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
     baseline = baseline_of(run.journal.records())
     for number in range(faults_done(run.journal.records()) + 1, form.repeats + 1):
         run.cluster.tell(f"{form.fault.value}: {number} of {form.repeats}")
-        _one(run, form, baseline, opens)
+        _one(run, form, baseline, opens, follows)
     return {"faults": faults_done(run.journal.records())}
 
 
@@ -159,8 +152,8 @@ def mend(run: Run) -> dict[str, Any]:
 
 def end(run: Run) -> dict[str, Any]:
     """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills."""
-    answer, topic, removed = mend(run), _topic(run), 0
-    if _has_probed(run):
+    answer, topic, removed = mend(run), topic_of_run(run), 0
+    if has_probed(run):
         removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")]) or 0
     if not run.cluster.rehearses:
         compare(run)
@@ -188,28 +181,28 @@ def compare(run: Run) -> None:
         run.cluster.tell(told_of(*found))
 
 
-def _has_probed(run: Run) -> bool:
-    return any(told.what == PROBES for _, told in of_kind(run.journal.records(), Drilled))
-
-
 # -- one fault ---------------------------------------------------------------------------------------------------------
 
 
-def _one(run: Run, form: Form, baseline: Measured, opens: Opens) -> None:
+def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follows) -> None:
     seen = run.cluster.wait_for(WHOLE, deadline=_deadline(run))
     found = aim(form, seen, run.spec)
-    _require_still(run, found)
+    _require_still(run, form, found)
     run.claim.take()
     run.signatures.require(QUORUM_DRILL, DRILL, seen, exhibit=form.digest)
     if not standing(run.journal.records(), DRILL).begun:
         run.signatures.begins(DRILL)
+    before = Before.look(run)
     with opens(run) as probes:
-        began = _settled(run, probes)
-        over = _strike(run, form, found, probes)
-        over = _until_whole(run, form, probes, began, over)
-        if not over:
-            _watch(run, probes, until=began + form.seconds)
-        measured = measure(probes, began, probes.now())
+        began = settled(run, probes)
+        with follows(run, found) as leaders:
+            over, told_at = _strike(run, form, found, probes)
+            over = _until_whole(run, form, probes, began, over)
+            if not over:
+                watch(run, probes, until=began + form.seconds)
+        measured = measure(probes, began, probes.now(), leaders=leaders, told_at=told_at)
+    if not over:
+        measured = before.with_processors(run, measured, run.cluster.settled())
     what = STALL if over else FAULT
     run.journal.record(Drilled(values=measured.to_dict(), what=what, fault=form.fault.value, node_id=found.node))
     for each in effects(baseline, measured):
@@ -217,25 +210,26 @@ def _one(run: Run, form: Form, baseline: Measured, opens: Opens) -> None:
     if over:
         run.cluster.wait_for(WHOLE, deadline=_deadline(run))
         raise StepFailed(
-            f"a silence of {_longest(measured)} exceeded the budget of {form.budget:g} s; what was stopped runs"
+            f"a silence of {longest(measured)} exceeded the budget of {form.budget:g} s; what was stopped runs"
             " again, and the cluster is whole",
             way_out=ANOTHER_RUN,
         )
 
 
-def _strike(run: Run, form: Form, found: Aim, probes: Answers) -> bool:
+def _strike(run: Run, form: Form, found: Aim, probes: Answers) -> tuple[bool, float | None]:
     """Cause the fault, and start what it stopped once every probe was answered since. Returns whether a silence
-    exceeded the budget.
+    exceeded the budget, and when the node was told to end, by the clock of the answers; None where that is not known.
     """
     what = found.stop()
     if what is None or found.node is None:
         holder = run.cluster.do(depose, would=[Act("delete /controller")])
         run.cluster.tell(f"/controller, which named broker {holder}, is deleted")
-        return _answered_since(run, form, probes, probes.now())
+        return _answered_since(run, form, probes, probes.now()), None
     run.journal.record(Drilled(values={}, what=STOPS, fault=form.fault.value, node_id=found.node))
     try:
-        run.cluster.play(what)
-        return _answered_since(run, form, probes, probes.now())
+        told = run.cluster.play(what).facts.get("told_to_end_at")
+        told_at = by_their_clock(run, probes, told)
+        return _answered_since(run, form, probes, probes.now()), told_at
     finally:
         _start(run, found.node, form.fault.value)
 
@@ -249,7 +243,7 @@ def _start(run: Run, node: int, fault: str) -> None:
 def _answered_since(run: Run, form: Form, probes: Answers, since: float) -> bool:
     """Wait until every probe was answered after ``since``. Returns whether a silence exceeded the budget first."""
     while not all(each and each[-1] > since for each in probes.answers.values()):
-        if _silent_for(probes, since) > form.budget:
+        if silent_for(probes, since) > form.budget:
             return True
         run.cluster.pause(0.1)
     return False
@@ -266,59 +260,15 @@ def _until_whole(run: Run, form: Form, probes: Answers, began: float, over: bool
     return over
 
 
-def measure(probes: Answers, began: float, ended: float) -> Measured:
-    """What the probes saw from ``began`` to ``ended``."""
-    return Measured(
-        ended - began,
-        {name: longest_silence(sorted(each), began, ended) for name, each in probes.answers.items()},
-        sum(began <= moment <= ended for each in probes.answers.values() for moment in each),
-        probes.failed,
-    )
-
-
-# -- the probes --------------------------------------------------------------------------------------------------------
-
-
-def _topic(run: Run) -> str:
-    return topic_of(hashlib.sha256(run.name.encode()).hexdigest()[:8])
-
-
-def _settled(run: Run, probes: Answers) -> float:
-    """Wait until each probe was answered twice; returns that moment. Raises StepFailed."""
-    ends = probes.now() + SETTLE_SECONDS
-    while silent := [name for name, each in probes.answers.items() if len(each) < 2]:
-        if probes.now() > ends:
-            raise StepFailed(
-                f"{', '.join(silent[:5])} did not answer the probes in {SETTLE_SECONDS:g} s, without a fault",
-                way_out="see whether the cluster serves producers and CreateTopics, then clear this task",
-            )
-        run.cluster.pause(0.1)
-    return probes.now()
-
-
-def _watch(run: Run, probes: Answers, *, until: float) -> None:
-    while probes.now() < until:
-        run.cluster.pause(min(0.5, max(0.0, until - probes.now())))
-
-
-def _silent_for(probes: Answers, since: float) -> float:
-    now = probes.now()
-    return max(now - (each[-1] if each else since) for each in probes.answers.values())
-
-
-def _longest(measured: Measured) -> str:
-    """The longest silence, and whose it is."""
-    name, seconds = max(measured.silences.items(), key=lambda each: each[1], default=("nothing", 0.0))
-    return f"{seconds:.1f} s ({name})"
-
-
-def _require_still(run: Run, found: Aim) -> None:
-    """Nothing moves, and what must be deleted may be. Raises Refused."""
+def _require_still(run: Run, form: Form, found: Aim) -> None:
+    """Nothing moves, what the probes write to is there, and what must be deleted may be. Raises Refused."""
     moving = run.cluster.ask(_moving)
     if moving:
         raise Refused(
             f"{moving} partitions are being reassigned", way_out="wait until that has ended, then clear this task"
         )
+    if form.partitions:
+        run.cluster.ask(require_partitions, [(each.topic, each.number) for each in form.partitions])
     if found.node is None:
         run.cluster.ask(require_deposable)
 

@@ -14,6 +14,7 @@ from kraft_runbook.evidence.kinds import Began, Closed, Proven, Rehearsed, of_ki
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.steps.account import account_of
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
@@ -63,7 +64,7 @@ class ClosingReport(ClusterOperator):
             if succeeded and goal.end
             else self._stopped(context, self.operation.way_back(seen, run.spec, gone=run.cluster.gone), stands, failed)
         )
-        account = self.operation.account([record.body for record in records_of(context)])
+        account = account_of(run, self.operation, phase)
         if account:
             text = f"{text}\n{account}"
         closed = record(

@@ -49,6 +49,12 @@ PARAMS: Mapping[str, Param] = {
         title="Seconds of the baseline",
         description="How long the probes run without a fault. Each fault is watched for as long at least",
     ),
+    "partitions": Param(
+        "",
+        type="string",
+        title="Partitions for the probes",
+        description="As orders-0, orders-1; the records stay there. Nothing: a topic of their own, deleted afterwards",
+    ),
 }
 
 

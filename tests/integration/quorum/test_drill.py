@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import by_hand
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab, lab_of
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.kafka.drill_probes import PREFIX
 from kraft_runbook.io.local.supervision import processes
@@ -84,7 +86,7 @@ def drilled(lab: Lab, fault: Fault, **form: object) -> tuple[Measured, Measured,
     run, kept, _ = run_of(lab, fault, **form)
     drill.measure_baseline(run)
     drill.cause_faults(run)
-    assert drill.end(run)["topics_deleted"] > 2
+    assert drill.end(run)["topics_deleted"] > 2, "those of metadata changes too"
     assert not [each for each in topics(lab) if each.startswith(PREFIX)]
     assert drill.stopped(kept.records()) == []
     measured = [Measured.from_dict(each) for each in kept.bodies if each["what"] in ("baseline", "fault")]
@@ -114,10 +116,41 @@ def test_in_kraft_mode_the_leader_is_stopped_another_leads_and_it_comes_back_war
     assert whole(kraft)
 
 
+def test_partitions_that_the_operator_names_are_written_to_and_stay(kraft: Lab) -> None:
+    made_topic(kraft, "orders")
+    _, measured, _ = drilled(kraft, Fault.FAILOVER, partitions="orders-1")
+    assert set(measured.silences) == {CHANGES, "orders-1"}
+    assert [ends(kraft, "orders", each) > 0 for each in (0, 1)] == [False, True]
+    with pytest.raises(Refused, match="no partition orders-7"):
+        drill.cause_faults(with_baseline_of(kraft, partitions="orders-7"))
+
+
+def made_topic(lab: Lab, name: str) -> None:
+    admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
+    topic = NewTopic(name, num_partitions=2, replication_factor=1, config={"cleanup.policy": "compact"})
+    admin.create_topics([topic])[name].result(30)
+
+
+def ends(lab: Lab, topic: str, number: int) -> int:
+    consumer = Consumer({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers), "group.id": "none"})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)[1])
+    finally:
+        consumer.close()
+
+
+def with_baseline_of(lab: Lab, **form: object) -> Run:
+    run, kept, _ = run_of(lab, Fault.FAILOVER, **form)
+    kept.record(Drilled(values=Measured(2.0, {CHANGES: 1.0}).to_dict(), what="baseline", fault="none", node_id=None))
+    return run
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [Fault.SHUTDOWN, Fault.KILL])
 def test_the_other_faults_in_kraft_mode(kraft_of_three: Lab, fault: Fault) -> None:
-    drilled(allowing_sigkill(kraft_of_three), fault)
+    _, measured, _ = drilled(allowing_sigkill(kraft_of_three), fault)
+    require_handover(measured, of_broker=fault is Fault.SHUTDOWN)
+    assert set(measured.control) == {f"controller {each}" for each in kraft_of_three.spec.controller_ids}
     by_hand.wait_until("all is whole", lambda: whole(kraft_of_three))
 
 
@@ -128,8 +161,18 @@ def test_the_faults_in_zookeeper_mode(zookeeper_of_three: Lab, fault: Fault) -> 
     _, measured, _ = drilled(zookeeper_of_three, fault)
     after = {each.pid for each in processes(layout(zookeeper_of_three.spec)).values() if each.pid}
     assert (before == after) == (fault is Fault.FAILOVER), "only a shutdown restarts a process"
+    require_handover(measured, of_broker=fault is Fault.SHUTDOWN)
+    assert set(measured.control) <= set(measured.processors.by_name), measured.processors.unread
+    assert any(each.startswith("ZooKeeper") for each in measured.control)
     assert CHANGES in measured.silences
     by_hand.wait_until("all is whole", lambda: whole(zookeeper_of_three))
+
+
+def require_handover(measured: Measured, *, of_broker: bool) -> None:
+    assert (measured.handover is not None) == of_broker
+    if measured.handover is not None:
+        assert measured.handover.led > 0
+        assert measured.handover.seconds is not None and measured.handover.seconds < 60
 
 
 def allowing_sigkill(lab: Lab) -> Lab:

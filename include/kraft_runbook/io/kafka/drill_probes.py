@@ -1,12 +1,12 @@
-"""The probes of a drill: idempotent records to every partition of a topic of their own, and a metadata change every 500
-ms. They note when each was answered.
+"""The probes of a drill: idempotent records to each of some partitions, and a metadata change every 500 ms. They note
+when each was answered.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -33,9 +33,18 @@ DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATIO
 Answers = dict[str, list[float]]
 
 
+Partition = tuple[str, int]
+"""Topic and number."""
+
+
 def topic_of(run: str) -> str:
     """The probes' topic of a run."""
     return f"{PREFIX}{run}"
+
+
+def own_partitions(spec: ClusterSpec, topic: str) -> list[Partition]:
+    """Those of the topic that ``make_topic`` makes."""
+    return [(topic, number) for number in range(PARTITIONS_A_BROKER * len(spec.brokers))]
 
 
 def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
@@ -55,6 +64,24 @@ def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise _failed(f"the probes' topic {topic} could not be made", error) from None
+
+
+def require_partitions(spec: ClusterSpec, wanted: Iterable[Partition], *, secrets: Secrets) -> None:
+    """Raise Refused where one of them is not there. Changes nothing. Raises StepFailed."""
+    try:
+        topics = _admin(spec, secrets).list_topics(timeout=ANSWER_SECONDS).topics
+    except KafkaException as error:
+        raise _failed("the topics could not be listed", error) from None
+    missing = [f"{topic}-{number}" for topic, number in wanted if number not in _numbers(topics.get(topic))]
+    if missing:
+        raise Refused(
+            f"the cluster has no partition {', '.join(missing[:5])}",
+            way_out="name partitions that exist, and that this tool's user may describe and write to",
+        )
+
+
+def _numbers(topic: Any) -> Sequence[int]:
+    return () if topic is None else tuple(topic.partitions)
 
 
 def remove_topics(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> int:
@@ -92,21 +119,30 @@ class Probes:
     """A context manager: two threads from its begin to its end. Safe to be read meanwhile.
 
     ``answers``: by partition, and by ``changes``, the moments of the answers (``time.monotonic``). ``failed``: records
-    that were given up. ``changes``: the name under which metadata changes are kept. Raises StepFailed at its end where
-    a thread broke, so that silence is never taken for the cluster's.
+    that were given up; ``why``: the last one's error. ``topic``: whose name those of the metadata changes begin with.
+    ``partitions``: whom records go to, each with this ``key``. ``changes``: the name under which metadata changes are
+    kept. Raises StepFailed at its end where a thread broke, so that silence is never taken for the cluster's.
     """
 
-    def __init__(self, spec: ClusterSpec, topic: str, changes: str, *, secrets: Secrets) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        topic: str,
+        changes: str,
+        *,
+        partitions: Sequence[Partition],
+        key: str,
+        secrets: Secrets,
+    ) -> None:
         self.topic, self.changes = topic, changes
         self.answers: Answers = {changes: []}
-        self.failed = 0
+        self.failed, self.why = 0, ""
         self._spec, self._secrets = spec, secrets
         self._security = client_security(spec.broker_security, secrets)
         self._servers = ",".join(spec.bootstrap_servers)
         self._copies = min(2, len(spec.brokers))
-        partitions = PARTITIONS_A_BROKER * len(spec.brokers)
-        self.answers |= {f"{topic}-{n}": [] for n in range(partitions)}
-        self._partitions = range(partitions)
+        self.answers |= {f"{name}-{number}": [] for name, number in partitions}
+        self._partitions, self._key = tuple(partitions), key
         self._over = threading.Event()
         self._broken: list[str] = []
         self._threads = [
@@ -157,21 +193,22 @@ class Probes:
         )
         while not self._over.is_set():
             until = time.monotonic() + EVERY_RECORD
-            for number in self._partitions:
+            for topic, number in self._partitions:
+                heard = self._delivered(f"{topic}-{number}")
                 try:
-                    producer.produce(self.topic, b"x", partition=number, on_delivery=self._delivered(number))
+                    producer.produce(topic, b"x", key=self._key, partition=number, on_delivery=heard)
                 except BufferError:
                     break  # all of them wait: that is a silence, and is measured as one
             while (left := until - time.monotonic()) > 0:
                 producer.poll(min(left, 0.02))
         producer.flush(5)
 
-    def _delivered(self, number: int) -> Callable[[Any, Any], None]:
+    def _delivered(self, partition: str) -> Callable[[Any, Any], None]:
         def note(error: Any, _: Any) -> None:
             if error is None:
-                self.answers[f"{self.topic}-{number}"].append(time.monotonic())
+                self.answers[partition].append(time.monotonic())
             else:
-                self.failed += 1
+                self.failed, self.why = self.failed + 1, error.str()
 
         return note
 

@@ -1,0 +1,69 @@
+"""The processor time of the nodes' processes and of ZooKeeper's, as their hosts show it. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kraft_runbook.cluster.processor_time import Spent
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.io.hosts.ansible_runs import HostReport, run_ansible
+from kraft_runbook.io.hosts.inventory import by_machine, host_name, label, node_variables
+from kraft_runbook.io.hosts.playbooks import playbook_directory
+
+_SECONDS = 60.0
+
+
+def read_processor_time(spec: ClusterSpec, *, state_dir: Path | None = None) -> dict[str, Spent | Unread]:
+    """By ``broker 1``, ``controller 101`` and ``ZooKeeper host:port``. A ZooKeeper server is looked for on the hosts of
+    the nodes. What can't be read is Unread with its reason, never an exception.
+    """
+    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    machines = {f"host-of-{host_name(together[0])}": together for together in by_machine(spec, nodes)}
+    servers = {name: _servers_there(spec, together) for name, together in machines.items()}
+    report = run_ansible(
+        playbook_directory() / "read_cpu.yml",
+        {
+            name: {
+                **node_variables(spec, together[0]),
+                "services": {label(each): each.service for each in together},
+                "listeners": servers[name],
+            }
+            for name, together in machines.items()
+        },
+        check=False,
+        timeout=_SECONDS,
+        secret_text=None,
+        secret_values=[],
+        tell=lambda _: None,
+        labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
+        directory=state_dir,
+    )
+    found: dict[str, Spent | Unread] = {
+        f"ZooKeeper {each}": Unread("no node of the cluster file is on its host")
+        for each in (spec.zookeeper.servers if spec.zookeeper else ())
+    }
+    for name, together in machines.items():
+        host = report.hosts[name]
+        for key in map(label, together):
+            found[key] = _spent(key, host, report.output)
+        for server in servers[name]:
+            found[f"ZooKeeper {server}"] = _spent(server, host, report.output)
+    return found
+
+
+def _servers_there(spec: ClusterSpec, together: list[Broker | Controller]) -> list[str]:
+    servers = spec.zookeeper.servers if spec.zookeeper else ()
+    here = {each.host for each in together}
+    return [each for each in servers if spec.reach.kind == "local" or each.rpartition(":")[0].strip("[]") in here]
+
+
+def _spent(key: str, host: HostReport, output: str) -> Spent | Unread:
+    told: Mapping[str, Any] = host.facts.get(key) or {}
+    if "value" in told:
+        return Spent(str(told["value"]["process"]), float(told["value"]["seconds"]))
+    why = told.get("unread") or (host.failure[1] if host.failure else output.rpartition("\n")[2])
+    return Unread(str(why or "ansible said nothing"))

@@ -1,0 +1,41 @@
+"""The processor time of services and listeners, and when a stopped process was told to end, by a host."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.processor_time import used_between
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.io.hosts.processor_time import read_processor_time
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.runbook.plays import Play
+from tests.playbooks.conftest import Node
+from tests.played import restart_broker
+
+
+def test_what_runs_from_one_look_to_the_next_is_counted_and_what_does_not_says_why(node: Node) -> None:
+    secrets = environment_secrets()
+    restart_broker(node.spec, 1, BrokerMode.ZOOKEEPER, secrets=secrets)
+    address = f"127.0.0.1:{node.ports['zookeeper']}"
+    with socket.create_server(("127.0.0.1", node.ports["zookeeper"])):
+        first = read_processor_time(node.spec)
+        until = time.process_time() + 0.3
+        while time.process_time() < until:
+            pass
+        then = read_processor_time(node.spec)
+    used = used_between(first, then, 1.0)
+    assert used.by_name[f"ZooKeeper {address}"] >= 0.25, "the test itself listens there"
+    assert set(used.by_name) == {f"ZooKeeper {address}", "broker 1"}
+    assert used.unread == {"controller 101": f"{node.spec.controller(101).service} does not run"}
+    began = time.time()
+    stopped = playbooks.play(
+        node.spec, Play("stop_node", 1, {"ends_by": "stop"}, writes_secrets=False), secrets=secrets
+    )
+    assert began < stopped.facts["told_to_end_at"] < time.time()
+    playbooks.play(node.spec, Play("start_node", 1, {}, writes_secrets=False), secrets=secrets)
+    last = read_processor_time(node.spec)
+    assert last[f"ZooKeeper {address}"] == Unread(f"{address}: nothing listens there")
+    assert used_between(first, last, 1.0).unread["broker 1"] == "it was restarted"
