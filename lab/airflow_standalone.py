@@ -308,6 +308,11 @@ class AirflowClient:
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
         return str(self._call("POST", f"/dags/{dag_id}/dagRuns", json=body, done=begun)["dag_run_id"])
 
+    def runs(self, dag_id: str) -> list[str]:
+        """The ids of a DAG's runs, the scheduler's own among them; those of its last 100 runs, the oldest first."""
+        found = self._call("GET", f"/dags/{dag_id}/dagRuns", params={"limit": 100, "order_by": "-run_after"})
+        return [str(each["dag_run_id"]) for each in reversed(found["dag_runs"])]
+
     def run_state(self, dag_id: str, run_id: str) -> str:
         return str(self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"])
 

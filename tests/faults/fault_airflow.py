@@ -11,6 +11,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+import by_hand
 from fault_case import Fault
 from fault_injectors import injector
 from fault_processes import (
@@ -35,7 +36,7 @@ from lab.layout import layout
 @injector("kill_worker")
 def kill_worker(scene: Scene, fault: Fault) -> None:
     """SIGKILL the process of ``when.task``: before its playbook, during it (once the configuration is written), after
-    it, in its Spark job, or once a service is down.
+    it, in its Spark job, once a service is down, or right when it has deleted a znode.
     """
     assert fault.when.task
     task = scene.stage.task(scene.dag, scene.run_id, fault.when.task)
@@ -49,6 +50,8 @@ def kill_worker(scene: Scene, fault: Fault) -> None:
             within=120,
             every=0.01,
         )
+    elif fault.when.deleted:
+        _until_deleted(scene, fault.when.deleted)
     elif fault.when.playbook != "before":
         began = time.time()
         playbook = soon(
@@ -62,6 +65,18 @@ def kill_worker(scene: Scene, fault: Fault) -> None:
         elif fault.when.playbook == "after":
             soon(lambda: _ended(playbook.pid), "the playbook ends", within=180, every=0.004)
     kill(process.pid)
+
+
+def _until_deleted(scene: Scene, path: str) -> None:
+    """By the creation of the znode that is there: an election makes another one within milliseconds."""
+    with by_hand.zookeeper_of(scene.ground.lab.spec) as client:
+        made = client.exists(path).czxid
+
+        def gone() -> bool | None:
+            seen = client.exists(path)
+            return seen is None or seen.czxid != made or None
+
+        soon(gone, f"{path} is deleted", within=120, every=0.002)
 
 
 ORDERED_TO_END = 10.0

@@ -45,6 +45,7 @@ class When(Strict):
     ``playbook``: before the task's playbook runs; while it runs; during it, once it has written the node's
     configuration; or right after its end, before the task has recorded it. ``spark``: while the task's Spark job
     compares. ``stopped``: the service that the task stops is down (``a-controller``, ``every-controller``: whichever).
+    ``deleted``: the znode that the task deletes is gone, or is one made later.
     """
 
     task: str | None = None
@@ -52,6 +53,7 @@ class When(Strict):
     playbook: Literal["before", "running", "during", "after"] | None = None
     spark: bool = False
     stopped: str | None = None
+    deleted: str | None = None
 
 
 class Fault(Strict):

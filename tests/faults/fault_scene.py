@@ -197,7 +197,7 @@ class Scene:
             return True
         if when.task:
             state = states.get(when.task)
-            wanted = UNDER_WAY if when.playbook or when.stopped or when.spark else {when.state}
+            wanted = UNDER_WAY if when.playbook or when.stopped or when.deleted or when.spark else {when.state}
             if state not in wanted:
                 return False
         return True

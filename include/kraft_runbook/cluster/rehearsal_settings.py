@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from ipaddress import ip_address
-from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.spans import Span
 from kraft_runbook.cluster.spec_parts import (
     Broker,
     Controller,
@@ -23,21 +22,6 @@ from kraft_runbook.cluster.spec_parts import (
     ServiceManager,
     ZooKeeper,
 )
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def _in_seconds(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", value.strip())
-    if match is None:
-        raise ValueError(f"{value!r} is no span of time; write 90s, 45m, 36h or 7d")
-    return float(match[1]) * _UNITS[match[2]]
-
-
-Span = Annotated[float, Field(gt=0), BeforeValidator(_in_seconds)]
-"""Seconds, or a text such as 45m, 36h or 7d."""
 
 
 class RehearsalLimits(Model):

@@ -37,6 +37,7 @@ from kraft_runbook.cluster.spec_parts import (
     ServiceManager,
     ZooKeeper,
 )
+from kraft_runbook.cluster.waves import After
 from kraft_runbook.errors import Refused
 
 
@@ -78,6 +79,8 @@ class ClusterSpec(Model):
     cluster_watch: ClusterWatch = ClusterWatch()
     quorum_drill: QuorumDrill = QuorumDrill()
     rehearsal: Rehearsal | None = None
+    after: After | None = None
+    """The cluster that is to be migrated before this one; None: none."""
     rehearses: Rehearses | None = None
     """A rehearsal writes it into the file of its throwaway cluster; no other file may have it."""
     parity_schedule: str | None = None
@@ -161,6 +164,8 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use"
             f" {len(spec.controllers) - 1} or {len(spec.controllers) + 1}"
         )
+    if spec.after is not None and spec.after.cluster == spec.name:
+        yield f"after.cluster: {spec.name} can't wait for itself; name the cluster that is migrated before it"
     sockets: dict[tuple[str, int], str] = {}
     for at, broker in enumerate(spec.brokers):
         names = [each.name for each in broker.listeners]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.evidence.body import number, whole
 from kraft_runbook.evidence.rehearsal_record import OnRecord
@@ -36,7 +37,7 @@ def judged(
     if last is None:
         return CheckResult(CODE, TITLE, severity, Verdict.FAIL, "no rehearsal is on record", anew)
     told, age = last.told, now - last.at
-    shown = f"{told.verdict} {_span(age)} ago ({last.at:%Y-%m-%d %H:%M} UTC, {last.run}): {_numbers(last)}"
+    shown = f"{told.verdict} {in_words(age)} ago ({last.at:%Y-%m-%d %H:%M} UTC, {last.run}): {_numbers(last)}"
     shown += f"; since then: {changes}"
     if last.short is not None:
         shown += f". A later one to dual write and back only, which does not count: {_outcome(last.short, now)}"
@@ -46,7 +47,7 @@ def judged(
     if not told.whole:
         wrong.append("it went to dual write and back only, and did not finalize")
     if within is not None and age > timedelta(seconds=within):
-        wrong.append(f"it is older than {_span(timedelta(seconds=within))}")
+        wrong.append(f"it is older than {in_words(timedelta(seconds=within))}")
     if age < timedelta(0):
         wrong.append("it lies in the future: the clocks of two machines differ")
     for what, then, is_now in (
@@ -63,7 +64,7 @@ def judged(
 
 
 def _outcome(short: OnRecord, now: datetime) -> str:
-    said = "; ".join([f"{short.told.verdict or 'no verdict'} {_span(now - short.at)} ago", *short.told.reasons[:1]])
+    said = "; ".join([f"{short.told.verdict or 'no verdict'} {in_words(now - short.at)} ago", *short.told.reasons[:1]])
     return f"{said} ({short.run})"
 
 
@@ -83,11 +84,3 @@ def _numbers(last: OnRecord) -> str:
 
 def _short(value: str | None) -> str:
     return "not known" if not value else value[:12]
-
-
-def _span(age: timedelta) -> str:
-    seconds = age.total_seconds()
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.0f} s"

@@ -14,10 +14,12 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.phases_on_record import phases_on_record
 from kraft_runbook.evidence.rehearsals import last_rehearsal
 from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.gates.proof import ParitySummary
 from kraft_runbook.gates.signatures import concluded
+from kraft_runbook.migration import after_another
 from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING
 from kraft_runbook.migration.checks.liveness import CODE, dual_write_liveness
 from kraft_runbook.migration.transitions import TABLE, Gate
@@ -71,8 +73,8 @@ def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
         replicas=seen.replicas,
         tell=cluster.tell,
     )
-    rehearsed = _rehearsed(cluster, gate, seen)
-    return Examined(seen, (*checks, ends, *rehearsed), _way_back(cluster, gate, seen, checks))
+    before = (*_rehearsed(cluster, gate, seen), *_after_another(cluster, gate))
+    return Examined(seen, (*checks, ends, *before), _way_back(cluster, gate, seen, checks))
 
 
 def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
@@ -87,6 +89,15 @@ def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[C
         return ()
     source = seen.zookeeper.cluster_id if was_read(seen.zookeeper) else None
     return (cluster.ask(check_rehearsal, directory, source=source, now=now),)
+
+
+def _after_another(cluster: Cluster, gate: str) -> tuple[CheckResult, ...]:
+    """Whether the cluster that is to be migrated first has come far enough, where the file names one."""
+    after = cluster.spec.after
+    if gate != Gate.START or after is None:
+        return ()
+    found = phases_on_record(evidence_directory(os.environ), after.cluster)
+    return (after_another.judged(after, found, datetime.fromtimestamp(cluster.now(), UTC)),)
 
 
 examine_and_keep = partial(examine, keeps=True)

@@ -1,0 +1,33 @@
+"""Spans of time as a cluster file says them, and as a person reads them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _in_seconds(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", value.strip())
+    if match is None:
+        raise ValueError(f"{value!r} is no span of time; write 90s, 45m, 36h or 7d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+Span = Annotated[float, Field(gt=0), BeforeValidator(_in_seconds)]
+"""Seconds, or a text such as 45m, 36h or 7d."""
+
+
+def in_words(span: timedelta) -> str:
+    """In its largest unit, three digits: ``2 d``, ``36.5 h``, ``12 s``."""
+    seconds = span.total_seconds()
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.0f} s"

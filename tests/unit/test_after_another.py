@@ -1,0 +1,137 @@
+"""KRB-PRE-111: one cluster after the other, from the evidence alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from observations import SPEC, observation
+from pydantic import ValidationError
+from recording import RecordingCluster
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.waves import After
+from kraft_runbook.evidence.phases_on_record import PhasesOnRecord, SeenIn, phases_on_record
+from kraft_runbook.evidence.store import append_record, run_name
+from kraft_runbook.migration.after_another import CODE, judged
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
+from kraft_runbook.steps import migration_gates
+
+NOW = datetime(2026, 3, 8, 4, 0, tzinfo=UTC)
+AFTER = After(cluster="small")
+
+
+def seen(*found: tuple[float, Phase]) -> PhasesOnRecord:
+    """Records by their age in days."""
+    return PhasesOnRecord(tuple(SeenIn(NOW - timedelta(days=days), phase, "a-run") for days, phase in found))
+
+
+def check(found: PhasesOnRecord, after: After = AFTER) -> CheckResult:
+    told = judged(after, found, NOW)
+    assert (told.code, told.severity) == (CODE, Severity.BLOCKING)
+    assert told.fix or told.verdict is Verdict.PASS
+    return told
+
+
+@pytest.mark.parametrize("now_in", [Phase.FINALIZED, Phase.KRAFT])
+def test_a_cluster_that_was_finalized_long_enough_ago_lets_the_next_begin(now_in: Phase) -> None:
+    told = check(seen((9, Phase.DUAL_WRITE), (8, Phase.FINALIZED), (0.5, now_in)))
+    assert told.verdict is Verdict.PASS
+    assert f"small was last seen in {now_in}, 12 h ago" in told.evidence and "since 2026-02-28 04:00" in told.evidence
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ((), "no run of small is on record"),
+        (((8, Phase.DUAL_WRITE),), "last seen in DUAL_WRITE, 8 d ago"),
+        (((6, Phase.FINALIZED), (1, Phase.FINALIZED)), "6 d, and 7 d in FINALIZED is asked of it"),
+        (((9, Phase.FINALIZED), (1, Phase.ZOOKEEPER)), "last seen in ZOOKEEPER"),
+        (((9, Phase.FINALIZED), (3, Phase.HYBRID), (2, Phase.FINALIZED)), "2 d, and 7 d"),
+    ],
+)
+def test_one_that_has_not_come_so_far_or_not_stayed_there_blocks(
+    found: tuple[tuple[float, Phase], ...], why: str
+) -> None:
+    told = check(seen(*found))
+    assert told.verdict is Verdict.FAIL and why in told.evidence
+
+
+def test_the_way_out_says_when() -> None:
+    assert "wait until 2026-03-09 04:00 UTC" in check(seen((6, Phase.FINALIZED))).fix
+
+
+@pytest.mark.parametrize(
+    ("phase", "verdict"), [(Phase.HYBRID, Verdict.FAIL), (Phase.DUAL_WRITE, Verdict.PASS), (Phase.KRAFT, Verdict.PASS)]
+)
+def test_a_further_phase_counts_an_earlier_one_does_not(phase: Phase, verdict: Verdict) -> None:
+    assert check(seen((8, phase)), After(cluster="small", phase=Phase.DUAL_WRITE)).verdict is verdict
+
+
+def test_a_record_that_lies_in_the_future_is_no_proof() -> None:
+    told = check(seen((8, Phase.FINALIZED), (-1, Phase.FINALIZED)))
+    assert told.verdict is Verdict.UNKNOWN and "has not come yet" in told.evidence
+
+
+@pytest.mark.parametrize(("days", "verdict"), [(9, Verdict.PASS), (1, Verdict.UNKNOWN)])
+def test_a_file_that_was_lost_since_then_may_say_otherwise(days: int, verdict: Verdict) -> None:
+    found = seen((8, Phase.FINALIZED))
+    lost = PhasesOnRecord(found.seen, (NOW - timedelta(days=days), "x can't be trusted"))
+    assert check(lost).verdict is verdict
+
+
+def record(directory: Path, dag: str, cluster: str, phase: str) -> Path:
+    run = run_name(f"{dag}__{cluster}", "r")
+    append_record(directory, run, {"cluster": cluster, "dag": f"{dag}__{cluster}", "run": "r", "phase": phase})
+    return directory / f"{run}.jsonl"
+
+
+def test_the_records_of_that_cluster_s_own_runs_are_read(tmp_path: Path) -> None:
+    record(tmp_path, "zk_to_kraft_migration", "small", "FINALIZED")
+    record(tmp_path, "metadata_parity_check", "small", "UNKNOWN")
+    record(tmp_path, "canary_migration", "small", "ZOOKEEPER")
+    record(tmp_path, "zk_to_kraft_migration", "small-two", "ZOOKEEPER")
+    found = phases_on_record(tmp_path, "small")
+    assert [each.phase for each in found.seen] == [Phase.FINALIZED] and found.lost is None
+
+
+def test_an_altered_file_is_told(tmp_path: Path) -> None:
+    file = record(tmp_path, "zk_to_kraft_migration", "small", "ZOOKEEPER")
+    file.write_text(file.read_text().replace("ZOOKEEPER", "FINALIZED"))
+    found = phases_on_record(tmp_path, "small")
+    assert found.seen == () and found.lost is not None and "can't be trusted" in found.lost[1]
+
+
+def test_without_a_directory_nothing_is_on_record(tmp_path: Path) -> None:
+    assert phases_on_record(tmp_path / "none", "small") == PhasesOnRecord(())
+
+
+@pytest.mark.parametrize(("gate", "asks"), [(Gate.START, True), (Gate.DUAL_WRITE, False)])
+def test_the_start_gate_alone_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: Gate, asks: bool) -> None:
+    monkeypatch.setenv("KRAFT_RUNBOOK_EVIDENCE", str(tmp_path))
+    spec = SPEC.model_copy(update={"after": AFTER, "rehearsal": None})
+    cluster = RecordingCluster(observation(Phase.ZOOKEEPER), spec=spec)
+    found = migration_gates._after_another(cluster, gate)
+    assert [each.code for each in found] == ([CODE] if asks else [])
+
+
+def test_a_directory_that_can_t_be_read_is_not_an_empty_one() -> None:
+    def refuses() -> None:
+        raise PermissionError("not yours")
+
+    found = phases_on_record(SimpleNamespace(is_dir=lambda: True, iterdir=refuses), "small")  # type: ignore[arg-type]
+    assert check(found).verdict is Verdict.UNKNOWN and "not yours" in check(found).evidence
+
+
+def test_a_cluster_can_t_wait_for_itself() -> None:
+    with pytest.raises(ValidationError, match=r"after.cluster: lab can't wait for itself"):
+        ClusterSpec.model_validate(SPEC.model_dump() | {"after": {"cluster": SPEC.name, "for": "7d"}})
+
+
+def test_a_phase_before_the_copy_is_none_to_wait_for() -> None:
+    with pytest.raises(ValidationError):
+        After.model_validate({"cluster": "small", "phase": "ZOOKEEPER"})
