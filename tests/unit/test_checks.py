@@ -36,6 +36,7 @@ from observations import (
 from secured import secured
 
 from kraft_runbook.cluster.approvals import GateName
+from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups, SomeGroups
 from kraft_runbook.cluster.controller_settings import MIN_BATCH_SIZE
 from kraft_runbook.cluster.copy_groups import CopyGroups
@@ -946,6 +947,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         spec_with(controller_properties={**SPEC.controller_properties, MIN_BATCH_SIZE: "abc"}),
         "controllers 101, 102, 103: zookeeper.metadata.migration.min.batch.size is no whole number above 0",
     ),
+    "KRB-PRE-112": (
+        spec_with(canary=CanaryBroker(broker=1)),
+        "broker 1 lacks kafka.server:type=ReplicaManager,name=OfflineReplicaCount",
+    ),
     "KRB-PRE-049": (WITHOUT_AUTHORIZER, "ZooKeeper holds 2 ACLs; the cluster file says 'authorizer: false'"),
     "KRB-PRE-080": (WITHOUT_ZOOKEEPER, "the cluster file names no ZooKeeper"),
     "KRB-PRE-081": (KAFKA_4, "kafka.version is 4.1.1; the migration runs on 3.9"),
@@ -1075,8 +1080,11 @@ NEVER_UNKNOWN = {
     "KRB-PRE-102",
     "KRB-PRE-103",
     "KRB-PRE-106",
+    "KRB-PRE-112",
 }
-"""These ask the cluster file alone; KRB-PRE-106 the hosts too where a listener is SSL (``test_principals``)."""
+"""These ask the cluster file alone; KRB-PRE-106 the hosts too where a listener is SSL (``test_principals``), and
+KRB-PRE-112 the brokers' metrics where there is a canary (``test_canary_broker``).
+"""
 
 
 def answer(

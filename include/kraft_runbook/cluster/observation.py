@@ -382,6 +382,16 @@ class QuorumState:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """Requests of one kind since a broker's start: how many, and their mean time in milliseconds (RequestMetrics,
+    TotalTimeMs: Count and Mean).
+    """
+
+    count: int
+    mean_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerMetrics:
     """Gauges of one broker."""
 
@@ -393,6 +403,10 @@ class BrokerMetrics:
     """Requests since the broker's start in a version that Kafka's next major release lacks
     (``DeprecatedRequestsPerSec``, KIP-896): how many, by what was asked and by which client.
     """
+    offline_replicas: int | None = None
+    failed_requests: int | None = None
+    """Produce and Fetch requests that failed since the broker's start (BrokerTopicMetrics, over all topics)."""
+    produce: Timed | None = None
 
 
 LIVES = "runs and does not serve: its port is closed, its metrics answer"

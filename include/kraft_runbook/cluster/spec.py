@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
+from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
 from kraft_runbook.cluster.spec_parts import (
@@ -81,6 +82,8 @@ class ClusterSpec(Model):
     rehearsal: Rehearsal | None = None
     after: After | None = None
     """The cluster that is to be migrated before this one; None: none."""
+    canary: CanaryBroker | None = None
+    """The broker that each roll begins with, and waits for; None: the first one, and no wait but that for its ISRs."""
     rehearses: Rehearses | None = None
     """A rehearsal writes it into the file of its throwaway cluster; no other file may have it."""
     parity_schedule: str | None = None
@@ -89,6 +92,12 @@ class ClusterSpec(Model):
     @property
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(b.id for b in self.brokers)
+
+    @property
+    def rolled(self) -> tuple[Broker, ...]:
+        """The brokers in the order in which a roll restarts them: the canary first, then as in the file."""
+        first = self.canary.broker if self.canary else None
+        return tuple(sorted(self.brokers, key=lambda each: each.id != first)) if self.canary else self.brokers
 
     @property
     def controller_ids(self) -> tuple[int, ...]:
@@ -164,6 +173,10 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use"
             f" {len(spec.controllers) - 1} or {len(spec.controllers) + 1}"
         )
+    if spec.canary is not None and spec.canary.broker not in spec.broker_ids:
+        yield f"canary.broker: {spec.canary.broker} is no broker of this file"
+    elif spec.canary is not None and len(spec.brokers) == 1:
+        yield "canary.broker: there is no other broker to compare it with; leave 'canary' out"
     if spec.after is not None and spec.after.cluster == spec.name:
         yield f"after.cluster: {spec.name} can't wait for itself; name the cluster that is migrated before it"
     sockets: dict[tuple[str, int], str] = {}

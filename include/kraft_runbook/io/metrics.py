@@ -6,7 +6,7 @@ import math
 import re
 import ssl
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from kraft_runbook.cluster.addresses import address
-from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, Unread, ZkMigrationState
+from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, Timed, Unread, ZkMigrationState
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.errors import TimedOut, Unreachable
@@ -32,6 +32,14 @@ REQUESTS, DEPRECATED, COUNTS = "requestmetrics", "deprecatedrequests", ("count",
 exporters spell them, without anything but letters and digits. Kafka registers it with the first such request.
 """
 DEPRECATED_MBEAN = "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,*"
+
+FAILED = ("FailedProduceRequestsPerSec", "FailedFetchRequestsPerSec")
+PRODUCE_COUNT, PRODUCE_MEAN = "produce.count", "produce.mean"
+REQUEST_MBEANS = (
+    "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce",
+    *(f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in FAILED),
+)
+"""Kafka registers these at its start (RequestMetrics; BrokerTopicStats.allTopicsStats)."""
 
 UNDER_REPLICATED = "ReplicaManager.UnderReplicatedPartitions"
 OF_PARTITIONS = "kafka.cluster:type=Partition,name=UnderReplicated,*"
@@ -51,6 +59,8 @@ class NodeMetrics:
     """Partitions whose own gauge says so (``kafka.cluster:type=Partition,name=UnderReplicated``), where it is read."""
     deprecated_requests: Mapping[str, int] | None = None
     """Requests in deprecated versions, by what was asked and by whom; None: no metric of requests was there."""
+    requests: Mapping[str, float] = field(default_factory=dict)
+    """What is compared of a canary broker (``REQUEST_NUMBERS``), as far as it is there."""
 
 
 class MetricSource(Protocol):
@@ -110,6 +120,7 @@ def parse_prometheus(text: str) -> NodeMetrics:
     version = None
     under_replicated: list[str] = []
     deprecated: dict[str, int] | None = None
+    requests: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             labels = {k.lower(): v for k, v in sample.labels.items()}
@@ -123,10 +134,24 @@ def parse_prometheus(text: str) -> NodeMetrics:
                 under_replicated.append(f"{labels['topic']}-{labels['partition']}")
             if EVENTS in plain and _is_queue_p99(plain, labels) and not math.isnan(sample.value):
                 gauges[QUEUE_P99] = sample.value
+            if (asked := _request_number(plain, labels)) and not math.isnan(sample.value):
+                requests[asked] = sample.value
             name = _gauge_name(sample.name, labels.get("name"))
             if name and not math.isnan(sample.value):
                 gauges[name] = sample.value
-    return NodeMetrics(gauges, version, tuple(under_replicated), deprecated)
+    return NodeMetrics(gauges, version, tuple(under_replicated), deprecated, requests)
+
+
+def _request_number(plain: str, labels: Mapping[str, str]) -> str | None:
+    """Which of a canary's numbers this sample is: the Count of failed requests over all topics, or the Count or Mean of
+    the time of Produce requests.
+    """
+    named = plain + _plain(labels.get("name", ""))
+    if "brokertopicmetrics" in plain and "topic" not in labels and plain.endswith(COUNTS):
+        return next((each for each in FAILED if _plain(each) in named), None)
+    if REQUESTS in plain and "totaltimems" in named and labels.get("request", "").lower() == "produce":
+        return PRODUCE_COUNT if plain.endswith(COUNTS) else PRODUCE_MEAN if plain.endswith("mean") else None
+    return None
 
 
 def _is_of_a_partition(sample: str, labels: Mapping[str, str]) -> bool:
@@ -186,6 +211,7 @@ class Jolokia:
             "kafka.server:type=SnapshotEmitter,name=*",
             "kafka.controller:type=ControllerEventManager,name=*",
             DEPRECATED_MBEAN,
+            *REQUEST_MBEANS,
         ]
         url = f"{self._settings.scheme}://{address(host, port)}{path}/"
         try:
@@ -216,10 +242,14 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
     gauges: dict[str, float] = {}
     version = None
     deprecated: dict[str, int] | None = None
+    requests: dict[str, float] = {}
     for part in answer:
         if part.get("request", {}).get("mbean") == DEPRECATED_MBEAN and part["status"] in (200, 404):
             deprecated = {}
         if part["status"] != 200:
+            continue
+        if (one := part.get("request", {}).get("mbean")) in REQUEST_MBEANS:
+            requests |= _of_jolokia(one, part["value"])
             continue
         for mbean, attributes in part["value"].items():
             keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
@@ -235,7 +265,14 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
                     gauges[QUEUE_P99] = float(attributes["99thPercentile"])
             elif keys.get("type") in KINDS and _is_number(attributes.get("Value")):
                 gauges[f"{keys['type']}.{keys['name']}".lower()] = float(attributes["Value"])
-    return NodeMetrics(gauges, version, deprecated_requests=deprecated)
+    return NodeMetrics(gauges, version, deprecated_requests=deprecated, requests=requests)
+
+
+def _of_jolokia(mbean: str, attributes: Mapping[str, Any]) -> dict[str, float]:
+    """A canary's numbers of one MBean, whose attributes come as they are where its name has no pattern."""
+    if "TotalTimeMs" in mbean:
+        return {PRODUCE_COUNT: float(attributes["Count"]), PRODUCE_MEAN: float(attributes["Mean"])}
+    return {mbean.rpartition("name=")[2]: float(attributes["Count"])}
 
 
 def _is_number(value: Any) -> bool:
@@ -339,6 +376,8 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
             "the metrics hold no gauge ReplicaManager.UnderReplicatedPartitions",
             way_out="let the exporter's rules pass kafka.server:type=ReplicaManager,*",
         )
+    failed = [found.requests[name] for name in FAILED if name in found.requests]
+    count, mean = found.requests.get(PRODUCE_COUNT), found.requests.get(PRODUCE_MEAN)
     return BrokerMetrics(
         under_replicated,
         gauge("LogManager.OfflineLogDirectoryCount"),
@@ -346,4 +385,7 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
         Unread("the metrics hold nothing of kafka.network:type=RequestMetrics; let the exporter's rules pass it")
         if found.deprecated_requests is None
         else found.deprecated_requests,
+        offline_replicas=gauge("ReplicaManager.OfflineReplicaCount"),
+        failed_requests=int(sum(failed)) if len(failed) == len(FAILED) else None,
+        produce=None if count is None or mean is None else Timed(int(count), mean),
     )

@@ -25,6 +25,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy as no_copy_shown
+from kraft_runbook.runbook.canary import another_in_its_mode, canary
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
@@ -380,7 +381,10 @@ FINALIZED = Condition(
     lambda seen, spec, _, earlier: finalized(seen, spec, earlier=earlier),
 )
 
+CANARY_HOLDS = canary(another_in_its_mode)
+
 CONDITIONS = by_name(
+    CANARY_HOLDS,
     QUORUM_READY,
     QUORUM_LED,
     QUORUM_WHOLE,

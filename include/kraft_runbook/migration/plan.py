@@ -178,11 +178,11 @@ def _node_actions(step: Step, seen: ClusterObservation, spec: ClusterSpec, size:
                         changes,
                     )
         case Step.ROLL_BROKERS_TO_HYBRID:
-            for broker in spec.brokers:
+            for broker in spec.rolled:
                 if seen.brokers[broker.id].mode not in (BrokerMode.HYBRID, BrokerMode.KRAFT):
                     yield _restart(spec, broker, BrokerMode.ZOOKEEPER, BrokerMode.HYBRID)
         case Step.ROLL_BROKERS_TO_KRAFT:
-            for broker in spec.brokers:
+            for broker in spec.rolled:
                 if seen.brokers[broker.id].mode != BrokerMode.KRAFT:
                     yield _restart(spec, broker, BrokerMode.HYBRID, BrokerMode.KRAFT)
         case _:

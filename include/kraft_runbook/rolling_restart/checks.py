@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree
@@ -24,6 +25,7 @@ CHECKS.take(
             "KRB-PRE-046",
             "KRB-PRE-087",
             "KRB-PRE-100",
+            CANARY,
             *PRODUCERS,
             *REFERENCES,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.canary import canary, never_known
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
@@ -56,4 +57,6 @@ CONTROLLER_BACK = Condition(
 BROKER_BACK = Condition("broker_back", "broker {id} to register again", _broker_back)
 BROKER_IN_SYNC = Condition("broker_in_sync", "broker {id} to be in every ISR", _in_sync)
 
-CONDITIONS = by_name(QUORUM_LED, QUORUM_WHOLE, CONTROLLER_BACK, BROKER_BACK, BROKER_IN_SYNC)
+CANARY_HOLDS = canary(never_known)
+
+CONDITIONS = by_name(CANARY_HOLDS, QUORUM_LED, QUORUM_WHOLE, CONTROLLER_BACK, BROKER_BACK, BROKER_IN_SYNC)

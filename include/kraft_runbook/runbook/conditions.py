@@ -35,6 +35,14 @@ node), and the observation before, or None.
 """
 
 
+Holds = Callable[[ClusterObservation, ClusterSpec, int], float]
+"""Seconds that a condition must hold, from the observation, the cluster file and the node's id."""
+
+
+def _at_once(*_: object) -> float:
+    return 0.0
+
+
 def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
     return {}
 
@@ -42,13 +50,15 @@ def _nothing(_: ClusterObservation) -> Mapping[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Condition:
     """``name``: its name in a sensor and in the evidence. ``phrase``: what is waited for; it has ``{id}`` in it where
-    the condition is about one node. ``keeps``: what the evidence keeps of the observation that fulfilled it.
+    the condition is about one node. ``keeps``: what the evidence keeps of the observation that fulfilled it. ``holds``:
+    how long it must hold, from the first look on.
     """
 
     name: str
     phrase: str
     judge: Judge
     keeps: Callable[[ClusterObservation], Mapping[str, Any]] = _nothing
+    holds: Holds = _at_once
 
     @property
     def of_a_node(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -48,6 +48,8 @@ class Wait:
     (``Progress.far`` rises) has as many seconds again from its last advance: how long a controller takes to apply its
     log depends on the log.
 
+    A condition that must hold for a time (``Condition.holds``) is looked at for all of it; the deadline begins behind.
+
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
     deadline. ``advice``: what to do where it is in vain (``Operation.way_out``). ``cluster.tell`` gets the message that
@@ -82,7 +84,12 @@ class Wait:
         condition, deadline, progress = self._judge(self.seen, self._look_before(self.seen))
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = self.cluster.now() - self.began
-        if self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
+        asked = condition.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
+        if progress.done and elapsed < asked:
+            progress = replace(
+                progress, waiting_for=f"{condition.describe(self.node_id)}: so far it does, {asked:.0f} s asked"
+            )
+        elif self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             for node, why in condition.keeps(self.seen).get(NOT_KNOWN, {}).items():
                 self.cluster.tell(f"whether controller {node} is warm is not known: {why}")
@@ -90,7 +97,7 @@ class Wait:
         self._hopeless_since = (self._hopeless_since or self.cluster.now()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and self.cluster.now() - self._hopeless_since >= HOPELESS_AFTER
         stands = self._stands_still_for(progress)
-        if hopeless or (elapsed > deadline and (stands is None or stands > self.deadline)):
+        if hopeless or (elapsed > deadline + asked and (stands is None or stands > self.deadline)):
             why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
             why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
             raise StepFailed(
@@ -102,7 +109,7 @@ class Wait:
                 ),
             )
         message, at = self._said
-        if not progress.done and (progress.waiting_for != message or self.cluster.now() - at > SAY_EVERY):
+        if progress.waiting_for and (progress.waiting_for != message or self.cluster.now() - at > SAY_EVERY):
             self.cluster.tell(f"{progress.waiting_for}, {elapsed:.0f} s")
             self._said = (progress.waiting_for, self.cluster.now())
         return False

@@ -9,6 +9,7 @@ from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import (
@@ -30,7 +31,9 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CHECKS.check
 SEGMENT = "segment.bytes"
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", *PRODUCERS, *REFERENCES)))
+CHECKS.take(
+    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", CANARY, *PRODUCERS, *REFERENCES))
+)
 CHECKS.take(
     *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-100")),
     stages=WHOLE,

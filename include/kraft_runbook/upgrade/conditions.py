@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.canary import another_on_its_software, canary
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
@@ -97,7 +98,10 @@ BROKER_IN_SYNC = Condition(
     ),
 )
 
+CANARY_HOLDS = canary(another_on_its_software)
+
 CONDITIONS = by_name(
+    CANARY_HOLDS,
     CONTROLLER_ON_TARGET,
     CONTROLLER_ON_FORMER,
     CONTROLLER_CAUGHT_UP,

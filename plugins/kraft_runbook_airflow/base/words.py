@@ -202,3 +202,14 @@ def wait_for_broker(
         step=step,
         unless=unless,
     )
+
+
+def soak_canary(
+    cluster: ClusterSpec, operation: Operation, condition: Condition, broker: int, *, unless: str = ""
+) -> list[ClusterSensor]:
+    """Behind the restart of the canary broker: until it has been as healthy as the others for its soak. Nothing behind
+    that of any other.
+    """
+    if cluster.canary is None or cluster.canary.broker != broker:
+        return []
+    return [wait(cluster, operation, "canary", condition, cluster.deadlines.in_sync, broker, unless=unless)]

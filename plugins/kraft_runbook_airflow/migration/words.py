@@ -115,11 +115,12 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     }[to]
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
         steps: list[BaseOperator] = []
-        for broker in cluster.brokers:
+        for broker in cluster.rolled:
             with TaskGroup(f"broker_{broker.id}"):
                 steps += [
                     TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
                     _wait_for_broker(cluster, broker.id, registered),
+                    *words.soak_canary(cluster, MIGRATION, conditions.CANARY_HOLDS, broker.id),
                 ]
         chain(*steps)
     return group
@@ -193,7 +194,7 @@ def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
     }[to]
     with TaskGroup(step.step) as group:
         steps: list[BaseOperator] = []
-        for broker in cluster.brokers:
+        for broker in cluster.rolled:
             with TaskGroup(f"broker_{broker.id}"):
                 restart = TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id)
                 steps += [restart, _wait_for_broker(cluster, broker.id, back, step.step)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONTROLLER_BACK
+from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CANARY_HOLDS, CONTROLLER_BACK
 from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.examine import examines_by_checks
@@ -67,13 +67,14 @@ def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
     """Restart each broker, one by one: the next one only when this one is registered and in every ISR."""
     with TaskGroup("restart_brokers") as group:
         steps: list[BaseOperator] = []
-        for broker in cluster.brokers:
+        for broker in cluster.rolled:
             with TaskGroup(f"broker_{broker.id}"):
                 restart = TakeStep(task_id="restart", cluster=cluster.name, step=BROKER, node=broker.id)
                 in_sync = words.wait_for_broker(
                     cluster, ROLLING_RESTART, broker.id, BROKER_BACK, BROKER_IN_SYNC, unless=NO_BROKERS
                 )
-                steps += [restart, in_sync]
+                soak = words.soak_canary(cluster, ROLLING_RESTART, CANARY_HOLDS, broker.id, unless=NO_BROKERS)
+                steps += [restart, in_sync, *soak]
         chain(*steps)
     return group
 

@@ -94,11 +94,12 @@ def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
     step, running = (BROKER_BACK, conditions.BROKER_ON_FORMER) if back else (BROKER_UP, conditions.BROKER_ON_TARGET)
     with TaskGroup(step.step) as group:
         steps: list[BaseOperator] = []
-        for broker in cluster.brokers:
+        for broker in cluster.rolled:
             with TaskGroup(f"broker_{broker.id}"):
                 steps += [
                     TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
                     words.wait_for_broker(cluster, UPGRADE, broker.id, running, conditions.BROKER_IN_SYNC),
+                    *([] if back else words.soak_canary(cluster, UPGRADE, conditions.CANARY_HOLDS, broker.id)),
                 ]
         chain(*steps)
     return group

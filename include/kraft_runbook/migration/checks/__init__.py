@@ -2,6 +2,7 @@
 
 from kraft_runbook.migration.checks import (
     broker_calls,
+    canary_broker,
     controller_callers,
     controller_logins,
     copy,
@@ -30,6 +31,7 @@ __all__ = [
     "Severity",
     "Verdict",
     "broker_calls",
+    "canary_broker",
     "controller_callers",
     "controller_logins",
     "copy",

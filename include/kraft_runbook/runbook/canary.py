@@ -1,0 +1,160 @@
+"""Whether the broker that a roll began with is as healthy as those that it has not reached: its own numbers against the
+median of theirs. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.conditions import Condition, Holds, Progress
+from kraft_runbook.runbook.health import exited_broker
+
+FAILED_PER_SECOND = 1.0
+TIMES = 3.0
+"""How many times the others' median a rate or a time may be."""
+SLOWER_MS = 200.0
+"""Milliseconds beyond the others' median that a request may take in any case: a broker that has just started compiles
+its code, and reads its log from the disk.
+"""
+
+Read = Callable[[BrokerMetrics, BrokerMetrics, float], float | None]
+"""A number from a broker's metrics now and at an earlier look, and the seconds between; None: it is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """``needs``: what the exporter must pass. ``allowed``: the most that the canary may show, from the others' median.
+    ``unit``: behind the number.
+    """
+
+    name: str
+    needs: str
+    there: Callable[[BrokerMetrics], bool]
+    read: Read
+    allowed: Callable[[float], float]
+    unit: str = ""
+
+
+def _failed(now: BrokerMetrics, before: BrokerMetrics, seconds: float) -> float | None:
+    if now.failed_requests is None or before.failed_requests is None or now.failed_requests < before.failed_requests:
+        return None
+    return (now.failed_requests - before.failed_requests) / seconds
+
+
+def _produce_ms(now: BrokerMetrics, before: BrokerMetrics, _: float) -> float | None:
+    """The mean of the requests between both looks; None where there was none."""
+    if now.produce is None or before.produce is None or now.produce.count <= before.produce.count:
+        return None
+    took = now.produce.count * now.produce.mean_ms - before.produce.count * before.produce.mean_ms
+    return max(0.0, took / (now.produce.count - before.produce.count))
+
+
+NUMBERS = (
+    Number(
+        "offline replicas",
+        "kafka.server:type=ReplicaManager,name=OfflineReplicaCount",
+        lambda seen: seen.offline_replicas is not None,
+        lambda now, *_: now.offline_replicas,
+        lambda others: others,
+    ),
+    Number(
+        "under-replicated partitions",
+        "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
+        lambda seen: seen.under_replicated_partitions is not None,
+        lambda now, *_: now.under_replicated_partitions,
+        lambda others: others,
+    ),
+    Number(
+        "failed requests a second",
+        "Count of kafka.server:type=BrokerTopicMetrics,name=FailedProduceRequestsPerSec and FailedFetchRequestsPerSec",
+        lambda seen: seen.failed_requests is not None,
+        _failed,
+        lambda others: max(FAILED_PER_SECOND, TIMES * others),
+    ),
+    Number(
+        "the mean time of a Produce request",
+        "Count and Mean of kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce",
+        lambda seen: seen.produce is not None,
+        _produce_ms,
+        lambda others: max(TIMES * others, others + SLOWER_MS),
+        " ms",
+    ),
+)
+
+
+def missing_numbers(seen: BrokerMetrics) -> tuple[str, ...]:
+    """The MBeans without which this broker can't be compared."""
+    return tuple(each.needs for each in NUMBERS if not each.there(seen))
+
+
+def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None) -> Iterator[str]:
+    """Why the canary is not as healthy as the others, or can't be compared with them."""
+    mine = seen.brokers[node].metrics
+    if not was_read(mine):
+        yield f"the metrics of broker {node}: {mine.reason}"
+        return
+    others = {i: seen.brokers[i].metrics for i in spec.broker_ids if i != node}
+    if not any(was_read(each) for each in others.values()):
+        yield "no other broker's metrics were read"
+        return
+    for needs in missing_numbers(mine):
+        yield f"broker {node}'s metrics lack {needs}"
+    before = earlier if earlier is not None else seen
+    seconds = max(0.001, (seen.observed_at - before.observed_at).total_seconds())
+
+    def number(of: Number, broker: int) -> float | None:
+        now, then = seen.brokers[broker].metrics, before.brokers[broker].metrics
+        return of.read(now, then, seconds) if was_read(now) and was_read(then) else None
+
+    for each in NUMBERS:
+        found = number(each, node)
+        theirs = [value for i in others if (value := number(each, i)) is not None]
+        if found is not None and theirs and found > each.allowed(median(theirs)):
+            shown, middle = f"{found:.3g}{each.unit}", f"{median(theirs):.3g}{each.unit}"
+            yield f"{each.name}: {shown} at broker {node}, {middle} at the others (median)"
+
+
+def canary_holds(
+    seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
+) -> Progress:
+    """A single bad look is no verdict; ``steps.waiting`` gives up on what is bad for 10 s without a break."""
+    exited = exited_broker(seen, earlier, node)
+    if exited:
+        return exited
+    worse = "; ".join(_worse(seen, spec, node, earlier))
+    return Progress(not worse, worse and f"the canary is not as healthy as the others: {worse}", hopeless=bool(worse))
+
+
+def canary(went_on: Callable[[ClusterObservation, int], bool]) -> Condition:
+    """The condition for one kind of roll. ``went_on``: whether the roll has reached another broker: who clears the task
+    then waits for nothing.
+    """
+
+    def holds(seen: ClusterObservation, spec: ClusterSpec, node: int) -> float:
+        return 0.0 if spec.canary is None or went_on(seen, node) else spec.canary.soak
+
+    named: Holds = holds
+    return Condition("canary_holds", "broker {id} to stay as healthy as the others", canary_holds, holds=named)
+
+
+def another_in_its_mode(seen: ClusterObservation, node: int) -> bool:
+    """Whether another broker runs in the mode of this one."""
+    mode = seen.brokers[node].mode
+    return was_read(mode) and any(each.mode == mode for each in seen.brokers.values() if each.id != node)
+
+
+def another_on_its_software(seen: ClusterObservation, node: int) -> bool:
+    """Whether another broker runs the software of this one."""
+    version = seen.brokers[node].software_version
+    return was_read(version) and any(
+        each.software_version == version for each in seen.brokers.values() if each.id != node
+    )
+
+
+def never_known(_seen: ClusterObservation, _node: int) -> bool:
+    """Of a roll that leaves no trace at a broker."""
+    return False

@@ -1,0 +1,207 @@
+"""The broker that a roll begins with: judged against the others, for its soak, before the second one is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from observations import SPEC, observation
+from pydantic import ValidationError
+from recording import AT, RecordingCluster
+
+from kraft_runbook.cluster.canary_broker import CanaryBroker
+from kraft_runbook.cluster.observation import BrokerMetrics, BrokerMode, ClusterObservation, Timed, Unread
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.metrics import broker_metrics, parse_jolokia, parse_prometheus
+from kraft_runbook.migration.checks import CHECKS
+from kraft_runbook.migration.conditions import CANARY_HOLDS
+from kraft_runbook.migration.plan import make_plan
+from kraft_runbook.runbook.canary import canary_holds, missing_numbers
+from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.steps.waiting import Wait
+
+CANARY = SPEC.model_copy(update={"canary": CanaryBroker(broker=2, soak=60)})
+GOOD = BrokerMetrics(0, 0, offline_replicas=0, failed_requests=7, produce=Timed(1000, 4.0))
+LATER = BrokerMetrics(0, 0, offline_replicas=0, failed_requests=7, produce=Timed(1100, 4.0))
+
+
+def seen(
+    at: datetime = AT, modes: Mapping[int, BrokerMode] | None = None, **metrics: BrokerMetrics | Unread
+) -> ClusterObservation:
+    """Every broker healthy, but for what is given: ``b2=…``."""
+    found = observation(Phase.PRE_MIGRATION, CANARY)
+    brokers = {
+        i: replace(each, metrics=metrics.get(f"b{i}", GOOD), mode=(modes or {}).get(i, each.mode))
+        for i, each in found.brokers.items()
+    }
+    return replace(found, brokers=brokers, observed_at=at)
+
+
+def judged(now: BrokerMetrics | Unread, **others: BrokerMetrics | Unread) -> str:
+    """What is said of broker 2, ten seconds after a look at which all were good."""
+    given = {"b1": LATER, "b2": now, "b3": LATER} | others
+    return canary_holds(seen(AT + timedelta(seconds=10), **given), CANARY, 2, seen()).waiting_for
+
+
+def test_one_that_is_like_the_others_holds() -> None:
+    assert judged(LATER) == ""
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (replace(LATER, offline_replicas=1), "offline replicas: 1 at broker 2, 0 at the others (median)"),
+        (replace(LATER, under_replicated_partitions=3), "under-replicated partitions: 3 at broker 2"),
+        (replace(LATER, failed_requests=57), "failed requests a second: 5 at broker 2, 0 at"),
+        (replace(LATER, produce=Timed(1100, 30.0)), "a Produce request: 290 ms at broker 2, 4 ms at"),
+        (replace(LATER, produce=None), "lack Count and Mean of kafka.network:type=RequestMetrics,name=TotalTimeMs"),
+        (replace(LATER, offline_replicas=None), "lack kafka.server:type=ReplicaManager,name=OfflineReplicaCount"),
+        (replace(LATER, failed_requests=None), "lack Count of kafka.server:type=BrokerTopicMetrics"),
+        (Unread("no answer"), "the metrics of broker 2: no answer"),
+    ],
+)
+def test_one_that_is_worse_or_lacks_a_number_does_not(now: BrokerMetrics | Unread, why: str) -> None:
+    assert why in judged(now)
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        replace(LATER, failed_requests=16),  # 0.9 a second
+        replace(LATER, produce=Timed(1100, 20.0)),  # 180 ms
+        replace(LATER, produce=Timed(1000, 4.0)),  # nobody produced
+        replace(LATER, failed_requests=2, produce=Timed(3, 900.0)),  # it was restarted in between
+    ],
+)
+def test_what_is_within_bounds_or_can_t_be_compared_at_this_look_holds(now: BrokerMetrics) -> None:
+    assert judged(now) == ""
+
+
+def test_the_median_of_the_others_counts_not_the_worst() -> None:
+    bad = replace(LATER, under_replicated_partitions=9)
+    assert "under-replicated partitions: 9 at broker 2, 4.5 at" in judged(bad, b1=bad)
+    assert judged(bad, b1=bad, b3=bad) == ""
+
+
+def test_without_another_to_compare_with_it_does_not_hold() -> None:
+    assert "no other broker's metrics were read" in judged(LATER, b1=Unread("x"), b3=Unread("x"))
+
+
+def waits(*looks: Callable[[datetime], ClusterObservation]) -> RecordingCluster:
+    shown = [look(AT + timedelta(seconds=5 * number)) for number, look in enumerate(looks)]
+    return RecordingCluster(*shown, spec=CANARY)
+
+
+def run_wait(cluster: RecordingCluster) -> float:
+    wait = Wait(cluster, CANARY_HOLDS, 100.0, 2)
+    while not wait.look():
+        cluster.pause(5.0)
+    return cluster.paused
+
+
+def hybrid(at: datetime, **metrics: BrokerMetrics | Unread) -> ClusterObservation:
+    return seen(at, {2: BrokerMode.HYBRID}, **metrics)
+
+
+def test_it_must_hold_for_the_whole_soak() -> None:
+    cluster = waits(hybrid)
+    assert run_wait(cluster) == 60.0
+    assert any("so far it does, 60 s asked" in line for line in cluster.told)
+
+
+def test_a_bad_look_alone_stops_nothing_and_one_that_stays_bad_stops_the_roll() -> None:
+    def sick(at: datetime) -> ClusterObservation:
+        return hybrid(at, b2=replace(GOOD, offline_replicas=1))
+
+    assert run_wait(waits(hybrid, sick, hybrid)) == 60.0
+    with pytest.raises(StepFailed, match="offline replicas: 1 at broker 2") as stopped:
+        run_wait(waits(hybrid, hybrid, sick))
+    assert "or go back (docs/rollback.md)" in stopped.value.way_out
+
+
+def test_a_task_that_is_cleared_once_the_roll_has_gone_on_waits_for_nothing() -> None:
+    cluster = waits(lambda at: seen(at, {2: BrokerMode.HYBRID, 1: BrokerMode.HYBRID}))
+    assert run_wait(cluster) == 5.0 * (CANARY.deadlines.healthy_in_a_row - 1)
+
+
+def test_the_canary_is_rolled_first() -> None:
+    assert [each.id for each in CANARY.rolled] == [2, 1, 3] and SPEC.rolled == SPEC.brokers
+    plan = make_plan(observation(Phase.ZOOKEEPER, CANARY), CANARY).steps
+    rolled = [action.node_id for step in plan for action in step.actions if action.node_id in CANARY.broker_ids]
+    assert rolled == [2, 1, 3, 2, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "canary", "why"),
+    [(3, 9, "canary.broker: 9 is no broker of this file"), (1, 1, "there is no other broker to compare it with")],
+)
+def test_a_canary_that_can_t_be_one_is_refused(brokers: int, canary: int, why: str) -> None:
+    document = SPEC.model_dump() | {"canary": {"broker": canary}}
+    document["brokers"] = document["brokers"][:brokers]
+    with pytest.raises(ValidationError, match=why):
+        ClusterSpec.model_validate(document)
+
+
+@pytest.mark.parametrize(
+    ("spec", "metrics", "verdict"),
+    [
+        (SPEC, BrokerMetrics(0, 0), Verdict.PASS),
+        (CANARY, GOOD, Verdict.PASS),
+        (CANARY, BrokerMetrics(0, 0), Verdict.FAIL),
+        (CANARY, Unread("no answer"), Verdict.UNKNOWN),
+    ],
+)
+def test_the_start_gate_asks_whether_it_can_be_judged(
+    spec: ClusterSpec, metrics: BrokerMetrics | Unread, verdict: Verdict
+) -> None:
+    found = CHECKS.run(seen(b3=metrics), spec, Phase.PRE_MIGRATION).results
+    assert [each.verdict for each in found if each.code == "KRB-PRE-112"] == [verdict]
+
+
+PAGE = """
+kafka_server_replicamanager_underreplicatedpartitions 0
+kafka_server_replicamanager_offlinereplicacount 2
+kafka_server_brokertopicmetrics_failedproducerequestspersec_count 3
+kafka_server_brokertopicmetrics_failedproducerequestspersec_count{topic="t"} 100
+kafka_server_brokertopicmetrics_failedfetchrequestspersec_count 4
+kafka_network_requestmetrics_totaltimems_count{request="Produce"} 10
+kafka_network_requestmetrics_totaltimems_mean{request="Produce"} 2.5
+kafka_network_requestmetrics_totaltimems_mean{request="Fetch"} 500
+"""
+
+
+def test_the_exporter_s_page_has_the_numbers() -> None:
+    found = broker_metrics(parse_prometheus(PAGE))
+    assert (found.offline_replicas, found.failed_requests, found.produce) == (2, 7, Timed(10, 2.5))
+    assert missing_numbers(found) == ()
+
+
+@pytest.mark.parametrize("line", [line.partition(" ")[0] for line in PAGE.splitlines()[2:] if "topic=" not in line][:5])
+def test_a_page_that_lacks_one_says_so(line: str) -> None:
+    left = "\n".join(each for each in PAGE.splitlines() if not each.startswith(f"{line} "))
+    assert len(missing_numbers(broker_metrics(parse_prometheus(left)))) == 1
+
+
+def test_jolokia_has_them_too() -> None:
+    failed, timed = "kafka.server:type=BrokerTopicMetrics,name=", "kafka.network:type=RequestMetrics,name=TotalTimeMs"
+    answer = [
+        {"status": 200, "request": {"mbean": mbean}, "value": value}
+        for mbean, value in (
+            (
+                "kafka.server:type=ReplicaManager,name=*",
+                {
+                    "kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 0},
+                    "kafka.server:name=OfflineReplicaCount,type=ReplicaManager": {"Value": 2},
+                },
+            ),
+            (f"{failed}FailedProduceRequestsPerSec", {"Count": 3, "MeanRate": 0.1}),
+            (f"{failed}FailedFetchRequestsPerSec", {"Count": 4, "MeanRate": 0.1}),
+            (f"{timed},request=Produce", {"Count": 10, "Mean": 2.5}),
+        )
+    ]
+    found = broker_metrics(parse_jolokia(answer))
+    assert (found.offline_replicas, found.failed_requests, found.produce) == (2, 7, Timed(10, 2.5))
