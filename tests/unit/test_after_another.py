@@ -14,7 +14,8 @@ from recording import RecordingCluster
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.waves import After
-from kraft_runbook.evidence.phases_on_record import PhasesOnRecord, SeenIn, phases_on_record
+from kraft_runbook.evidence.phases_on_record import phases_on_record
+from kraft_runbook.evidence.seen_phases import PhasesOnRecord, SeenIn
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.migration.after_another import CODE, judged
 from kraft_runbook.migration.transitions import Gate
@@ -69,7 +70,7 @@ def test_the_way_out_says_when() -> None:
     ("phase", "verdict"), [(Phase.HYBRID, Verdict.FAIL), (Phase.DUAL_WRITE, Verdict.PASS), (Phase.KRAFT, Verdict.PASS)]
 )
 def test_a_further_phase_counts_an_earlier_one_does_not(phase: Phase, verdict: Verdict) -> None:
-    assert check(seen((8, phase)), After(cluster="small", phase=Phase.DUAL_WRITE)).verdict is verdict
+    assert check(seen((8, phase)), After(cluster="small", phase="DUAL_WRITE")).verdict is verdict
 
 
 def test_a_record_that_lies_in_the_future_is_no_proof() -> None:

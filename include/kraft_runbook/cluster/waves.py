@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spans import Span
 from kraft_runbook.cluster.spec_parts import Model
 
@@ -18,5 +17,5 @@ class After(Model):
 
     model_config = ConfigDict(populate_by_name=True)
     cluster: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_\-]{0,62}$")
-    phase: Literal[Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED] = Phase.FINALIZED
+    phase: Literal["HYBRID", "DUAL_WRITE", "FINALIZED"] = "FINALIZED"
     for_seconds: Span = Field(default=7 * 86400.0, alias="for")

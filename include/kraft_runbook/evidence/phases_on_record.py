@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,26 +10,8 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
 from kraft_runbook.evidence.rehearsal_record import dag_of
+from kraft_runbook.evidence.seen_phases import PhasesOnRecord, SeenIn
 from kraft_runbook.evidence.store import file_name, inspect_run
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class SeenIn:
-    """One record. ``at``: when it was written, UTC; ``run``: whose evidence it is in."""
-
-    at: datetime
-    phase: Phase
-    run: str
-
-
-@dataclass(frozen=True, slots=True)
-class PhasesOnRecord:
-    """``seen``: by time, without UNKNOWN, which is no phase. ``lost``: when a file was written last that can't be read
-    or trusted, and why; the latest.
-    """
-
-    seen: tuple[SeenIn, ...]
-    lost: tuple[datetime, str] | None = None
 
 
 def phases_on_record(directory: Path, cluster: str) -> PhasesOnRecord:

@@ -10,7 +10,7 @@ from itertools import takewhile
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.waves import After
-from kraft_runbook.evidence.phases_on_record import PhasesOnRecord
+from kraft_runbook.evidence.seen_phases import PhasesOnRecord
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 CODE = "KRB-PRE-111"
@@ -25,7 +25,7 @@ def judged(after: After, found: PhasesOnRecord, now: datetime) -> CheckResult:
     It holds where the latest records say the wanted phase or a further one, and the first of these is old enough. A
     file that can't be read or trusted, and was written since then, may say otherwise: UNKNOWN.
     """
-    name, wanted = after.cluster, after.phase
+    name, wanted = after.cluster, Phase(after.phase)
     needs = f"{in_words(timedelta(seconds=after.for_seconds))} in {wanted}"
     far = frozenset(ORDER[ORDER.index(wanted) :])
     held = tuple(takewhile(lambda each: each.phase in far, reversed(found.seen)))
