@@ -10,18 +10,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.evidence.store import read_records
+from kraft_runbook.procedures.kept_samples import samples_file
 from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.quorum.look import KeptEpoch, QuorumLook
 from kraft_runbook.quorum.samples import KEPT
 from kraft_runbook.runbook.warm import Warmth
+from kraft_runbook.steps.quorum_watch import watch_quorum
+from kraft_runbook.steps.run import Failed
 from kraft_runbook_airflow.base.journal import run_file_name
-from kraft_runbook_airflow.quorum.files import samples_file
-from kraft_runbook_airflow.quorum.watch import QuorumWatch
 from tests.unit.recording import RecordingCluster
 from tests.unit.test_quorum_health import a_cold, c, kraft, q, series
 
@@ -48,16 +48,16 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def watch(look: QuorumLook, run_id: str = "r") -> tuple[dict[str, Any], Watched]:
     context = {"ti": SimpleNamespace(dag_id="d", run_id=run_id, task_id="t"), "params": {}}
     cluster = Watched(look)
-    return QuorumWatch(task_id="watch", cluster="lab").act(context, run_in(context, cluster)), cluster
+    return watch_quorum(run_in(context, cluster)), cluster
 
 
-def kept() -> list[dict[str, Any]]:
-    return json.loads(samples_file("lab").read_text())
+def kept(state: Path) -> list[dict[str, Any]]:
+    return json.loads(samples_file(state, "lab").read_text())
 
 
 def test_a_healthy_quorum_leaves_a_sample_in_the_state_directory_and_in_the_evidence(state: Path) -> None:
     assert watch(kraft())[0] == {"mode": "KRAFT", "warnings": 0}
-    (sample,) = kept()
+    (sample,) = kept(state)
     assert (sample["leader"], sample["epoch"], sample["high_watermark"]) == (101, 7, 1000)
     assert sample["controllers"]["102"] == {
         "warm": "warm",
@@ -71,49 +71,49 @@ def test_a_healthy_quorum_leaves_a_sample_in_the_state_directory_and_in_the_evid
     assert record.body["checks"]["sample"] == sample  # type: ignore[index]
 
 
-def test_a_cold_controller_fails_the_run_which_says_what_to_do_and_keeps_its_sample() -> None:
-    with pytest.raises(AirflowFailException, match=r"KRB-QRM-003 .*controller 102 is cold: .* What to do: wait until"):
+def test_a_cold_controller_fails_the_run_which_says_what_to_do_and_keeps_its_sample(state: Path) -> None:
+    with pytest.raises(Failed, match=r"KRB-QRM-003 .*controller 102 is cold: .* What to do: wait until"):
         watch(c(102, warm=Warmth.COLD, metrics=a_cold(100, 70_661)))
-    assert kept()[0]["controllers"]["102"]["warm"] == "cold"
+    assert kept(state)[0]["controllers"]["102"]["warm"] == "cold"
 
 
-def test_an_epoch_that_rose_by_two_since_the_run_before_is_a_warning_and_fails_nothing() -> None:
+def test_an_epoch_that_rose_by_two_since_the_run_before_is_a_warning_and_fails_nothing(state: Path) -> None:
     watch(kraft(), "one")
     told, cluster = watch(q(leader_epoch=9), "two")
     assert cluster.before == KeptEpoch(7, kraft().looked_at + timedelta(seconds=4))
     assert told["warnings"] == 1
-    assert [each["epoch"] for each in kept()] == [7, 9]
+    assert [each["epoch"] for each in kept(state)] == [7, 9]
 
 
-def test_a_week_of_samples_is_kept_and_no_more() -> None:
+def test_a_week_of_samples_is_kept_and_no_more(state: Path) -> None:
     watch(kraft())
-    (sample,) = kept()
-    samples_file("lab").write_text(json.dumps([sample | {"epoch": n} for n in range(KEPT)]))
+    (sample,) = kept(state)
+    samples_file(state, "lab").write_text(json.dumps([sample | {"epoch": n} for n in range(KEPT)]))
     watch(q(leader_epoch=KEPT))
-    assert [each["epoch"] for each in kept()] == list(range(1, KEPT + 1))
+    assert [each["epoch"] for each in kept(state)] == list(range(1, KEPT + 1))
 
 
 @pytest.mark.parametrize("spoilt", ["", "{}", "[1, null]", '[{"epoch": "x", "at": 3}, {"epoch": 3, "at": "noon"}]'])
-def test_samples_that_can_t_be_read_count_as_none(spoilt: str) -> None:
+def test_samples_that_can_t_be_read_count_as_none(spoilt: str, state: Path) -> None:
     watch(kraft())
-    samples_file("lab").write_text(spoilt)
+    samples_file(state, "lab").write_text(spoilt)
     _, cluster = watch(kraft())
     assert cluster.before is None
-    assert kept()[-1]["epoch"] == 7
+    assert kept(state)[-1]["epoch"] == 7
 
 
-def test_where_nothing_could_be_read_the_sample_has_none_and_the_run_fails() -> None:
+def test_where_nothing_could_be_read_the_sample_has_none_and_the_run_fails(state: Path) -> None:
     unread = Unread("a test did not read it")
     dark = {i: replace(each, metrics=unread, gauges=unread, warm=unread) for i, each in kraft().controllers.items()}
-    with pytest.raises(AirflowFailException, match="KRB-QRM-001"):
+    with pytest.raises(Failed, match="KRB-QRM-001"):
         watch(replace(kraft(), quorum=unread, controllers=dark))
-    (sample,) = kept()
+    (sample,) = kept(state)
     assert (sample["epoch"], sample["controllers"]["102"]["warm"]) == (None, None)
 
 
-def test_a_dry_run_keeps_no_sample() -> None:
+def test_a_dry_run_keeps_no_sample(state: Path) -> None:
     context = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="t"), "params": {}}
     cluster = Watched(kraft())
     cluster.rehearses = True
-    QuorumWatch(task_id="watch", cluster="lab").act(context, run_in(context, cluster))
-    assert not samples_file("lab").exists()
+    watch_quorum(run_in(context, cluster))
+    assert not samples_file(state, "lab").exists()

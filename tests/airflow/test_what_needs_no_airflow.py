@@ -15,7 +15,6 @@ AROUND_A_TASK = {
     "base/task_run.py": "the run of a task",
     "base/task_waits.py": "the wait of a task",
     "migration/rollback.py": "an operator, by its base",
-    "quorum/files.py": "a file beside those of Airflow's runs",
     "reassignment/moving.py": "an operator, by its base",
     "every_dag.py": "makes the DAGs",
 }

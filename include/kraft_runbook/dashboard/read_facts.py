@@ -33,6 +33,7 @@ from kraft_runbook.evidence.body import moment, number, texts, whole
 from kraft_runbook.io.claim_file import claim_path
 from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.parity.parity_report import Verdict
+from kraft_runbook.procedures.kept_samples import read_samples
 
 LINE = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
 NO_WAY_BACK = {
@@ -67,7 +68,7 @@ def cluster_facts(
     look = look_fact(read_latest(state, name), now, written_at(state, name))
     seen, unread = runs.of_cluster(evidence, name, dags)
     lines = read_lines(state, name, last=LAST_HOUR)
-    samples = _samples(state / "quorum" / f"{name}.json")
+    samples = read_samples(state, name)
     claim = _claim(claim_path(state, name), now, dags)
     moves = _moves(state, seen, now)
     parts: tuple[Any, ...] = (lines, samples, claim, moves)
@@ -229,18 +230,6 @@ def _way_back(seen: Sequence[RunSeen], look: LookFact, most: float | None, now: 
         window_seconds=told.window_seconds,
         threats=told.threats,
     )
-
-
-def _samples(path: Path) -> list[Mapping[str, Any]] | Unread:
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        return Unread(f"the samples of the quorum ({path.name}) can't be read: {error}")
-    if not isinstance(found, list):
-        return Unread(f"the samples of the quorum ({path.name}) can't be read: they are no list")
-    return [each for each in found if isinstance(each, dict)]
 
 
 def _claim(path: Path, now: datetime, dags: Collection[str] | None) -> ClaimFact | Unread | None:

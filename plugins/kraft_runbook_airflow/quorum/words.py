@@ -12,10 +12,10 @@ from kraft_runbook.quorum.drill import DRILL, QUORUM_DRILL
 from kraft_runbook.quorum.faults import Fault
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.drill import cause_faults, end, examine, measure_baseline, prepare, shows_form
+from kraft_runbook.steps.quorum_watch import watch_quorum
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
-from kraft_runbook_airflow.quorum.watch import QuorumWatch
 
 PARAMS: Mapping[str, Param] = {
     "fault": Param(
@@ -63,7 +63,7 @@ def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     with words.read_only_dag(
         cluster, "quorum_watch", "the controller quorum", cluster.quorum_health.schedule, doc
     ) as dag:
-        QuorumWatch(task_id="watch", cluster=cluster.name)
+        TakeSteps(task_id="watch", cluster=cluster.name, does=watch_quorum, changes=False)
     return dag
 
 
