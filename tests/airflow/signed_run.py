@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from in_run import run_in
+
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kind import Kind
@@ -16,9 +18,11 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook_airflow.base.approvals import require_confirmation, store_proof
+from kraft_runbook.steps.approvals import require_confirmation, store_proof
+from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import record_for
 from tests.unit.observations import SPEC, observation
+from tests.unit.recording import RecordingCluster
 
 SOON = datetime.now(UTC)
 PASSED = CheckResult("KRB-PRE-001", "the brokers are registered", Severity.BLOCKING, CheckVerdict.PASS, "3 of 3")
@@ -58,7 +62,7 @@ def evidence_of(gate: str, digest: str) -> Left:
 
 def sign(ti: Any, gate: str, proof: Proof, *without: str) -> None:
     """Leave that evidence in the run of this task, but for those tasks that were marked successful by hand."""
-    store_proof(proof)
+    store_proof(state_directory(), proof)
     for name, (task, outcome, what) in evidence_of(gate, proof.digest).items():
         if name not in without:
             record_for(SPEC.name, ti.dag_id, ti.run_id, f"gate_{gate}.{task}", told({"outcome": outcome, **what}))
@@ -78,7 +82,7 @@ class Run:
         proof = make_proof(
             gate, seen, SPEC, checks=(PASSED,), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC)
         )
-        store_proof(proof)
+        store_proof(state_directory(), proof)
         self.digest = proof.digest
         self.left = {
             **evidence_of(gate, proof.digest),
@@ -107,6 +111,5 @@ class Run:
         return self
 
     def ask(self) -> None:
-        require_confirmation(
-            {"ti": self, "params": {"approvals_needed": 1}}, SPEC, MIGRATION, self.gate, observation(PHASE[self.gate])
-        )
+        run = run_in({"ti": self, "params": {"approvals_needed": 1}}, RecordingCluster())
+        require_confirmation(run, MIGRATION, self.gate, observation(PHASE[self.gate]))

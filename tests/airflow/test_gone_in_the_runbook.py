@@ -16,6 +16,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
+from kraft_runbook.runbook.gone import named_as_gone
 from kraft_runbook.steps.back import SET_ASIDE, TO_ZOOKEEPER
 from kraft_runbook.steps.cut_off_brokers import restart_cut_off_brokers
 from kraft_runbook.steps.leaving import leave
@@ -24,7 +25,6 @@ from kraft_runbook.steps.restore_quorum import restore_quorum
 from kraft_runbook.steps.rollback import plan_rollback, verify_rollback
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.waiting import wait_for
-from kraft_runbook_airflow.base.gone import named_as_gone
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.sensors import ClusterSensor
 from kraft_runbook_airflow.migration.rollback import ProveBeforeLeaving

@@ -17,7 +17,7 @@ from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts.ansible_runs import StepFailed
-from kraft_runbook_airflow.base import approvals
+from kraft_runbook.steps import approvals
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.node_steps import TakeStep
 from tests.unit.observations import SPEC, observation

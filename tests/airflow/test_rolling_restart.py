@@ -34,9 +34,9 @@ from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.runbook.way_back import RollbackPlan
+from kraft_runbook.steps.approvals import store_proof
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.restart import ACTIVE_CONTROLLER, BROKER, CONTROLLER
-from kraft_runbook_airflow.base.approvals import store_proof
 from kraft_runbook_airflow.base.journal import record_for
 from tests.unit.observations import (
     SPEC,
@@ -226,7 +226,7 @@ def test_whatever_differs_from_the_proof_is_somebody_elses_doing() -> None:
     assert [each.by for each in ROLLING_RESTART.changes(RESTART, proof.state, later, 2)] == [By.THE_STEPS]
 
 
-def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acted: Acted) -> None:
+def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acted: Acted, tmp_path: Path) -> None:
     """Its DAG has no gate any more; what this run has proven is on record."""
     acted.seen = seen = observation(Phase.FINALIZED)
     proof = make_proof(
@@ -238,7 +238,7 @@ def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acte
         rollback=RollbackPlan(True, "", ()),
         made_at=seen.observed_at,
     )
-    store_proof(proof)
+    store_proof(tmp_path, proof)
     proven = Proven(gate=RESTART, digest=proof.digest, phase="FINALIZED", parity=None, passed=False, proof={})
     record_for("lab", DAG, RUN, "gate_restart.prove", proven)
     with pytest.raises(AirflowFailException, match="0 of 1 approvals"):

@@ -9,8 +9,6 @@ import kraft_runbook_airflow
 
 PLUGIN = Path(kraft_runbook_airflow.__file__).parent
 AROUND_A_TASK = {
-    "base/approvals.py": "a gate's records, by Airflow's run",
-    "base/gone.py": "reads the trigger form",
     "base/node_steps.py": "operators, by their base",
     "base/task_run.py": "the run of a task",
     "base/task_waits.py": "the wait of a task",

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import SecretMissing
+from kraft_runbook.evidence import store
 from kraft_runbook.io.private_file import make_private_directory
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 
@@ -25,15 +26,8 @@ def clusters_directory() -> Path:
 
 
 def state_directory() -> Path:
-    """``KRAFT_RUNBOOK_STATE``, or ``kraft-runbook`` in AIRFLOW_HOME. Proofs, parity reports and evidence; shared by all
-    workers and the triggerer.
-    """
-    configured = os.environ.get("KRAFT_RUNBOOK_STATE")
-    directory = (
-        Path(configured)
-        if configured
-        else Path(os.environ.get("AIRFLOW_HOME", Path.home() / "airflow")) / "kraft-runbook"
-    )
+    """Made where it is not there. Proofs, parity reports and evidence; shared by all workers and the triggerer."""
+    directory = store.state_directory(os.environ)
     make_private_directory(directory)
     return directory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -14,29 +14,21 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow.triggers.base import StartTriggerArgs
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Confirmed, Proven, Rejected, TurnedAway
-from kraft_runbook.gates.page import render_in_full, render_page
-from kraft_runbook.gates.proof import Proof, make_proof
-from kraft_runbook.gates.signatures import APPROVE_TASKS, standing, too_old
+from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Rejected, TurnedAway
+from kraft_runbook.gates.page import render_page
+from kraft_runbook.gates.proof import Proof
+from kraft_runbook.gates.signatures import APPROVE_TASKS, standing
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps.approvals import load_proof
 from kraft_runbook.steps.examine import Examines, Shown
+from kraft_runbook.steps.gates import confirm, keep_proof, prove, require_askable
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.answers import AnswerTrigger, require_same
-from kraft_runbook_airflow.base.approvals import (
-    asked_signatures,
-    load_proof,
-    require_approval,
-    store_proof,
-    triggered_by,
-)
-from kraft_runbook_airflow.base.environment import cluster_spec
+from kraft_runbook_airflow.base.environment import cluster_spec, state_directory
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
+from kraft_runbook_airflow.base.people import assigned_users, require_enough_people, triggered_by
 
 READ_BACK_SECONDS = 120.0
 """How long the triggerer may take to read the answers back; it takes one request each."""
@@ -82,19 +74,9 @@ class ProveGate(ClusterOperator):
         seen, proof = self.prove(context, run, shown, self.keep)
         passed = self.operation.is_behind(self.gate, seen, run.spec)
         if not passed:
-            self.require_askable(run.spec, proof, shown.by)
-        store_proof(proof)
-        proven = Proven(
-            gate=self.gate,
-            digest=proof.digest,
-            phase=proof.phase.value,
-            parity=proof.parity.digest if proof.parity else None,
-            passed=passed,
-            proof=proof.to_dict(),
-        )
-        record(context, self.cluster, proven)
-        earlier = [{"digest": "", "passed": False}] * (standing(records_of(context), self.gate).provings - 1)
-        return [*earlier, {"digest": proof.digest, "passed": passed}]
+            require_askable(run, self.operation, proof, shown.by)
+            require_enough_people(run.spec, proof)
+        return keep_proof(run, proof, passed=passed)
 
     def rehearse(self, context: Any, run: Run) -> list[dict[str, Any]]:
         _, proof = self.prove(context, run, Shown(), self.examine)
@@ -103,39 +85,7 @@ class ProveGate(ClusterOperator):
 
     def prove(self, context: Any, run: Run, shown: Shown, examine: Examines) -> tuple[ClusterObservation, Proof]:
         """The proof as things stand now, said in full in the task's log."""
-        found = examine(run, self.gate)
-        proof = make_proof(
-            self.gate,
-            found.seen,
-            run.spec,
-            checks=found.checks,
-            parity=shown.parity,
-            rollback=found.way_back,
-            made_at=datetime.now(UTC),
-            ahead=self.operation.ahead(self.gate, found.seen, run.spec, found.way_back.steps),
-            needed=run.spec.approvals.needed_for(self.gate, asked_signatures(context)),
-            triggered_by=triggered_by(context),
-            exhibits=shown.exhibits,
-        )
-        self.log.info("%s", render_in_full(proof, self.operation.table.gate(self.gate)))
-        return found.seen, proof
-
-    def require_askable(self, spec: ClusterSpec, proof: Proof, shown_by: str) -> None:
-        """Raise Refused where nobody should be asked: the proof does not hold, is too old already, or too few could
-        sign it.
-        """
-        objections = proof.objections(self.operation.table.gate(self.gate))
-        if objections:
-            raise Refused(
-                f"gate {self.gate} can't be put before a person:\n" + "\n".join(f"- {o}" for o in objections),
-                way_out="; ".join(dict.fromkeys(c.fix for c in proof.checks if c.blocks and c.fix))
-                or f"look at the parity report above, correct what differs, and clear {shown_by} with its downstream"
-                " tasks",
-            )
-        old = too_old(proof, spec.approvals.valid_for, proof.made_at)
-        if old:
-            raise Refused(f"gate {self.gate} can't be put before a person: {old.why}", way_out=old.way_out)
-        require_enough_people(spec, proof)
+        return prove(run, self.operation, self.gate, shown, examine, triggered_by=triggered_by(context))
 
 
 class ApprovalGate(ActsOrRehearses, ApprovalOperator):
@@ -182,7 +132,7 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
             )
         if at.passed:
             return self._not_asked("already done: the cluster is beyond this gate's step")
-        proof = load_proof(at.digest)
+        proof = load_proof(run.state, at.digest)
         if self.number > proof.needed:
             return self._not_asked("One signature is enough in this run")
         return self._ask(context, proof)
@@ -220,7 +170,7 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
             answered_at=_moment(event.get("responded_at")),
         )
         with told_to_a_person(context, self.cluster):
-            proof = load_proof(proof_digest)
+            proof = load_proof(state_directory(), proof_digest)
             turned_away = self._why_not(
                 context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT]
             )
@@ -300,32 +250,6 @@ class ConfirmGate(ClusterOperator):
         """``answers``: Airflow's own, by task instance. Raises Refused where they, the evidence or the cluster do not
         allow the gate's step.
         """
-        found = self.examine(run, self.gate)
-        phase = detect_phase(found.seen).phase
-        if self.operation.is_behind(self.gate, found.seen, run.spec):
-            self.log.info("already done: the cluster is in %s", phase)
-            return {"passed": True}
-        blocking = [c for c in found.checks if c.blocks]
-        if blocking:
-            raise Refused(
-                "\n".join(f"{c.code} {c.title}: {c.evidence}" for c in blocking),
-                way_out="; ".join(dict.fromkeys(c.fix for c in blocking)),
-            )
-        proof, at = require_approval(context, run.spec, self.operation, self.gate, found.seen, confirming=True)
-        require_same(at.on_this_proof, answers)
-        signatures = tuple(
-            {
-                "by": s.name,
-                "by_id": s.user_id,
-                "answered_at": s.approved_at.isoformat(),
-                "task": s.task,
-                "task_instance": s.task_instance,
-            }
-            for s in at.on_this_proof
+        return confirm(
+            run, self.operation, self.gate, self.examine, lambda signatures: require_same(signatures, answers)
         )
-        record(
-            context,
-            self.cluster,
-            Confirmed(gate=self.gate, digest=proof.digest, phase=phase.value, signatures=signatures),
-        )
-        return {"digest": proof.digest, "phase": phase.value}

@@ -8,6 +8,8 @@ said by ids, and the gate itself turns away what Airflow let through.
 
 from __future__ import annotations
 
+from typing import Any
+
 from airflow.configuration import conf
 from airflow.sdk.execution_time.hitl import HITLUser
 
@@ -15,6 +17,16 @@ from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.gates.proof import Proof
+
+
+def triggered_by(context: Any) -> str | None:
+    """The name of whoever triggered this run; None where Airflow knows no one (``DagRun.triggering_user_name``).
+
+    In the UI and by the API it is the name that signatures carry too; ``airflow dags trigger`` puts the account of the
+    machine there.
+    """
+    name = getattr(context.get("dag_run"), "triggering_user_name", None)
+    return str(name) if name else None
 
 
 def assigned_users(approvals: Approvals, *, excluded: str | None) -> list[HITLUser] | None:

@@ -14,10 +14,11 @@ from kraft_runbook.dashboard.look_files import keep_look
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.store import state_directory
+from kraft_runbook.runbook.gone import named_as_gone
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps.approvals import begins, require_confirmation
 from kraft_runbook.steps.handle import Cluster, RehearsedCluster, Tell
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.approvals import begins, require_confirmation
 from kraft_runbook_airflow.base.claims import (
     claim_cluster,
     claim_groups,
@@ -27,7 +28,6 @@ from kraft_runbook_airflow.base.claims import (
     take_claim,
 )
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
-from kraft_runbook_airflow.base.gone import named_as_gone
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored, run_file_name
 
 log = logging.getLogger(__name__)
@@ -61,12 +61,10 @@ class OfTask:
         exhibit: str | None = None,
         under_way: bool = False,
     ) -> None:
-        require_confirmation(
-            self.context, self.cluster.spec, operation, gate, seen, node=node, exhibit=exhibit, under_way=under_way
-        )
+        require_confirmation(run_with(self), operation, gate, seen, node=node, exhibit=exhibit, under_way=under_way)
 
     def begins(self, gate: str) -> None:
-        begins(self.context, self.cluster.spec.name, gate)
+        begins(run_with(self), gate)
 
     def answer_of(self, task_id: str) -> Any:
         return self.context["ti"].xcom_pull(task_ids=task_id)

@@ -14,6 +14,7 @@ from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.gone import GONE_TITLE
 from kraft_runbook.steps import cut_off_brokers, leaving
 from kraft_runbook.steps import restore_quorum as restoring
 from kraft_runbook.steps import rollback as rolling_back
@@ -24,7 +25,6 @@ from kraft_runbook.steps.migration_gates import ShowsParity, examine, examine_an
 from kraft_runbook.steps.way_back_watch import watch_the_way_back
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
-from kraft_runbook_airflow.base.gone import GONE_TITLE
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.migration.parity import ParityOperator

@@ -11,23 +11,19 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Begins
 from kraft_runbook.gates.proof import Proof
 from kraft_runbook.gates.signatures import Standing, proven_again, refusal, standing
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.journal import record, records_of
+from kraft_runbook.steps.run import Run
 
 
 def require_confirmation(
-    context: Any,
-    spec: ClusterSpec,
+    run: Run,
     operation: Operation,
     gate: str,
     seen: ClusterObservation,
@@ -42,7 +38,7 @@ def require_confirmation(
     ``node``: whose turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must show.
     ``under_way``: the cluster shows the steps' own work where an observation does not (replicas that move).
     """
-    proof, at = require_approval(context, spec, operation, gate, seen, node=node, under_way=under_way)
+    proof, at = require_approval(run, operation, gate, seen, node=node, under_way=under_way)
     if exhibit is not None and exhibit not in {each.digest for each in proof.exhibits}:
         raise Refused(
             f"what this run would carry out was made anew after gate {gate} was proven, so that nobody has signed it",
@@ -57,16 +53,15 @@ def require_confirmation(
         )
 
 
-def begins(context: Any, cluster: str, gate: str) -> None:
+def begins(run: Run, gate: str) -> None:
     """Put on record that a step behind the gate begins to act now. Once it changed something the proof's age stops
     nobody: a killed step can go on.
     """
-    record(context, cluster, Begins(gate=gate, digest=standing(records_of(context), gate).digest))
+    run.journal.record(Begins(gate=gate, digest=standing(run.journal.records(), gate).digest))
 
 
 def require_approval(
-    context: Any,
-    spec: ClusterSpec,
+    run: Run,
     operation: Operation,
     gate: str,
     seen: ClusterObservation,
@@ -79,20 +74,20 @@ def require_approval(
     RunbookError when the evidence is broken. ``under_way``: as of ``require_confirmation``; the proof's age stops
     nobody then, once a step has begun to act.
     """
-    records = records_of(context)
+    records = run.journal.records()
     at = standing(records, gate)
     group = f"gate_{gate}"
     if not at.digest:
         raise Refused(f"no proof is on record for gate {gate}", way_out=f"clear {group}.prove")
-    proof = load_proof(at.digest)
+    proof = load_proof(run.state, at.digest)
     why_not = refusal(
         operation,
         proof,
         at,
         seen,
-        spec,
+        run.spec,
         now=proof.made_at if under_way and at.begun else datetime.now(UTC),
-        asked=asked_signatures(context),
+        asked=asked_signatures(run),
         confirming=confirming,
         node=node,
     )
@@ -107,33 +102,23 @@ def require_approval(
     return proof, at
 
 
-def asked_signatures(context: Any) -> int:
+def asked_signatures(run: Run) -> int:
     """How many signatures the trigger form asks for: the cluster file's number counts where it is higher."""
-    return int(context["params"].get("approvals_needed") or 1)
+    return int(run.params.get("approvals_needed") or 1)
 
 
-def triggered_by(context: Any) -> str | None:
-    """The name of whoever triggered this run; None where Airflow knows no one (``DagRun.triggering_user_name``).
-
-    In the UI and by the API it is the name that signatures carry too; ``airflow dags trigger`` puts the account of the
-    machine there.
-    """
-    name = getattr(context.get("dag_run"), "triggering_user_name", None)
-    return str(name) if name else None
+def _proof_file(state: Path, digest: str) -> Path:
+    return state / "proofs" / f"{digest}.json"
 
 
-def _proof_file(digest: str) -> Path:
-    return state_directory() / "proofs" / f"{digest}.json"
-
-
-def store_proof(proof: Proof) -> None:
+def store_proof(state: Path, proof: Proof) -> None:
     """Keep the proof under its digest."""
-    write_private(_proof_file(proof.digest), json.dumps(proof.to_dict(), indent=1, default=str))
+    write_private(_proof_file(state, proof.digest), json.dumps(proof.to_dict(), indent=1, default=str))
 
 
-def load_proof(digest: str) -> Proof:
+def load_proof(state: Path, digest: str) -> Proof:
     """The stored proof. Raises Refused where it is gone."""
-    file = _proof_file(digest)
+    file = _proof_file(state, digest)
     if not file.is_file():
         raise Refused(
             f"the proof {digest[:12]} is not in the state directory",
