@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from in_run import run_in
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, HostState, was_read
@@ -34,7 +35,7 @@ from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 from tests.unit.observations import SPEC, dual_writing, host, observation, tree
-from tests.unit.recording import RecordingCluster, run_on
+from tests.unit.recording import RecordingCluster
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 SPAN = CopySpan(BEGAN, BEGAN + timedelta(seconds=36.9), 260_000)
@@ -86,7 +87,8 @@ class Evidence:
             dag_id=DAG, run_id=RUN, task_id="closing_report", get_task_states=lambda *_, **__: {RUN: {}}
         )
         with pytest.raises(AirflowFailException):
-            task.act({"ti": ti}, run_on(RecordingCluster(observation(Phase.HYBRID))))
+            context = {"ti": ti, "params": {}}
+            task.act(context, run_in(context, RecordingCluster(observation(Phase.HYBRID))))
         return self.last(), "\n".join(said)
 
 

@@ -18,9 +18,10 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
+from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook_airflow.base import environment, journal, task_waits
-from kraft_runbook_airflow.base.journal import disk_in_words, run_file_name, told_to_a_person
+from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger

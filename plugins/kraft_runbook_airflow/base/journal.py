@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import TaskFailed, TaskRefused
 from kraft_runbook.evidence.outcomes import BAD_OUTCOMES, outcome_of
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records, run_name
+from kraft_runbook.evidence.unwritten import disk_in_words, said_where_unwritten
 from kraft_runbook_airflow.base.evidence_mirror import mirror
 
 log = logging.getLogger(__name__)
@@ -98,47 +97,6 @@ def told_to_a_person(context: Any, cluster: str) -> Iterator[None]:
                 TaskRefused(error=str(error)) if isinstance(error, Refused) else TaskFailed(error=str(error)),
             )
         raise AirflowFailException(error.problem) from None
-
-
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-NOT_WRITABLE = NO_ROOM | {errno.EROFS}
-"""What the kernel says of a disk on which nothing can be written."""
-
-
-@contextmanager
-def disk_in_words() -> Iterator[None]:
-    """Raise StepFailed, with the way out, where this host's disk takes no file any more. The kernel names the file only
-    where it was opened.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in NOT_WRITABLE:
-            raise
-        log.warning("Where it came from:", exc_info=True)
-        places = (
-            f"this task writes below {evidence_directory(os.environ)}, the state directory, and {tempfile.gettempdir()}"
-        )
-        mend = "make room there" if error.errno in NO_ROOM else "let it be mounted for writing"
-        raise StepFailed(
-            f"{socket.gethostname()} could not write {error.filename or 'a file'}:"
-            f" {error.strerror}{'' if error.filename else f' ({places})'}",
-            way_out=(
-                f"{mend}, then clear this task: it looks at the cluster first, and what is done by now is left alone"
-            ),
-        ) from error
-
-
-@contextmanager
-def said_where_unwritten(told: Any) -> Iterator[None]:
-    """For a record of an error: where it can't be written, that is said beside the error, and does not take
-    its place.
-    """
-    try:
-        with disk_in_words():
-            yield
-    except RunbookError as unwritten:
-        told.error("That is not in the evidence: %s", unwritten.problem)
 
 
 def require_mirrored(context: Any) -> None:

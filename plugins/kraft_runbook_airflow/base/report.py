@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Began, Closed, Proven, Rehearsed, of_kind
-from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
+from kraft_runbook.evidence.kinds import Proven, of_kind
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.runbook.way_back import RollbackPlan
 from kraft_runbook.steps.account import account_of
+from kraft_runbook.steps.closing import closed, stopped, would_be_done
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored
+from kraft_runbook_airflow.base.journal import record, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.task_run import hand, run_of
 
@@ -59,25 +57,11 @@ class ClosingReport(ClusterOperator):
         stands = phase.value if stage == phase else f"{stage} ({'; '.join(reading.reasons)})"
         goal = self.operation.table.stage(run.params.get("goal", self.goal))
         succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
-        text = (
-            goal.end(run.spec)
-            if succeeded and goal.end
-            else self._stopped(context, self.operation.way_back(seen, run.spec, gone=run.cluster.gone), stands, failed)
-        )
+        text = goal.end(run.spec) if succeeded and goal.end else stopped(run, self.operation, seen, stands, failed)
         account = account_of(run, self.operation, phase)
         if account:
             text = f"{text}\n{account}"
-        closed = record(
-            context,
-            self.cluster,
-            Closed(
-                phase=phase.value,
-                succeeded=succeeded,
-                failed=tuple(failed),
-                brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
-                copy=account or None,
-            ),
-        )
+        end = record(context, self.cluster, closed(seen, succeeded=succeeded, failed=failed, account=account))
         self.log.info("%s", text)
         if give_back_unless_going_on(context, run, states, self.log.warning) and self.also is not None:
             self.also(run)
@@ -86,7 +70,8 @@ class ClosingReport(ClusterOperator):
             raise AirflowFailException(
                 f"the run stopped in {stage}; this task's log says where, how to go on and how to go back"
             )
-        return {"phase": phase.value, "report": text, "proofs": self._proofs(context), "evidence_digest": closed.digest}
+        proofs = {proven.gate: proven.digest for _, proven in of_kind(run.journal.records(), Proven)}
+        return {"phase": phase.value, "report": text, "proofs": proofs, "evidence_digest": end.digest}
 
     def begin(self, context: Any, *, dry: bool) -> Run:
         """Without the named controllers where the form's value is wrong, for which the run was refused already."""
@@ -95,37 +80,6 @@ class ClosingReport(ClusterOperator):
         except Refused as wrong:
             self.log.error("%s", wrong)
             return run_of(context, hand(self.cluster, self.log.info, dry=dry))
-
-    def _proofs(self, context: Any) -> dict[str, str]:
-        return {proven.gate: proven.digest for _, proven in of_kind(records_of(context), Proven)}
-
-    def _stopped(self, context: Any, plan: RollbackPlan, stands: str, failed: list[str]) -> str:
-        lines = [f"The run stopped. Cluster {self.cluster} is in {stands}."]
-        lines += why_they_failed(context, failed)
-        lines.append("To go on: correct what is named above and clear the failed task.")
-        back = f" (trigger {self.operation.back}__{self.cluster})" if self.operation.back else ""
-        lines.append(f"To go back{back}: {'' if plan.known else 'whether it can is not known: '}{plan.why}.")
-        lines += [f"{n}. {step}" for n, step in enumerate(plan.steps, 1)]
-        return "\n".join(lines)
-
-
-def would_be_done(run: Run) -> str:
-    """The acts of a dry run, numbered; of a task that was cleared, those of its last try."""
-    records = run.journal.records()
-    if next(of_kind(records, Began), None) is None:
-        return (
-            "not known: this host holds nothing of the run. Let KRAFT_RUNBOOK_STATE name one directory that every"
-            " worker shares (docs/hosts.md)"
-        )
-    of_task = {record.body["task"]: told.acts for record, told in of_kind(records, Rehearsed)}
-    acts = [act for acts in of_task.values() for act in acts]
-    return "\n".join(f"{number}. {act}" for number, act in enumerate(acts, 1)) or "nothing"
-
-
-def why_they_failed(context: Any, failed: Iterable[str]) -> list[str]:
-    """A line for each of these tasks, with the error that it left on record."""
-    reasons = {r.body["task"]: r.body.get("error") for r in records_of(context) if outcome_of(r.body) in ENDED_IN_ERROR}
-    return [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
 
 
 def first_tasks_succeeded(context: Any) -> bool:

@@ -12,9 +12,9 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook_airflow.base.journal import disk_in_words
 from kraft_runbook_airflow.base.task_waits import TaskWait
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 

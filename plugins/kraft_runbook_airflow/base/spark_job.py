@@ -25,12 +25,12 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 import kraft_runbook
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import TaskFailed
+from kraft_runbook.evidence.unwritten import NOT_WRITABLE
 from kraft_runbook.io.secrets import connection_variable, references
 from kraft_runbook.parity.spark.settings import SETTINGS
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
-from kraft_runbook_airflow.base.journal import NOT_WRITABLE
 
 INCLUDE = Path(kraft_runbook.__file__).resolve().parents[1]
 """Where the core lies: ``include`` of a checkout, or the site-packages that it was installed into."""

@@ -12,11 +12,12 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
+from kraft_runbook.evidence.unwritten import said_where_unwritten
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps.waiting import Wait
 from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.journal import record_for, require_shared, said_where_unwritten
+from kraft_runbook_airflow.base.journal import record_for, require_shared
 from kraft_runbook_airflow.base.task_run import hand
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook_airflow.base.journal import disk_in_words
+from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook_airflow.base.task_waits import TaskWait
 
 

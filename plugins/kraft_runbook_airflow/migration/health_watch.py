@@ -10,12 +10,12 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.steps.disk_watch import DiskWatch
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook_airflow.base.journal import disk_in_words
 from kraft_runbook_airflow.base.task_run import hand
 
 LOOK_EVERY = 3.0

@@ -7,22 +7,14 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.evidence.kinds import Closed
 from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.steps.closing import closed, why_they_failed, would_be_done
 from kraft_runbook.steps.reassignment.ending import not_done, nothing_to_do
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.report import (
-    BAD,
-    give_back_unless_going_on,
-    states_of,
-    why_they_failed,
-    would_be_done,
-)
+from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of
 
 Ends = Callable[[ClusterSpec], str]
 """The last words of a run that did all that it was asked for."""
@@ -57,23 +49,19 @@ class ReassignmentReport(ClusterOperator):
         undone = not_done(run)
         succeeded = not skipped and not undone and not any(state in BAD for state in states.values())
         seen = run.cluster.settled()
-        phase = detect_phase(seen).phase
         if succeeded:
             text = self.ends(run.spec)
         else:
-            lines = ["The run stopped.", *why_they_failed(context, failed), *(f"- {each}" for each in undone)]
+            lines = [
+                "The run stopped.",
+                *why_they_failed(run.journal.records(), failed),
+                *(f"- {each}" for each in undone),
+            ]
             lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
             text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, run.spec).steps])
         name = run.name
         self.log.info("%s\nThis run's name, for the way back: %s", text, name)
-        run.journal.record(
-            Closed(
-                phase=phase.value,
-                succeeded=succeeded,
-                failed=tuple(failed),
-                brokers_in_kraft=len(seen.brokers_in(BrokerMode.KRAFT)),
-            ),
-        )
+        run.journal.record(closed(seen, succeeded=succeeded, failed=failed))
         give_back_unless_going_on(context, run, states, self.log.warning)
         require_mirrored(context)
         if not succeeded:
