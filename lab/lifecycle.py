@@ -4,7 +4,6 @@ had started.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.ports import (
     addresses,
@@ -281,13 +281,11 @@ def _alone(here: Layout) -> Iterator[None]:
     """One ``up`` or ``down`` at a time for one lab; the lock ends with its holder."""
     here.directory.mkdir(parents=True, exist_ok=True)
     with (here.directory / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_within(lock, 0):
             raise Refused(
                 f"another command is bringing the lab in {here.directory} up or down",
                 way_out="wait for it, then repeat this",
-            ) from None
+            )
         yield
 
 

@@ -13,6 +13,7 @@ FILE_CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvid
 PROVIDERS = "config.providers"
 SECRETS = "secrets"
 """The name of the provider that this tool declares for the host's secrets file."""
+SECRETS_PROVIDER = {PROVIDERS: SECRETS, f"{PROVIDERS}.{SECRETS}.class": FILE_CONFIG_PROVIDER}
 _REFERENCE = re.compile(r"\$\{([^}:]*):[^}]*\}")
 """``ConfigTransformer.DEFAULT_PATTERN``, as far as the provider's name."""
 _CLASS = re.compile(r"config\.providers\.([^.]+)\.class")
@@ -36,10 +37,8 @@ def with_providers(properties: Mapping[str, str]) -> dict[str, str]:
     names += sorted({*declared} - {SECRETS})
     if not names:
         return dict(properties)
-    given = {PROVIDERS: ",".join(names)}
-    if SECRETS in names:
-        given |= {f"{PROVIDERS}.{SECRETS}.class": FILE_CONFIG_PROVIDER}
-    return {**properties, **given}
+    given = SECRETS_PROVIDER if SECRETS in names else {}
+    return {**properties, **given, PROVIDERS: ",".join(names)}
 
 
 def undeclared(properties: Mapping[str, str]) -> dict[str, list[str]]:

@@ -29,6 +29,12 @@ def nodes(kind: str, ids: Iterable[int], verb: str = "") -> str:
     return " ".join([named, first, *others])
 
 
+def some(names: Iterable[str], most: int = 5) -> str:
+    """The first few of them: "a, b and 3 more"."""
+    every = list(names)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
 def by_number(ids: Collection[int], one: str, several: str) -> str:
     """The word for one node, or for several: "it" or "they"."""
     return several if len(set(ids)) > 1 else one

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kraft_runbook.cluster.broker_calls import enabled_for_calls
-from kraft_runbook.cluster.config_providers import FILE_CONFIG_PROVIDER, with_providers
+from kraft_runbook.cluster.config_providers import SECRETS_PROVIDER, with_providers
 from kraft_runbook.cluster.controller_settings import carried
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_controllers_listener, of_zookeeper_alone
@@ -135,7 +135,7 @@ def _secrets(spec: ClusterSpec, *, without_zookeeper: bool) -> dict[str, str]:
     }
     if not references:
         return {}
-    return {"config.providers": "secrets", "config.providers.secrets.class": FILE_CONFIG_PROVIDER} | references
+    return SECRETS_PROVIDER | references
 
 
 def _pairs(protocols: Mapping[str, str]) -> str:

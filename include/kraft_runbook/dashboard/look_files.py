@@ -5,10 +5,8 @@ A look that can't be kept stops nothing: the step that looked goes on.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -18,6 +16,7 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.dashboard.kept_look import LOOK, LookKept, line_of, look_of, read_look
+from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
 MOST_BYTES = 2_000_000
@@ -125,15 +124,8 @@ def _locked(directory: Path, cluster: str) -> Iterator[None]:
     make_private_directory(path.parent)
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        ends = time.monotonic() + PATIENCE
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= ends:
-                    raise TimeoutError(f"another writer has held {path.name} for {PATIENCE:.0f} s") from None
-            time.sleep(0.02)
+        if not lock_within(lock, PATIENCE, every=0.02):
+            raise TimeoutError(f"another writer has held {path.name} for {PATIENCE:.0f} s")
         yield
     finally:
         os.close(lock)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters, GateFact
 from kraft_runbook.dashboard.read_facts import in_words
+from kraft_runbook.evidence.templates import templates_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,7 @@ def render_words(words: str) -> str:
 @cache
 def _environment() -> Environment:
     """Made once: its templates are compiled then."""
-    environment = Environment(
-        loader=PackageLoader("kraft_runbook.dashboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_known,
-    )
-    filters: dict[str, Callable[..., str]] = {"clock": _clock, "ago": in_words, "megabytes": _megabytes}
-    environment.filters.update(filters)
-    return environment
+    return templates_of("kraft_runbook.dashboard", _known, clock=_clock, ago=in_words, megabytes=_megabytes)
 
 
 def _known(value: object) -> object:

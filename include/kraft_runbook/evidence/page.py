@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from kraft_runbook.evidence.entries import Entry
 from kraft_runbook.evidence.proofs import describe
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.run_report import RunReport
+from kraft_runbook.evidence.templates import templates_of
 
 WIDTH, LABELS, LANE, BAND = 1000.0, 210.0, 19.0, 26.0
 """Sizes in the drawing's own units: the whole width, the lanes' names, a lane's height, the phase band's height."""
@@ -74,20 +74,18 @@ def render_page(
     """The page. ``records``: the report's records, whose bodies are shown unchanged. ``goes_on``: the run has not ended
     by ``made_at``. ``dark``: light text on a dark page.
     """
-    environment = Environment(
-        loader=PackageLoader("kraft_runbook.evidence"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_recorded,
-    )
-    environment.filters.update(
-        breakable=_breakable, clock=_clock, day=_day, duration=_duration, genuine=describe, image=_image
+    templates = templates_of(
+        "kraft_runbook.evidence",
+        _recorded,
+        breakable=_breakable,
+        clock=_clock,
+        day=_day,
+        duration=_duration,
+        genuine=describe,
+        image=_image,
     )
     bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
-    return environment.get_template("evidence.html").render(
+    return templates.get_template("evidence.html").render(
         r=report,
         chart=lay_out(report, until=made_at if goes_on else None),
         kinds=_kinds(report),

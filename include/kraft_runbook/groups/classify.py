@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.look import GroupLook, KafkaMember, KafkaSide, Kind, Mode, ZookeeperSide
 from kraft_runbook.groups.members import is_scala_id
@@ -67,7 +68,7 @@ def classify(look: GroupLook) -> Standing:
     if new:
         return _with_new(zookeeper, new, [*old, *foreign], migrating)
     if foreign:
-        return Standing(GroupClass.FOREIGN, f"{_named(foreign)} registered otherwise than the Scala client", new)
+        return Standing(GroupClass.FOREIGN, f"{some(foreign, 3)} registered otherwise than the Scala client", new)
     if old and migrating:
         return Standing(GroupClass.MIXED_OLD, f"{len(old)} old and {len(migrating)} migrating members")
     if old:
@@ -82,12 +83,12 @@ def _with_new(
     zookeeper: ZookeeperSide, new: tuple[KafkaMember, ...], others: list[str], migrating: list[str]
 ) -> Standing:
     if others:
-        why = f"{_named(m.client_id for m in new)} in Kafka's group beside {_named(others)} in ZooKeeper"
+        why = f"{some((m.client_id for m in new), 3)} in Kafka's group beside {some(others, 3)} in ZooKeeper"
         return Standing(GroupClass.CONTRADICTORY, f"{why}: neither knows of the other's partitions", new)
     if not migrating:
         return Standing(GroupClass.ALL_NEW, f"{len(new)} new {_members(new)}, nobody registered in ZooKeeper", new)
     if not kafka_mode(zookeeper):
-        why = f"{_named(m.client_id for m in new)} in Kafka's group, while the migrating members follow ZooKeeper"
+        why = f"{some((m.client_id for m in new), 3)} in Kafka's group, while the migrating members follow ZooKeeper"
         return Standing(GroupClass.CONTRADICTORY, f"{why} (mode {zookeeper.mode})", new)
     return Standing(GroupClass.MIXED_NEW, f"{len(migrating)} migrating and {len(new)} new members", new)
 
@@ -112,9 +113,9 @@ def _unclear(look: GroupLook, zookeeper: ZookeeperSide, new: tuple[KafkaMember, 
             yield each.unreadable
     ids = {each.id for each in zookeeper.members}
     if half := sorted(zookeeper.migrating_ids - ids):
-        yield f"{_named(half)} in migration/ids and not in ids: it starts, or it lost its session"
+        yield f"{some(half, 3)} in migration/ids and not in ids: it starts, or it lost its session"
     if not ids and (owning := sorted({o.who for o in zookeeper.owners.values() if not o.persistent})):
-        yield f"partitions are owned by {_named(owning)}, and nobody is registered"
+        yield f"partitions are owned by {some(owning, 3)}, and nobody is registered"
     kafka = look.kafka
     if not was_read(kafka):
         yield kafka.reason
@@ -127,7 +128,7 @@ def _unclear(look: GroupLook, zookeeper: ZookeeperSide, new: tuple[KafkaMember, 
             yield f"its offsets in Kafka: {group.offsets.reason}"
         if lost := [m.client_id for m in new if is_scala_id(look.name, m.client_id)]:
             yield (
-                f"{_named(lost)} in Kafka's group has a ZooKeeper consumer's id and is not in migration/ids: it may be"
+                f"{some(lost, 3)} in Kafka's group has a ZooKeeper consumer's id and is not in migration/ids: it may be"
                 " cut off from ZooKeeper"
             )
 
@@ -142,11 +143,6 @@ def _new_members(zookeeper: ZookeeperSide, kafka: KafkaSide | None) -> Iterator[
 
 def _members(some: list[str] | tuple[KafkaMember, ...]) -> str:
     return "member" if len(some) == 1 else "members"
-
-
-def _named(names: Iterable[str]) -> str:
-    some = list(names)
-    return ", ".join(some[:3]) + (f" and {len(some) - 3} more" if len(some) > 3 else "")
 
 
 def _age(milliseconds: int) -> str:

@@ -4,9 +4,10 @@ is so by now. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka
 from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
@@ -24,7 +25,6 @@ from kraft_runbook.groups.move_plan import (
 )
 from kraft_runbook.groups.quiet import Quiet, is_as_left, source_of
 
-SAMPLES = 5
 INTERVALS = 2
 """So many commit intervals must pass without a commit."""
 
@@ -54,13 +54,13 @@ def listen(earlier: Silence | None, look: GroupLook, direction: Direction, now: 
     """The silence with one more look: it begins anew where somebody is there, or an offset was written since."""
     there = still_there(look)
     if there:
-        return Silence(None, f"{look.name}: {_some(there)}")
+        return Silence(None, f"{look.name}: {some(there)}")
     offsets = _written(look, direction)
     if earlier is None or earlier.since is None:
         return Silence(now, "", offsets)
     moved = sorted(p for p in {*offsets, *earlier.offsets} if offsets.get(p) != earlier.offsets.get(p))
     if moved:
-        return Silence(now, f"{look.name}: committed since: {_some(map(name, moved))}", offsets)
+        return Silence(now, f"{look.name}: committed since: {some(map(name, moved))}", offsets)
     return earlier
 
 
@@ -71,7 +71,7 @@ def left_behind(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
     if plan.direction is Direction.BACK:
         kafka = in_kafka(look)
         return (f"in Kafka's group: {_members(kafka)}",) if kafka is not None and kafka.members else ()
-    lines = [f"not fenced: {_some(map(name, left))}"] if (left := unfenced(plan, look)) else []
+    lines = [f"not fenced: {some(map(name, left))}"] if (left := unfenced(plan, look)) else []
     return (*lines, *_in_zookeeper(look.zookeeper)) if was_read(look.zookeeper) else ()
 
 
@@ -101,13 +101,13 @@ def _there(look: GroupLook) -> Iterator[str]:
 def _in_zookeeper(side: ZookeeperSide) -> Iterator[str]:
     ids = {each.id for each in side.members} | side.migrating_ids
     if ids:
-        yield f"registered in ZooKeeper: {_some(sorted(ids))}"
+        yield f"registered in ZooKeeper: {some(sorted(ids))}"
     elif owning := sorted({each.who for each in side.owners.values() if not each.persistent}):
-        yield f"owns partitions in ZooKeeper: {_some(owning)}"
+        yield f"owns partitions in ZooKeeper: {some(owning)}"
 
 
 def _members(kafka: KafkaSide) -> str:
-    return _some(
+    return some(
         f"{each.client_id} ({each.host})"
         + (f", static as {each.instance_id}: it stays for its session.timeout.ms" if each.instance_id else "")
         for each in kafka.members
@@ -283,9 +283,9 @@ def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
     lines = []
     if gone:
         expired = ": expired, or deleted" if side is Side.KAFKA else ""
-        lines.append(f"no offset in {side} any more{expired}: {_some(gone)}")
+        lines.append(f"no offset in {side} any more{expired}: {some(gone)}")
     if behind:
-        lines.append(f"behind what was written to {side}: {_some(behind)}")
+        lines.append(f"behind what was written to {side}: {some(behind)}")
     return tuple(lines)
 
 
@@ -305,7 +305,7 @@ def started(plan: MovePlan, look: GroupLook) -> Started:
     owned, missing = _owned(look, side)
     without = [each.partition for each in plan.offsets if each.partition not in owned and exists(look, each.partition)]
     if without and not missing:
-        missing = [f"without an owner: {_some(map(name, without))}"]
+        missing = [f"without an owner: {some(map(name, without))}"]
     waiting, lags = [], []
     for each in plan.offsets:
         log, offset = bounds_of(look, each.partition), offset_of(look, side, each.partition)
@@ -316,7 +316,7 @@ def started(plan: MovePlan, look: GroupLook) -> Started:
             waiting.append(each.partition)
     missing += in_place(plan, look)
     if waiting:
-        missing.append(f"nothing committed yet: {_some(map(name, waiting))}")
+        missing.append(f"nothing committed yet: {some(map(name, waiting))}")
     return Started(tuple(missing), sum(lags) if lags else None)
 
 
@@ -331,8 +331,3 @@ def _owned(look: GroupLook, side: Side) -> tuple[frozenset[Partition], list[str]
     if kafka is None or kafka.state != STABLE:
         return frozenset(), [f"Kafka's group is {kafka.state if kafka is not None else 'not there'}, not {STABLE}"]
     return frozenset(p for m in kafka.members if was_read(m.partitions) for p in m.partitions), []
-
-
-def _some(names: Iterable[str]) -> str:
-    every = list(names)
-    return ", ".join(every[:SAMPLES]) + (f" and {len(every) - SAMPLES} more" if len(every) > SAMPLES else "")

@@ -7,14 +7,13 @@ process that holds it.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from kraft_runbook.errors import Refused
+from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
 LOCK_SECONDS = 60.0
@@ -85,18 +84,11 @@ def _usable(path: Path) -> Iterator[None]:
 
 
 def _lock(lock: int, path: Path, within: float) -> None:
-    deadline = time.monotonic() + within
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise Refused(
-                    f"another task has held the lock of {path} for {within:g} s",
-                    way_out=(
-                        "look for another run's task that hangs while it claims the cluster (fuser"
-                        f" {path.with_suffix('.lock')}), then clear this one"
-                    ),
-                ) from None
-            time.sleep(0.05)
+    if not lock_within(lock, within):
+        raise Refused(
+            f"another task has held the lock of {path} for {within:g} s",
+            way_out=(
+                "look for another run's task that hangs while it claims the cluster (fuser"
+                f" {path.with_suffix('.lock')}), then clear this one"
+            ),
+        )

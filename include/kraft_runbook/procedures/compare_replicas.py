@@ -8,7 +8,7 @@ topic had the same id in the last two reads of its znode.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -74,9 +74,10 @@ def compare_replicas(
     ``assigned``: the brokers to which ZooKeeper assigns a replica; ``opened``: a session with it. ``ask`` asks a broker
     whose host was not read. Raises Unreachable.
     """
-    first, unread = _read(spec, hosts)
+    first, missing = _read(spec, hosts)
     silent = [i for i in spec.broker_ids if i not in first]
-    unread, otherwise = _asked(spec, silent, topic_ids, unread, secrets, ask, opened)
+    said, otherwise = _asked(spec, silent, topic_ids, secrets, ask, opened)
+    unread = tuple(f"{each}; {said[i]}" if i in said else each for i, each in missing)
     unread += tuple(
         f"broker {i}: none of the replicas that ZooKeeper assigns to it was found in its log directories (a volume that"
         " is not mounted, or another log.dirs than in the cluster file)"
@@ -119,7 +120,7 @@ def compare_replicas(
         before = _topics(reader, topics)
         second, not_again = _read(spec, gather(spec, sorted(seems_wrong)), only=sorted(seems_wrong))
         after = _topics(reader, topics)
-    unread += tuple(each for each in not_again if each not in unread)
+    unread += tuple(each for _, each in not_again if each not in unread)
     both, either, changed = steady(before, after)
     if changed:
         unread += (f"topics that got another id while they were compared: {sample(changed)}",)
@@ -137,39 +138,44 @@ def compare_replicas(
 
 def _read(
     spec: ClusterSpec, hosts: Mapping[int, HostState], only: Sequence[int] | None = None
-) -> tuple[dict[int, ReplicaDirectories], tuple[str, ...]]:
-    """The brokers' directories that were read, and what is missing of them."""
-    read, unread = {}, []
+) -> tuple[dict[int, ReplicaDirectories], list[tuple[int, str]]]:
+    """The brokers' directories that were read, and what is missing of them, each with its broker."""
+    read: dict[int, ReplicaDirectories] = {}
+    missing: list[tuple[int, str]] = []
     for broker_id in spec.broker_ids if only is None else only:
         part = hosts[broker_id].replicas if broker_id in hosts else Unread("its host was not examined")
-        if not was_read(part):
-            unread.append(f"broker {broker_id}: {part.reason}")
-            continue
-        read[broker_id] = part
-        unread += [f"broker {broker_id}: {each}" for each in part.unread[:UNREAD_NAMED]]
-        if (further := part.unread_count - min(len(part.unread), UNREAD_NAMED)) > 0:
-            unread.append(f"broker {broker_id}: {further} further paths")
-        if part.stray_count > len(part.strays):
-            unread.append(f"broker {broker_id}: {part.stray_count - len(part.strays)} further -stray directories")
-        if part.without_id_count > len(part.without_id):
-            unread.append(
-                f"broker {broker_id}: {part.without_id_count} replicas have no partition.metadata; only the first"
-                f" {len(part.without_id)} were compared"
-            )
-    return read, tuple(unread)
+        if was_read(part):
+            read[broker_id] = part
+        missing += [(broker_id, f"broker {broker_id}: {each}") for each in _missing_of(part)]
+    return read, missing
+
+
+def _missing_of(part: ReplicaDirectories | Unread) -> Iterator[str]:
+    if not was_read(part):
+        yield part.reason
+        return
+    yield from part.unread[:UNREAD_NAMED]
+    if (further := part.unread_count - min(len(part.unread), UNREAD_NAMED)) > 0:
+        yield f"{further} further paths"
+    if part.stray_count > len(part.strays):
+        yield f"{part.stray_count - len(part.strays)} further -stray directories"
+    if part.without_id_count > len(part.without_id):
+        yield (
+            f"{part.without_id_count} replicas have no partition.metadata; only the first {len(part.without_id)} were"
+            " compared"
+        )
 
 
 def _asked(
     spec: ClusterSpec,
     silent: Sequence[int],
     topic_ids: Mapping[str, str],
-    unread: tuple[str, ...],
     secrets: Secrets,
     ask: Asks,
     opened: Callable[..., ZookeeperReader],
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is unread, with what these brokers themselves say of their replicas' ids; and what they have otherwise than
-    ZooKeeper. What seems so is asked for again, with the ids of then.
+) -> tuple[dict[int, str], tuple[str, ...]]:
+    """By broker, what these say themselves of their replicas' ids; and what they have otherwise than ZooKeeper. What
+    seems so is asked for again, with the ids of then.
     """
     said: dict[int, str] = {}
     otherwise: list[str] = []
@@ -196,14 +202,7 @@ def _asked(
             f"asked by Fetch for one replica of each topic that it shows, it has {held.alike} with ZooKeeper's id or"
             f" none{of_topics}"
         )
-    told = [f"{each}; {said[i]}" if (i := _of(each)) in said else each for each in unread]
-    return tuple(told), tuple(otherwise)
-
-
-def _of(unread: str) -> int | None:
-    """The broker whose host was not read, in what ``_read`` tells."""
-    number = unread.removeprefix("broker ").partition(":")[0]
-    return int(number) if number.isdecimal() else None
+    return said, tuple(otherwise)
 
 
 def suspects(read: Mapping[int, ReplicaDirectories], topic_ids: Mapping[str, str]) -> dict[int, set[str]]:

@@ -6,8 +6,9 @@ To Kafka: silent → read at the stop → fence → commit. Back: silent → rea
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
@@ -312,6 +313,5 @@ def _numbers(plan: MovePlan) -> dict[Partition, int]:
     return {each.partition: each.offset for each in plan.offsets if each.offset is not None}
 
 
-def _some(partitions: Collection[Partition]) -> str:
-    every = [name(each) for each in partitions]
-    return ", ".join(every[:SAMPLES]) + (f" and {len(every) - SAMPLES} more" if len(every) > SAMPLES else "")
+def _some(partitions: Iterable[Partition]) -> str:
+    return some(map(name, partitions))

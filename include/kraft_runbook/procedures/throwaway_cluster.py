@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets as random_values
 import shutil
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
 
 import yaml
 
@@ -24,6 +22,7 @@ from kraft_runbook.cluster.properties_text import render_properties, render_secr
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.kafka.stand_ins import Told, mode_file, told, told_file
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.installation import java, lay_out
@@ -72,7 +71,7 @@ def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
     place = place_of(settings)
     make_private_directory(place)
     with (place / "lock").open("w") as lock:
-        if not _locks(lock):
+        if not lock_within(lock, 0):
             raise Refused(
                 f"another rehearsal is under way in {place}",
                 way_out="wait for its end, or give this cluster's rehearsals another directory and network",
@@ -93,27 +92,16 @@ def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell, within: f
         tell(f"nothing is left of a rehearsal in {place} on {host}")
         return ()
     make_private_directory(place)
-    deadline = time.monotonic() + within
     with (place / "lock").open("w") as lock:
-        while not _locks(lock):
-            if time.monotonic() > deadline:
-                raise StepFailed(
-                    f"a rehearsal still holds {place / 'lock'} on {host} after {within:g} s: nothing was ended or"
-                    f" removed in {directory}",
-                    way_out="repeat this once that rehearsal has ended; it removes what is its own",
-                )
-            time.sleep(0.2)
+        if not lock_within(lock, within, every=0.2):
+            raise StepFailed(
+                f"a rehearsal still holds {place / 'lock'} on {host} after {within:g} s: nothing was ended or"
+                f" removed in {directory}",
+                way_out="repeat this once that rehearsal has ended; it removes what is its own",
+            )
         ended = remove(directory)
     tell(f"{directory} on {host} is removed; {len(ended)} processes were ended")
     return ended
-
-
-def _locks(lock: TextIO) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def remove(directory: Path) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.runbook.plays import Play
 
 BY_ZOOKEEPER = frozenset({Phase.ZOOKEEPER})
@@ -115,7 +114,7 @@ class Form:
         """Of the whole form: what the gate's signature is for."""
         written_to = [str(each) for each in self.partitions]
         told = [self.fault.value, self.broker, self.repeats, self.budget, self.seconds, written_to]
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        return sha256_of(told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.broker_calls import CLIENT_AUTH, for_listener
-from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
 
-MECHANISM = "sasl.mechanism.controller.protocol"
 SCRAM = "SCRAM-"
 ANONYMOUS = "User:ANONYMOUS"
 
@@ -21,7 +21,7 @@ ANONYMOUS = "User:ANONYMOUS"
     "KRB-PRE-090",
     severity=Severity.BLOCKING,
     fix=(
-        f"set {MECHANISM} under broker_properties and controller_properties to a mechanism whose credentials the"
+        f"set {CALLED_BY} under broker_properties and controller_properties to a mechanism whose credentials the"
         " controllers have without the metadata log (PLAIN, GSSAPI, OAUTHBEARER), enable it at the controllers'"
         " listener, and let controller_security use it too; or give that listener the protocol SSL"
     ),
@@ -46,12 +46,9 @@ def nobody_logs_in_to_controllers_by_scram(seen: ClusterObservation, spec: Clust
 
 
 def _callers(spec: ClusterSpec) -> Iterator[tuple[str, str]]:
-    """Who calls the controllers, and its mechanism (Kafka's default is GSSAPI)."""
-    for controller in spec.controllers:
-        properties = controller_properties(spec, controller, ControllerMode.MIGRATION)
-        yield f"controller {controller.id}", properties.get(MECHANISM, "GSSAPI")
-    for broker in spec.brokers:
-        yield f"broker {broker.id}", broker_properties(spec, broker, BrokerMode.HYBRID).get(MECHANISM, "GSSAPI")
+    """Who calls the controllers, and its mechanism."""
+    for who, properties in (*controllers_of(spec), *brokers_of(spec)):
+        yield who, called_by(properties)
     if spec.controller_security.sasl_mechanism is not None:
         yield "this tool (controller_security)", spec.controller_security.sasl_mechanism.value
 
@@ -78,17 +75,14 @@ def callers_of_the_controllers_may_call_them(seen: ClusterObservation, spec: Clu
         return passed("the controllers enforce no ACLs")
     if ANONYMOUS in {each.strip() for each in spec.super_users}:
         return passed(f"{ANONYMOUS} is a super user")
-    told = {
-        controller.id: _anonymous(spec, controller_properties(spec, controller, ControllerMode.MIGRATION))
-        for controller in spec.controllers
-    }
-    wrong = [f"controller {controller}: {why}" for controller, why in told.items() if why]
+    told = {who: _anonymous(spec, properties) for who, properties in controllers_of(spec)}
+    wrong = [f"{who}: {why}" for who, why in told.items() if why]
     return settle(wrong, (), "their listener gives callers names")
 
 
 def _anonymous(spec: ClusterSpec, properties: Mapping[str, str]) -> str | None:
     """Why callers of a controller have no name; None: they have one, or a class of the operator's own decides."""
-    listener = Listener(name=spec.controller_listener.name, port=1, protocol=spec.controller_listener.protocol)
+    listener = controllers_listener(spec)
     builder = properties.get("principal.builder.class", "")
     if listener.protocol.is_sasl or (builder and not builder.startswith("org.apache.kafka.")):
         return None

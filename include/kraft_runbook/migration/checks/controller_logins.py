@@ -42,12 +42,12 @@ def everybody_can_log_in_to_the_controllers(seen: ClusterObservation, spec: Clus
     says so.
     """
     listener = controllers_listener(spec)
-    controllers = dict(_controllers(spec))
+    controllers = dict(controllers_of(spec))
     found: dict[str, list[str]] = {}
     for who, own in controllers.items():
         for phrase in lacking_as_server(own, listener):
             found.setdefault(phrase, []).append(who)
-    for who, own in (*controllers.items(), *_brokers(spec)):
+    for who, own in (*controllers.items(), *brokers_of(spec)):
         phrases = dict.fromkeys(each for called in controllers.values() for each in lacking(own, called, listener))
         for phrase in phrases:
             found.setdefault(phrase, []).append(who)
@@ -80,18 +80,20 @@ def no_login_to_the_controllers_is_left_to_the_jvm(seen: ClusterObservation, spe
     """
     listener = controllers_listener(spec)
     found: dict[str, list[str]] = {}
-    for who, own in (*_controllers(spec), *_brokers(spec)):
+    for who, own in (*controllers_of(spec), *brokers_of(spec)):
         for phrase in left_to_the_jvm(own, listener):
             found.setdefault(phrase, []).append(who)
     return settle(list(_told(found)), (), f"to {listener.name} by {listener.protocol}")
 
 
-def _controllers(spec: ClusterSpec) -> Iterator[tuple[str, Properties]]:
+def controllers_of(spec: ClusterSpec) -> Iterator[tuple[str, Properties]]:
+    """Each controller by its name in texts, with its properties in migration mode."""
     for each in spec.controllers:
         yield f"controller {each.id}", controller_properties(spec, each, ControllerMode.MIGRATION)
 
 
-def _brokers(spec: ClusterSpec) -> Iterator[tuple[str, Properties]]:
+def brokers_of(spec: ClusterSpec) -> Iterator[tuple[str, Properties]]:
+    """The same of the brokers, in hybrid mode."""
     for each in spec.brokers:
         yield f"broker {each.id}", broker_properties(spec, each, BrokerMode.HYBRID)
 
