@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.groups.operation import GROUPS
+from kraft_runbook.groups.toggles.operation import TOGGLES
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.quorum.checks import QUORUM_CHECKS
@@ -18,7 +19,8 @@ from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.upgrade.operation import UPGRADE
 
 OPERATIONS: Mapping[str, Operation] = {
-    each.name: each for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS, QUORUM_DRILL)
+    each.name: each
+    for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS, TOGGLES, QUORUM_DRILL)
 }
 
 

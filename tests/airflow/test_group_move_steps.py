@@ -24,9 +24,10 @@ from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.stopped import INTERVALS
 from kraft_runbook.io.group_claims import Acts
+from kraft_runbook.steps.examine import examines_settled
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.moving import give_groups_back, move_groups
-from kraft_runbook.steps.groups.planning import examine, shows_plan
+from kraft_runbook.steps.groups.planning import shows_plan
 from kraft_runbook.steps.groups.waiting import GRACE_SECONDS, Awaited
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.base.journal import records_of
@@ -85,7 +86,7 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
     seen = observation(Phase.HYBRID)
 
     def go(*without: str, shown: str = digest) -> None:
-        found = examine(scene.run, MOVE_GROUPS)
+        found = examines_settled(GROUPS)(scene.run, MOVE_GROUPS)
         proof = make_proof(
             MOVE_GROUPS,
             seen,

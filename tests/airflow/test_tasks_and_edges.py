@@ -147,6 +147,21 @@ EDGES = {
         closing_report <- name_who_stayed
     """
     ),
+    "toggle_consumer_group__lab": (
+        """
+        preflight.begin <-
+        preflight.plan <- preflight.begin
+        gate_toggle_group.prove <- preflight.plan
+        gate_toggle_group.approve <- gate_toggle_group.prove
+        gate_toggle_group.approve_second <- gate_toggle_group.approve, gate_toggle_group.prove
+        gate_toggle_group.confirm <- gate_toggle_group.approve_second
+        toggle <- gate_toggle_group.confirm
+        settled <- toggle
+        soak <- settled
+        closing_report <- soak
+    """
+    ),
+    "group_watch__lab": "watch <-",
     "cancel_reassignments__lab": (
         """
         preflight.claim_cluster <-
@@ -208,7 +223,13 @@ EDGES = {
 ALL_DONE = {
     **{
         f"{name}__lab": {"closing_report"}
-        for name in ("move_consumer_group", "rolling_restart", "zk_to_kraft_migration", "zk_to_kraft_rollback")
+        for name in (
+            "move_consumer_group",
+            "rolling_restart",
+            "toggle_consumer_group",
+            "zk_to_kraft_migration",
+            "zk_to_kraft_rollback",
+        )
     },
 }
 """The tasks that run whatever happened before; every other one runs after success alone."""
@@ -280,6 +301,15 @@ PARAMS = {
         "commit_interval": 60,
         "approvals_needed": 1,
     },
+    "toggle_consumer_group__lab": {
+        "dry_run": False,
+        "group": None,
+        "direction": "to Kafka",
+        "commit_interval": 60,
+        "soak_minutes": 10,
+        "approvals_needed": 1,
+    },
+    "group_watch__lab": {"dry_run": False},
     "zk_to_kraft_migration__lab": {"dry_run": False, "soak_minutes": 60, "approvals_needed": 1},
     "zk_to_kraft_rollback__lab": {
         "dry_run": False,
@@ -364,6 +394,7 @@ def _edge(line: str) -> tuple[str, set[str]]:
 def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> None:
     assert {dag_id: dag.params.dump() for dag_id, dag in dags.items()} == PARAMS
     assert {dag_id: dag.schedule for dag_id, dag in dags.items()} == dict.fromkeys(PARAMS) | {
+        "group_watch__lab": "*/10 * * * *",
         "reassignment_watch__lab": "*/10 * * * *",
         "quorum_watch__lab": "*/10 * * * *",
         "cluster_watch__lab": "*/15 * * * *",

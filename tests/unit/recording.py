@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
@@ -132,6 +133,26 @@ class Ports:
 
     def give_back_groups(self, groups: Sequence[str]) -> None:
         self.asked.append(f"claim of {', '.join(groups)} back")
+
+
+class Evidence(Ports):
+    """The same, and its records can be read again. ``others``: groups that another run has."""
+
+    def __init__(self, others: Sequence[str] = ()) -> None:
+        super().__init__()
+        self.others = others
+
+    def records(self) -> tuple[EvidenceRecord, ...]:
+        run = {"cluster": SPEC.name, "dag": "d", "run": "r", "task": "t"}
+        return tuple(
+            EvidenceRecord(number, "", AT.isoformat(), {**run, **each.body()}, "")
+            for number, each in enumerate(self.kept)
+        )
+
+    def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
+        if taken := [each for each in groups if each in self.others]:
+            raise Refused(f"another run has {taken[0]}", way_out="wait for it")
+        super().take_groups(groups, waits=waits)
 
 
 def run_on(

@@ -117,7 +117,7 @@ def test_without_a_command_help_is_shown_and_h_asks_for_it_too(run: Run) -> None
         code, out, err = run(*arguments)
         assert (code, err) == (0, "") and "preflight" in out and "--install-completion" in out
     code, out, _ = run("schema", "-h")
-    assert code == 0 and all(name in " ".join(out.split()) for name in OUTPUTS)
+    assert code == 0 and all(name in "".join(out.split()) for name in OUTPUTS)
 
 
 def test_clusters_are_listed_and_a_file_that_can_not_be_used_says_why(run: Run, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.look import Mode
 from kraft_runbook.io.zookeeper import group_znodes
 from kraft_runbook.io.zookeeper.group_znodes import FENCE, MARKED
 from kraft_runbook.io.zookeeper.znode import Znode
@@ -120,3 +121,19 @@ def test_many_partitions_go_in_several_transactions() -> None:
     tree = Tree(("/consumers/g", b"", 0))
     assert fence(tree, "g", [("t", n) for n in range(5)], at_once=2) == 5  # type: ignore[arg-type]
     assert lift_fence(tree, "g", [("t", n) for n in range(5)], at_once=2) == 5  # type: ignore[arg-type]
+
+
+def test_the_mode_is_written_only_where_it_is_as_it_was_read() -> None:
+    tree = Tree(("/consumers/g/migration", b"", 0))
+    path = group_znodes.mode_path("g")
+    write_mode = partial(group_znodes.write_mode, writer=lambda made: made)  # type: ignore[arg-type, return-value]
+    read = partial(group_znodes.read_mode, tree)  # type: ignore[arg-type]
+    assert read("g") is None
+    assert write_mode(tree, "g", Mode.KAFKA, None) and tree.held("/consumers/g/migration") == {path: b"kafka"}
+    assert not write_mode(tree, "g", Mode.ZOOKEEPER, None), "it is there by now"
+    seen = read("g")
+    tree.others = iter(lambda: tree.set(path, b"nonsense"), 0)  # somebody else, just before
+    assert not write_mode(tree, "g", Mode.ZOOKEEPER, seen)
+    tree.others = iter(())
+    assert write_mode(tree, "g", Mode.ZOOKEEPER, read("g"))
+    assert tree.held("/consumers/g/migration") == {path: b"zookeeper"}

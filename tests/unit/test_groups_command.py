@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
 from groups_seen_as import kafka, look, member, new, zookeeper
+from toggled_group import by_kafka, migrating
 from typer.testing import CliRunner
 
 from kraft_runbook.cli import app as cli
@@ -134,3 +136,36 @@ def test_the_way_back_is_planned_from_kafka() -> None:
     code, out, _ = planned(look(zookeeper(), kafka(new("app", ("t", 0)), offsets={("t", 0): 9})), arguments=("--back",))
     assert (code, out.splitlines()[0]) == (0, "g back to ZooKeeper: 1 partitions")
     assert "t-0 · 9 · Kafka · nothing" in out
+
+
+def toggle_plan(*looks: GroupLook, arguments: tuple[str, ...] = ()) -> tuple[int, str]:
+    """``looks``: at the first and at the second look."""
+
+    def meant(_: object, wanted: list[str], **__: object) -> tuple[GroupLook, ...]:
+        return tuple(each for each in looks if any(re.fullmatch(word, each.name) for word in wanted))
+
+    place = ["--cluster", "lab", "--clusters-dir", str(ROOT / "include/clusters")]
+    ask = Asking(meant=meant, glance=0)
+    done = CliRunner().invoke(cli.app, ["groups", "toggle-plan", *place, *arguments], obj=ask)
+    return done.exit_code, done.stdout
+
+
+def test_a_toggle_is_shown_and_what_is_refused_with_every_reason() -> None:
+    code, out = toggle_plan(
+        migrating(), replace(OLD, name="old"), replace(UNKNOWN, zookeeper=Unread("NoAuth"), name="other")
+    )
+    assert code == 1
+    assert out.splitlines()[0] == "g to Kafka: mode zookeeper -> kafka, 2 members, 2 partitions, 2 of them move"
+    assert "other is refused:\n- it is UNKNOWN (NoAuth), not ALL_MIGRATING" in out
+    assert out.endswith("1 groups can be toggled to Kafka, 1 can not\n"), "old groups are not named unasked"
+    assert toggle_plan(migrating(name="a(b"))[0] == 0
+    code, out = toggle_plan(OLD, arguments=("--group", "g"))
+    assert code == 1 and "it is ALL_OLD" in out
+    assert toggle_plan()[1] == "0 groups can be toggled to Kafka, 0 can not\n"
+
+
+def test_a_toggle_back_is_shown_as_json() -> None:
+    code, out = toggle_plan(by_kafka(), arguments=("--back", "--json"))
+    found = json.loads(out)
+    jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-toggle-plan.json").read_text()))
+    assert code == 0 and found["toggles"][0]["now"] == "kafka" and found["direction"] == "back to ZooKeeper"

@@ -16,6 +16,7 @@ from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.gates.page import render_page
 from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.groups.operation import GROUPS
+from kraft_runbook.groups.toggles.operation import TOGGLES
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
@@ -71,6 +72,7 @@ UNREAD: dict[str, Callable[[], RollbackPlan]] = {
     "groups: the brokers' modes": lambda: GROUPS.way_back(
         part(brokers={n: replace(b, mode=WHY) for n, b in dual_write().brokers.items()})(dual_write()), SPEC
     ),
+    "toggle: the phase": lambda: TOGGLES.way_back(part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC),
     "quorum_drill: the phase": lambda: QUORUM_DRILL.way_back(
         part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
@@ -96,6 +98,7 @@ def test_a_look_that_read_it_all_says_yes() -> None:
         (ROLLING_RESTART, dual_write(), SPEC),
         (REASSIGNMENT, dual_write(), SPEC),
         (GROUPS, observation(Phase.HYBRID), SPEC),
+        (TOGGLES, dual_write(), SPEC),
     ):
         assert operation.way_back(seen, spec).answer == "yes", operation.name
 

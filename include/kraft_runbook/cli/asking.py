@@ -25,13 +25,15 @@ from kraft_runbook.reassignment.look import ReassignmentSeen
 
 APART_SECONDS = 5.0
 """Between two looks of an operation's own: whether a copy grows shows in some seconds."""
+GLANCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Asking:
     """What the commands ask the cluster with. ``own_looks``: how the looks are made that operations have of their own,
     by what an operation ``sees``; each holds an observation as ``cluster``. ``liveness``: seconds between two looks
-    that tell whether dual write is alive; ``apart``: between two looks of an operation's own.
+    that tell whether dual write is alive; ``apart``: between two looks of an operation's own; ``glance``: between
+    two looks at consumer groups that must be the same.
     """
 
     observe: Callable[..., ClusterObservation] = observe
@@ -45,6 +47,7 @@ class Asking:
     own_looks: Mapping[type, Callable[..., Any]] = field(default_factory=lambda: {ReassignmentSeen: see_reassignment})
     liveness: float = LIVENESS_SECONDS
     apart: float = APART_SECONDS
+    glance: float = GLANCE_SECONDS
 
 
 def asking(context: typer.Context) -> Asking:

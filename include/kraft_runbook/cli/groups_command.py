@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +15,12 @@ from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.checks import judge
 from kraft_runbook.groups.move_plan import Direction, parse_without
 from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.report import GroupScan
+from kraft_runbook.groups.toggles.several import plan_toggles
 from kraft_runbook.io.secrets import environment_secrets
 
 FINE, NO, CANT_TELL = 0, 1, 2
@@ -81,6 +85,33 @@ def plan_command(
     moves = plan_moves(looks, Direction.BACK if back else Direction.TO_KAFKA, parse_without(without))
     typer.echo(to_json("groups-plan", moves) if as_json else moves.render_text())
     raise typer.Exit(NO if moves.refused else FINE)
+
+
+@app.command("toggle-plan")
+def toggle_plan_command(
+    context: typer.Context,
+    cluster: ClusterName,
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", help="A group, or a pattern of names; may be repeated. Default: migrating members."),
+    ] = None,
+    clusters_dir: ClustersDir = None,
+    back: Annotated[bool, typer.Option("--back", help="From Kafka's assignment back to ZooKeeper's.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what toggle_consumer_group would do to a group of migrating members, or every reason against it."""
+    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    ask = asking(context)
+    looks = ask.meant(spec, group or [".*"], secrets=environment_secrets())
+    if not group:
+        looks = tuple(each for each in looks if not was_read(each.zookeeper) or each.zookeeper.migrating_ids)
+    names = [each.name for each in looks]
+    if names:
+        time.sleep(ask.glance)
+    now = ask.meant(spec, [re.escape(each) for each in names], secrets=environment_secrets()) if names else ()
+    toggles = plan_toggles(looks, now, Direction.BACK if back else Direction.TO_KAFKA)
+    typer.echo(to_json("groups-toggle-plan", toggles) if as_json else toggles.render_text())
+    raise typer.Exit(NO if toggles.refused else FINE)
 
 
 def exit_code(scan: GroupScan) -> int:

@@ -19,6 +19,7 @@ from kraft_runbook.features.preview import Preview
 from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.report import GroupScan
+from kraft_runbook.groups.toggles.several import Toggles
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.operations import OPERATIONS
@@ -176,6 +177,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "evidence": TypeAdapter(EvidenceOutput),
     "groups-plan": TypeAdapter(Moves),
     "groups-scan": TypeAdapter(GroupsScanOutput),
+    "groups-toggle-plan": TypeAdapter(Toggles),
     "quorum": TypeAdapter(QuorumOutput),
     "reassign-plan": TypeAdapter(MovesPreview),
     "reassign-status": TypeAdapter(ReassignStatusOutput),

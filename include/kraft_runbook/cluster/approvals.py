@@ -21,6 +21,7 @@ GateName = Literal[
     "move",
     "cancel",
     "move_groups",
+    "toggle_group",
     "drill",
 ]
 """The gates of every operation. A misspelt one must not leave a gate with fewer signatures, so each is named."""

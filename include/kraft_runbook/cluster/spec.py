@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.canary_broker import CanaryBroker
+from kraft_runbook.cluster.group_toggles import GroupToggles
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
 from kraft_runbook.cluster.spec_parts import (
@@ -79,6 +80,9 @@ class ClusterSpec(Model):
     quorum_health: QuorumHealth = QuorumHealth()
     cluster_watch: ClusterWatch = ClusterWatch()
     quorum_drill: QuorumDrill = QuorumDrill()
+    group_toggles: GroupToggles | None = None
+    """None: no group is toggled without a person."""
+    group_watch_schedule: str | None = "*/10 * * * *"
     rehearsal: Rehearsal | None = None
     after: After | None = None
     """The cluster that is to be migrated before this one; None: none."""

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 WATCHES = frozenset(
-    {"canary_migration", "quorum_watch", "way_back_watch", "reassignment_watch", "metadata_parity_check"}
+    {
+        "canary_migration",
+        "group_watch",
+        "metadata_parity_check",
+        "quorum_watch",
+        "reassignment_watch",
+        "way_back_watch",
+    }
 )
 """Whose runs only look, and leave evidence."""
 DAGS = WATCHES | {
@@ -15,6 +22,8 @@ DAGS = WATCHES | {
     "reassign_partitions",
     "restore_assignment",
     "rolling_restart",
+    "toggle_consumer_group",
+    "toggle_consumer_groups",
     "upgrade_features",
     "upgrade_software",
     "zk_to_kraft_migration",

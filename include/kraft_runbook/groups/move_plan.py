@@ -88,10 +88,11 @@ class Origin(StrEnum):
 
 
 class Obstacle(StrEnum):
-    """Why a group must not be moved."""
+    """Why a group must not be moved, or toggled."""
 
     CLASS = "its class"
     FAULT = "a fault"
+    MEMBERS = "its members"
     NO_OFFSET = "no offset"
     UNREAD = "unread"
     FORM = "the form"

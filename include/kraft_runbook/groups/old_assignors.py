@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import cycle
 
 from kraft_runbook.groups.look import Partition, Registration
 
@@ -44,7 +45,7 @@ def by_range(
     their names, the first ones one partition more. None where a member subscribes by a pattern, or says that it has
     more threads than MOST_THREADS.
     """
-    if any(each.pattern != "static" or max(each.subscription.values(), default=0) > MOST_THREADS for each in members):
+    if not _names_topics(members):
         return None
     owners: dict[Partition, str] = {}
     for topic, numbers in partitions.items():
@@ -57,3 +58,30 @@ def by_range(
             for _ in range(each_gets + (at < more)):
                 owners[topic, next(ordered)] = thread
     return owners
+
+
+def by_round_robin(
+    members: Sequence[Registration], partitions: Mapping[str, Collection[int]]
+) -> Mapping[Partition, str] | None:
+    """The same where it is roundrobin: all partitions by Java's hash of ``topic-number``, dealt to all threads in turn,
+    without those that do not read the topic. Where hashes are equal members may differ (``colliding``).
+    """
+    if not _names_topics(members):
+        return None
+    readers = {
+        topic: {f"{each.id}-{n}" for each in members for n in range(each.subscription.get(topic, 0))}
+        for topic in partitions
+    }
+    dealt = cycle(sorted(set[str]().union(*readers.values())))
+    every = [(topic, number) for topic in sorted(partitions) for number in sorted(partitions[topic]) if readers[topic]]
+    return {
+        each: next(thread for thread in dealt if thread in readers[each[0]])
+        for each in sorted(every, key=lambda each: java_hash(f"{each[0]}-{each[1]}"))
+    }
+
+
+def _names_topics(members: Sequence[Registration]) -> bool:
+    """Whether each of them names its topics, with a number of threads that can be counted."""
+    return all(
+        each.pattern == "static" and max(each.subscription.values(), default=0) <= MOST_THREADS for each in members
+    )

@@ -148,7 +148,7 @@ _NO_CONCERN = frozenset({GroupClass.LEFT_BEHIND, GroupClass.ALL_NEW, GroupClass.
 NEXT: Mapping[GroupClass, str] = {
     GroupClass.ALL_OLD: "move it before the last broker leaves migration mode (docs/consumer-groups.md)",
     GroupClass.MIXED_OLD: "replace the old members by migrating ones, or go back to old ones alone",
-    GroupClass.ALL_MIGRATING: "let Kafka assign (/consumers/<group>/migration/mode is kafka), then replace them by"
+    GroupClass.ALL_MIGRATING: "let Kafka assign (toggle_consumer_group; docs/toggle.md), then replace them by"
     " KafkaConsumers",
     GroupClass.MIXED_NEW: "replace the migrating members by KafkaConsumers",
     GroupClass.ALL_NEW: "nothing: it does not use ZooKeeper any more",

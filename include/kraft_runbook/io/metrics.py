@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,6 +20,7 @@ from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.secrets import Secrets
 
+T = TypeVar("T")
 KINDS = ("KafkaController", "ReplicaManager", "LogManager", "raft-metrics", "SnapshotEmitter")
 """The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""
 EVENTS, QUEUE_TIME, P99 = "controllereventmanager", "eventqueuetimems", "99thpercentile"
@@ -68,6 +69,8 @@ class MetricSource(Protocol):
 
     def read(self, host: str, port: int) -> NodeMetrics: ...
 
+    def numbers(self, host: str, port: int, metric: str, labels: Mapping[str, str]) -> tuple[float, ...]: ...
+
 
 class MetricsClient:
     """A context manager around one HTTP client and the source that the cluster file names. Safe to use from several
@@ -94,6 +97,12 @@ class MetricsClient:
         """One node's metrics. Raises Unreachable."""
         return self._source.read(host, port)
 
+    def numbers(self, host: str, port: int, metric: str, labels: Mapping[str, str]) -> tuple[float, ...]:
+        """The values that one node shows for a metric that the cluster file names (``Relief.metric``). Raises
+        Unreachable.
+        """
+        return self._source.numbers(host, port, metric, labels)
+
 
 class Prometheus:
     """The JMX Prometheus exporter's text page, whichever of the usual naming rules it was given.
@@ -106,12 +115,30 @@ class Prometheus:
         self._http, self._settings = http, settings
 
     def read(self, host: str, port: int) -> NodeMetrics:
+        return self._parsed(host, port, parse_prometheus)
+
+    def numbers(self, host: str, port: int, metric: str, labels: Mapping[str, str]) -> tuple[float, ...]:
+        return self._parsed(host, port, lambda text: samples_of(text, metric, labels))
+
+    def _parsed(self, host: str, port: int, parse: Callable[[str], T]) -> T:
         url = f"{self._settings.scheme}://{address(host, port)}{self._settings.path}"
         answer = _send(url, lambda: self._http.get(url))
         try:
-            return parse_prometheus(answer.text)
+            return parse(answer.text)
         except ValueError as error:
             raise _not_metrics(url, error) from None
+
+
+def samples_of(text: str, metric: str, labels: Mapping[str, str]) -> tuple[float, ...]:
+    """The values of the samples with this name and these labels, without NaN. Raises ValueError where it is no
+    exporter's page.
+    """
+    return tuple(
+        sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == metric and labels.items() <= sample.labels.items() and not math.isnan(sample.value)
+    )
 
 
 def parse_prometheus(text: str) -> NodeMetrics:
@@ -201,7 +228,6 @@ class Jolokia:
         self._http, self._settings = http, settings
 
     def read(self, host: str, port: int) -> NodeMetrics:
-        path = "/jolokia" if self._settings.path == "/metrics" else self._settings.path.rstrip("/")
         mbeans = [
             "kafka.controller:type=KafkaController,name=*",
             "kafka.server:type=ReplicaManager,name=*",
@@ -213,7 +239,7 @@ class Jolokia:
             DEPRECATED_MBEAN,
             *REQUEST_MBEANS,
         ]
-        url = f"{self._settings.scheme}://{address(host, port)}{path}/"
+        url = self._url(host, port)
         try:
             found = parse_jolokia(self._ask(url, mbeans))
             if not found.gauges.get(UNDER_REPLICATED.lower()):
@@ -221,6 +247,21 @@ class Jolokia:
             return replace(found, under_replicated=partitions_of_jolokia(self._ask(url, [OF_PARTITIONS])))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise _not_metrics(url, error) from None
+
+    def numbers(self, host: str, port: int, metric: str, labels: Mapping[str, str]) -> tuple[float, ...]:
+        """``metric``: ``domain:type=…,name=…/Attribute``; an MBean has no labels."""
+        mbean, _, attribute = metric.rpartition("/")
+        url = self._url(host, port)
+        try:
+            (part,) = self._ask(url, [mbean])
+            value = part["value"].get(attribute) if part["status"] == 200 else None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _not_metrics(url, error) from None
+        return (float(value),) if value is not None and _is_number(value) else ()
+
+    def _url(self, host: str, port: int) -> str:
+        path = "/jolokia" if self._settings.path == "/metrics" else self._settings.path.rstrip("/")
+        return f"{self._settings.scheme}://{address(host, port)}{path}/"
 
     def _ask(self, url: str, mbeans: Iterable[str]) -> Any:
         return _send(url, lambda: self._http.post(url, json=[{"type": "read", "mbean": m} for m in mbeans])).json()

@@ -92,7 +92,7 @@ ZOOKEEPER = (
     Right(
         "io.zookeeper.group_znodes",
         "CREATE, WRITE and DELETE under /consumers",
-        "moves of consumer groups",
+        "moves and toggles of consumer groups",
         changes=True,
     ),
     Right(

@@ -71,6 +71,17 @@ def examines_by_checks(operation: Operation) -> Examines:
     return examine
 
 
+def examines_settled(operation: Operation) -> Examines:
+    """How a gate is looked at that needs no host: what the cluster itself shows, once it has settled."""
+
+    def examine(run: Run, gate: str) -> Examined:
+        seen, spec = run.cluster.settled(), run.spec
+        checks = operation.checks.run(seen, spec, operation.read(seen, spec).stage, gate=gate).results
+        return Examined(seen, checks, operation.way_back(seen, spec))
+
+    return examine
+
+
 def require_preflight(run: Run, operation: Operation) -> dict[str, Any]:
     """Every check of the operation that applies in the observed stage, with a deep read and the hosts examined, on
     record. Raises Refused where one that blocks failed or is unknown, with each reason not to start and its way out.

@@ -13,8 +13,9 @@ from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.waves import MOST
 from kraft_runbook.io.group_claims import SILENT_SECONDS, STARTED_SECONDS
 from kraft_runbook.runbook.running import RUNNING
+from kraft_runbook.steps.examine import examines_settled
 from kraft_runbook.steps.groups import moving
-from kraft_runbook.steps.groups.planning import examine, plan_group_moves, shows_plan
+from kraft_runbook.steps.groups.planning import plan_group_moves, shows_plan
 from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.node_steps import TakeSteps
@@ -76,7 +77,7 @@ def plan(cluster: ClusterSpec) -> TaskGroup:
 
 def agree(cluster: ClusterSpec) -> TaskGroup:
     """Prove, show the plan, ask a person, confirm."""
-    return words.ask(cluster, GROUPS, MOVE_GROUPS, examine, shows=shows_plan)
+    return words.ask(cluster, GROUPS, MOVE_GROUPS, examines_settled(GROUPS), shows=shows_plan)
 
 
 def wave(cluster: ClusterSpec, number: int) -> TaskGroup:

@@ -1,4 +1,5 @@
-"""What a move of a consumer group writes below /consumers/<group>: its fence, and its offsets on the way back.
+"""What a move of a consumer group writes below /consumers/<group>: its fence, and its offsets on the way back; and what
+a toggle writes there: the mode.
 
 The fence is an owner znode for each partition that no session holds. A ``ZookeeperConsumerConnector`` that is started
 by mistake can't take the partition: it consumes nothing and ends with ConsumerRebalanceFailedException (measured with
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.look import COMMITTED, Partition
+from kraft_runbook.groups.look import COMMITTED, Mode, Partition
 from kraft_runbook.io.slices import slices
 from kraft_runbook.io.zookeeper.read_groups import CONSUMERS
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
@@ -102,6 +103,29 @@ def write_offsets(
     was read. Raises StepFailed where somebody else writes them, Unreachable, WriteRefused.
     """
     return _in_slices(partial(_write, reader, group, writer, offsets), group, offsets, WRITES_AT_ONCE)
+
+
+def read_mode(reader: ZookeeperReader, group: str) -> Znode | None:
+    """The znode that toggles the group (KIP-125); None where there is none. Raises Unreachable."""
+    (found,) = reader.get_many([mode_path(group)])
+    return found
+
+
+def write_mode(
+    reader: ZookeeperReader, group: str, mode: Mode, seen: Znode | None, *, writer: Writes = ZookeeperWriter
+) -> bool:
+    """Let the mode's znode say this. ``seen``: as it was read, None where it was not there. False where somebody else
+    has written it since, or the group has no migration/ids: nothing is written then. Raises WriteRefused, Unreachable.
+    """
+    data = mode.value.encode()
+    if seen is None:
+        return writer(reader).write_together(make=[(mode_path(group), data)])
+    return writer(reader).write_together(replace=[(seen, data)])
+
+
+def mode_path(group: str) -> str:
+    """``kafka``: Kafka assigns. Absent or anything else: ZooKeeper does."""
+    return f"{CONSUMERS}/{group}/migration/mode"
 
 
 def _write(

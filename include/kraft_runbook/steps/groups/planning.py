@@ -11,10 +11,10 @@ from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.groups.expiry import require_time_to_start
 from kraft_runbook.groups.move_plan import Direction, Without, parse_without
 from kraft_runbook.groups.moves import plan_moves
-from kraft_runbook.groups.operation import GROUPS, require_brokers_for_old_members
+from kraft_runbook.groups.operation import require_brokers_for_old_members
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_meant
-from kraft_runbook.steps.examine import Examined, Shown
+from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.groups.acts import claim_groups
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.wave import waves_of
@@ -68,10 +68,3 @@ def shows_plan(run: Run) -> Shown:
     plan = files.plan()
     text = f"### What moves\n\n```\n{files.shown(plan)}\n```"
     return Shown(exhibits=(Exhibit("plan", plan.digest, text),), by="preflight.plan")
-
-
-def examine(run: Run, gate: str) -> Examined:
-    """The cluster without its hosts: a group needs none of them in particular."""
-    seen, spec = run.cluster.settled(), run.spec
-    checks = GROUPS.checks.run(seen, spec, GROUPS.read(seen, spec).stage, gate=gate).results
-    return Examined(seen, checks, GROUPS.way_back(seen, spec))

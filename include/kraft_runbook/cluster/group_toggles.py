@@ -1,0 +1,73 @@
+"""The ``group_toggles`` of a cluster file: which consumer groups a scheduled run may toggle, and when all go back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from kraft_runbook.cluster.spec_parts import Model, Seconds
+
+
+class Relief(Model):
+    """When all groups that the runs have toggled go back to ZooKeeper's assignment: once the metric of any broker is
+    ``above`` or ``below`` a number.
+
+    ``metric``: with Prometheus the name of a sample as the exporter shows it, with Jolokia
+    ``kafka.server:type=…,name=…/Attribute``; ``labels``: those that the sample must have, of Prometheus alone.
+    """
+
+    metric: str = Field(min_length=1)
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    above: float | None = None
+    below: float | None = None
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Relief:
+        if (self.above is None) is (self.below is None):
+            raise ValueError("name one of 'above' and 'below': the number that the metric must not pass")
+        return self
+
+    def passed(self, value: float) -> str:
+        """In words, where the value has passed the threshold; else empty."""
+        if self.above is not None and value > self.above:
+            return f"{self.metric} is {value:g}, above {self.above:g}"
+        if self.below is not None and value < self.below:
+            return f"{self.metric} is {value:g}, below {self.below:g}"
+        return ""
+
+    def worst(self, values: Mapping[int, float]) -> float:
+        """Of the brokers' values, the one that is next to the threshold or farthest beyond."""
+        return max(values.values()) if self.above is not None else min(values.values())
+
+
+class GroupToggles(Model):
+    """What ``toggle_consumer_groups`` may do without a person. ``groups``: patterns that fit whole names; no other is
+    toggled. ``unchanged_for``: for how long members and mode of a group must have been the same. ``at_once``: how many
+    are toggled by a run. ``commit_interval``: the members' auto.commit.interval.ms. ``settled_within``: a group that
+    has not settled by then goes back. All in seconds. ``schedule``: of the runs.
+    """
+
+    groups: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
+    unchanged_for: Seconds = 86_400
+    at_once: int = Field(default=5, ge=1, le=100)
+    commit_interval: Seconds = 60
+    settled_within: Seconds = 300
+    relief: Relief | None = None
+    schedule: str | None = "*/15 * * * *"
+
+    @field_validator("groups")
+    @classmethod
+    def _patterns(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for each in given:
+            try:
+                re.compile(each)
+            except re.error as error:
+                raise ValueError(f"{each!r} is no pattern: {error}") from None
+        return given
+
+    def means(self, group: str) -> bool:
+        """Whether the runs may toggle this group."""
+        return any(re.fullmatch(each, group) for each in self.groups)
