@@ -20,6 +20,7 @@ from lab import ROOT
 from lab.airflow_standalone import USER, Airflow, AirflowClient
 
 MIGRATION = "zk_to_kraft_migration__lab"
+ROLLBACK = "zk_to_kraft_rollback__lab"
 PARITY = "metadata_parity_check__lab"
 ENDED = frozenset({"success", "failed", "upstream_failed", "skipped"})
 PATIENT_SCHEDULER = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5"}

@@ -17,7 +17,7 @@ import by_hand
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab
-from stage import ENDED, MIGRATION, PARITY, Stage, kill_worker_of_playbook, open_stage, start_workload
+from stage import ENDED, MIGRATION, PARITY, ROLLBACK, Stage, kill_worker_of_playbook, open_stage, start_workload
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import read_records
@@ -199,6 +199,12 @@ def test_a_finalized_cluster_is_not_migrated_again(stage: Stage) -> None:
     assert stage.run_to_its_end(MIGRATION, run_id) == "failed"
     assert "KRB-" in stage.log(MIGRATION, run_id, "preflight.checks")
     assert starts(stage.lab.spec) == before
+
+
+def test_a_finalized_cluster_has_no_way_back(stage: Stage) -> None:
+    run_id = stage.start(ROLLBACK)
+    assert stage.wait(ROLLBACK, run_id, "plan.way_back", ENDED) == "failed"
+    assert "what remains: go forward" in stage.log(ROLLBACK, run_id, "plan.way_back")
 
 
 def test_the_command_line_says_where_a_finalized_cluster_stands(stage: Stage) -> None:
