@@ -152,7 +152,8 @@ class Ladder:
         """As a rollback, up to controllers that are set aside and seats in ZooKeeper mode."""
         run, ports = self._go_on("plan")
         plan_rollback(run)
-        ports.judged.add(Gate.ROLLBACK)
+        ports.task = "gate_rollback"
+        self._require(self._judge(Gate.ROLLBACK))
         self.throwaway.let_stand_ins_be(BrokerMode.HYBRID, unfenced=True)
         for seat in self.cluster.spec.brokers:
             self._take(BACK_TO_HYBRID, seat.id)
