@@ -49,6 +49,7 @@ from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Mode
+from kraft_runbook.runbook.canary import missing_numbers
 from lab import ROOT
 from lab.layout import layout
 
@@ -73,6 +74,11 @@ def test_a_zookeeper_cluster_is_seen_whole(own_lab: Lab) -> None:
     assert seen.zookeeper.tree.acl_count > 0
     assert seen.zookeeper.server_version == "3.8.4"
     assert [c.running for c in seen.controllers.values()] == [False, False, False]
+    assert {b.id: missing_numbers(b.metrics) for b in seen.brokers.values() if was_read(b.metrics)} == {
+        1: (),
+        2: (),
+        3: (),
+    }
     assert isinstance(seen.quorum, Unread)
     assert not seen.undeclared_brokers and not seen.undeclared_controllers
 
