@@ -8,7 +8,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.hosts.ansible_runs import Tell
+from kraft_runbook.io.hosts.ansible_reports import Tell
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration import plays

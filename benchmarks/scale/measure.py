@@ -32,7 +32,7 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local.ports import require_free
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.metadata.znodes.znode_rows import parse_migration
+from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
 from lab.installation import fetch_jars, install, java
 from lab.layout import ROOT
 

@@ -24,7 +24,7 @@ from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io import cluster_claim
 from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.io.hosts import ansible_runs
-from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport
+from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport
 from kraft_runbook.io.kafka import metadata_quorum
 from kraft_runbook.migration import kept_ends
 from kraft_runbook.migration.copy_tuning import SMALL

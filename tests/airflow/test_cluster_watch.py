@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
 
+from kraft_runbook.cluster.operation_settings import ClusterWatch
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import ClusterWatch
 from kraft_runbook.dashboard.kept_look import LookKept, look_of
 from kraft_runbook.dashboard.look_files import read_latest, read_lines
 from kraft_runbook.errors import SecretMissing

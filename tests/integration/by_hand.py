@@ -28,7 +28,7 @@ from kraft_runbook.io.kafka.metadata_quorum import controller_mode, describe_quo
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.metadata.znodes.znode_rows import parse_migration
+from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from lab.layout import Layout, layout
 

@@ -9,7 +9,7 @@ import pytest
 
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec_parts import SecretRef
-from kraft_runbook.io.hosts import ansible_runs
+from kraft_runbook.io.hosts import ansible_reports
 from kraft_runbook.io.hosts.stores import read_stores
 from kraft_runbook.io.secrets import environment_secrets
 from tests.unit.observations import SPEC
@@ -57,13 +57,13 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
         }
     )
     events: list[str] = []
-    add = ansible_runs._Fold.add
+    add = ansible_reports.Fold.add
 
     def seen(self: object, event: dict[str, object]) -> None:
         events.append(repr(event))
         add(self, event)
 
-    monkeypatch.setattr(ansible_runs._Fold, "add", seen)
+    monkeypatch.setattr(ansible_reports.Fold, "add", seen)
 
     def look(word: str) -> dict[str, tuple[str | None, str | None]]:
         found = read_stores(spec, secrets=environment_secrets({"KRB_STORE_WORD": word}))

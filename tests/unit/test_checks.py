@@ -70,7 +70,8 @@ from kraft_runbook.migration.controller_files import lacking_migration_mode
 from kraft_runbook.migration.copy_tuning import LARGE, Settings, estimate, heap_needed
 from kraft_runbook.operations import OPERATIONS, render_checks
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import differing_keys, java_release
+from kraft_runbook.runbook.differing_files import differing_keys
+from kraft_runbook.runbook.versions import java_release
 
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft_runbook.cluster.config_meaning import alike, meaning
-from kraft_runbook.runbook.cluster_checks import differing_keys
+from kraft_runbook.runbook.differing_files import differing_keys
 
 APACHES = {
     "broker.id": "0",

@@ -17,9 +17,10 @@ from kraft_runbook.cluster.node_properties import (
     controller_properties,
 )
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.sensitive import is_sensitive
-from kraft_runbook.cluster.spec import OWNED_PROPERTIES, ClusterSpec
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.controller_files import (

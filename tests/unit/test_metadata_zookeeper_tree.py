@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.canonical_rows import Fingerprints, Kind
+from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, decode_password
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode, Decoding, parse_migration, path_of, quota_entity, rows_of
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode, Decoding, path_of, quota_entity, rows_of
 from kraft_runbook.metadata.znodes.znode_values import double
 
 DECODING = Decoding(Fingerprints(b"salt"), encoder_secret="the-encoder-secret")

@@ -13,7 +13,7 @@ import pytest
 from observations import SPEC
 
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_runs import HostReport, RunReport
+from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.leaving import FencePlan
 from kraft_runbook.procedures.quorum_fence import FencedHosts, QuorumFence

@@ -13,15 +13,10 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.conditions import CONDITIONS
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.migration.situation import Answer, Situation
+from kraft_runbook.migration.situation_docs import render_situations
 from kraft_runbook.migration.situation_facts import Facts
-from kraft_runbook.migration.situations import (
-    WITH_ZOOKEEPER,
-    WITHOUT_ZOOKEEPER,
-    Answer,
-    Situation,
-    holding,
-    render_situations,
-)
+from kraft_runbook.migration.situations import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, holding
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.steps.waiting import Wait
 from tests.unit.recording import RecordingCluster

@@ -14,41 +14,36 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from kraft_runbook import __version__
 from kraft_runbook.cli.asking import Asking, asking
-from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.clusters_command import list_clusters
 from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cli.features_command import exit_code, show_features
 from kraft_runbook.cli.groups_command import app as groups_app
+from kraft_runbook.cli.looking import groups_in_words, load, look, operation_of, two_looks
 from kraft_runbook.cli.metrics_command import exposition, write_textfile
 from kraft_runbook.cli.observation_text import observation_text
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
-from kraft_runbook.cli.progress import reading
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cli.rehearse_command import rehearse_here
-from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.store import state_directory
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.checks import Verdict
-from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, UNTIL_FINALIZED
+from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.operations import OPERATIONS, render_checks
@@ -57,10 +52,6 @@ from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.rehearsal import verdict as rehearsed
-from kraft_runbook.runbook.operation import Operation
-
-PATIENCE_SECONDS = 20.0
-"""How long a contradiction that may be a node's start is looked at again before it is shown to the person who waits."""
 
 FINE, NO, CANT_TELL, ERROR, USAGE = 0, 1, 2, 3, 4
 
@@ -126,7 +117,7 @@ def observe_command(
 ) -> None:
     """Read ZooKeeper, brokers, controllers and metrics at once, and show what is true."""
     seen = asking(context).observe(
-        _load(cluster, clusters_dir),
+        load(cluster, clusters_dir),
         secrets=environment_secrets(),
         scope=Scope.FULL if full else Scope.LIVE,
         with_hosts=hosts,
@@ -152,12 +143,12 @@ def preflight_command(
     operation: OperationName = MIGRATION.name,
 ) -> None:
     """Run every check that applies where the cluster stands, with a deep read and the hosts examined."""
-    asked = _operation(operation)
+    asked = operation_of(operation)
     gates = [str(terms.name) for terms in asked.table.gates if not terms.goes_back]
     if gate not in (None, *gates):
         raise typer.BadParameter(f"--gate is {' or '.join(gates)}, not {gate}")
-    spec = _load(cluster, clusters_dir)
-    earlier, seen, of_cluster = _looks(asking(context), asked, spec, scope=Scope.FULL, with_hosts=True)
+    spec = load(cluster, clusters_dir)
+    earlier, seen, of_cluster = two_looks(asking(context), asked, spec, scope=Scope.FULL, with_hosts=True)
     phase = detect_phase(of_cluster).phase
     report = asked.checks.run(seen, spec, asked.read(seen, spec).stage, gate=gate, earlier=earlier)
     typer.echo(
@@ -186,7 +177,7 @@ def parity_command(
     ] = None,
 ) -> None:
     """Compare the metadata in ZooKeeper with that in KRaft, by Spark; or what changed since then."""
-    spec = _load(cluster, clusters_dir)
+    spec = load(cluster, clusters_dir)
     if since is not None:
         from kraft_runbook.parity.since import compare_since
 
@@ -206,8 +197,8 @@ def plan_command(
     context: typer.Context, cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False
 ) -> None:
     """Show every step from here to FINALIZED, in order, with what changes in each configuration, and the way back."""
-    spec = _load(cluster, clusters_dir)
-    plan = make_plan(_look(asking(context), spec), spec)
+    spec = load(cluster, clusters_dir)
+    plan = make_plan(look(asking(context), spec), spec)
     typer.echo(to_json("plan", plan) if as_json else plan.render_text())
 
 
@@ -220,15 +211,15 @@ def explain_command(
     operation: OperationName = MIGRATION.name,
 ) -> None:
     """Say in words where the cluster stands, what it waits for, and what you can do now, forward and back."""
-    ask, asked = asking(context), _operation(operation)
-    spec = _load(cluster, clusters_dir)
+    ask, asked = asking(context), operation_of(operation)
+    spec = load(cluster, clusters_dir)
     if asked.sees is ClusterObservation:
-        seen, earlier = _look(ask, spec), None
+        seen, earlier = look(ask, spec), None
         if detect_phase(seen).phase in DUAL_WRITING:
-            earlier, seen = seen, _look(ask, spec, after=seen)
+            earlier, seen = seen, look(ask, spec, after=seen)
         explanation = asked.explain(seen, spec, earlier=earlier)
     else:
-        before, now, seen = _looks(ask, asked, spec)
+        before, now, seen = two_looks(ask, asked, spec)
         explanation = asked.explain(now, spec, earlier=before)
     claim = ask.claim(
         spec if was_read(seen.zookeeper) else spec.model_copy(update={"zookeeper": None}),
@@ -236,7 +227,7 @@ def explain_command(
         now=datetime.now(UTC),
         directory=state_directory(os.environ),
     )
-    explanation = replace(explanation, claim=claim, groups=_groups(ask, asked, spec, seen))
+    explanation = replace(explanation, claim=claim, groups=groups_in_words(ask, asked, spec, seen))
     typer.echo(to_json("explain", explanation) if as_json else explanation.render_text())
     raise typer.Exit(CANT_TELL if explanation.phase is Phase.UNKNOWN else FINE)
 
@@ -256,7 +247,7 @@ def features_command(
     feature: Annotated[str, typer.Option("--feature", help="The feature that --to is of.")] = METADATA_VERSION,
 ) -> None:
     """Show every node's feature levels and software, every level that the log gave, and what a change would do."""
-    spec = _load(cluster, clusters_dir)
+    spec = load(cluster, clusters_dir)
     output, text = show_features(asking(context), spec, feature=feature, wanted=to, secrets=environment_secrets())
     typer.echo(to_json("features", output) if as_json else text)
     raise typer.Exit(exit_code(output, fine=FINE, no=NO, cant_tell=CANT_TELL))
@@ -302,13 +293,13 @@ def metrics_command(
     ] = None,
 ) -> None:
     """Show phase, gates, way back, reassignments, modes and the quorum's health as OpenMetrics text, for Prometheus."""
-    spec = _load(cluster, clusters_dir)
+    spec = load(cluster, clusters_dir)
     secrets = environment_secrets()
     ask = asking(context)
-    earlier = _look(ask, spec)
+    earlier = look(ask, spec)
     series = see_series(spec, secrets=secrets)  # takes some seconds: time enough between two looks
     moving = part_read(Reassignments(spec, secrets=secrets, timeout=10.0, patience=5.0).ongoing)
-    text = exposition(_look(ask, spec), series, spec, moving=moving, earlier=earlier)
+    text = exposition(look(ask, spec), series, spec, moving=moving, earlier=earlier)
     if textfile is None:
         typer.echo(text, nl=False)
     else:
@@ -366,61 +357,6 @@ def schema_command(
     if command not in OUTPUTS:
         raise typer.BadParameter(f"no schema for {command}; there are {', '.join(OUTPUTS)}")
     typer.echo(schema(command), nl=False)
-
-
-def _groups(ask: Asking, asked: Operation, spec: ClusterSpec, seen: ClusterObservation) -> tuple[str, ...]:
-    """The consumer groups in words, where the migration is explained and ZooKeeper is not yet behind."""
-    if asked is not MIGRATION or not was_read(seen.zookeeper) or detect_phase(seen).phase not in UNTIL_FINALIZED:
-        return ()
-    return ask.groups(spec, secrets=environment_secrets())
-
-
-def _operation(name: str) -> Operation:
-    if name not in OPERATIONS:
-        raise typer.BadParameter(f"--operation is {' or '.join(OPERATIONS)}, not {name}")
-    return OPERATIONS[name]
-
-
-def _load(name: str, directory: Path | None) -> ClusterSpec:
-    return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
-
-
-def _look(
-    ask: Asking,
-    spec: ClusterSpec,
-    *,
-    after: ClusterObservation | None = None,
-    scope: Scope = Scope.LIVE,
-    with_hosts: bool = False,
-) -> ClusterObservation:
-    """A settled look, and where it is the second, one that lies far enough behind the first to tell whether dual write
-    is alive.
-    """
-    if after is not None:
-        time.sleep(ask.liveness)
-    tell = partial(typer.echo, err=True)
-    parts = ("every topic's znodes",) * (scope is Scope.FULL) + ("the hosts",) * with_hosts
-    with reading(f"looking at {spec.name}: {', '.join(('brokers', 'controllers', *parts))}"):
-        return ask.settled(
-            spec, secrets=environment_secrets(), tell=tell, scope=scope, with_hosts=with_hosts, within=PATIENCE_SECONDS
-        )
-
-
-def _looks(
-    ask: Asking, asked: Operation, spec: ClusterSpec, *, scope: Scope = Scope.LIVE, with_hosts: bool = False
-) -> tuple[Any, Any, ClusterObservation]:
-    """Two looks, as the operation sees the cluster, and the observation of the second. ``scope``, ``with_hosts``: of
-    the second, where the operation sees an observation.
-    """
-    if asked.sees is ClusterObservation:
-        earlier = _look(ask, spec)
-        seen = _look(ask, spec, after=earlier, scope=scope, with_hosts=with_hosts)
-        return earlier, seen, seen
-    see = partial(ask.own_looks[asked.sees], spec, secrets=environment_secrets(), tell=partial(typer.echo, err=True))
-    before = see()
-    time.sleep(ask.apart)
-    now = see()
-    return before, now, now.cluster
 
 
 def main(arguments: Sequence[str] | None = None, ask: Asking | None = None) -> None:

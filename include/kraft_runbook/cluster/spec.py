@@ -18,12 +18,13 @@ from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.cluster.group_toggles import GroupToggles
+from kraft_runbook.cluster.operation_settings import ClusterWatch, QuorumDrill, QuorumHealth, RollingRestart
+from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES, PROPERTY_KEY
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
 from kraft_runbook.cluster.spec_parts import (
     Broker,
     ClientSecurity,
-    ClusterWatch,
     Controller,
     ControllerListener,
     Deadlines,
@@ -31,10 +32,7 @@ from kraft_runbook.cluster.spec_parts import (
     ListenerName,
     MetricsSource,
     Model,
-    QuorumDrill,
-    QuorumHealth,
     Reach,
-    RollingRestart,
     SecretRef,
     ServiceManager,
     ZooKeeper,
@@ -277,8 +275,6 @@ def why_no_throwaway(spec: ClusterSpec, rehearses: Rehearses) -> Iterator[str]:
     )
 
 
-PROPERTY_KEY = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_.$\-]*")
-"""The form of a Kafka or log4j property's name. Anything else is a mistake, or an attempt to write a second line."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
 
@@ -398,31 +394,3 @@ def _property_maps(spec: ClusterSpec) -> Iterator[tuple[str, Mapping[str, str]]]
         yield f"brokers.{at}.properties", broker.properties
     for at, controller in enumerate(spec.controllers):
         yield f"controllers.{at}.properties", controller.properties
-
-
-OWNED_PROPERTIES = frozenset(
-    [
-        "broker.id",
-        "node.id",
-        "process.roles",
-        "listeners",
-        "advertised.listeners",
-        "listener.security.protocol.map",
-        "inter.broker.listener.name",
-        "security.inter.broker.protocol",
-        "log.dirs",
-        "log.dir",
-        "metadata.log.dir",
-        "broker.rack",
-        "zookeeper.connect",
-        "zookeeper.metadata.migration.enable",
-        "controller.quorum.voters",
-        "controller.listener.names",
-        "inter.broker.protocol.version",
-        "authorizer.class.name",
-        "super.users",
-        "config.providers",
-        "config.providers.secrets.class",
-    ]
-)
-"""Properties that are derived from the cluster file and the phase; an operator can't override them."""

@@ -10,7 +10,21 @@ from datetime import datetime
 from typing import TypeVar
 
 from kraft_runbook.evidence.body import Body, part
+from kraft_runbook.evidence.gate_kinds import Answered as Answered
+from kraft_runbook.evidence.gate_kinds import Approved as Approved
+from kraft_runbook.evidence.gate_kinds import Asked as Asked
+from kraft_runbook.evidence.gate_kinds import AtTask as AtTask
+from kraft_runbook.evidence.gate_kinds import Begins as Begins
+from kraft_runbook.evidence.gate_kinds import Confirmed as Confirmed
+from kraft_runbook.evidence.gate_kinds import OfGate as OfGate
+from kraft_runbook.evidence.gate_kinds import Proven as Proven
+from kraft_runbook.evidence.gate_kinds import Rejected as Rejected
+from kraft_runbook.evidence.gate_kinds import TurnedAway as TurnedAway
 from kraft_runbook.evidence.kind import Kind, Values
+from kraft_runbook.evidence.leaving_kinds import CutOff as CutOff
+from kraft_runbook.evidence.leaving_kinds import LeavesKraft as LeavesKraft
+from kraft_runbook.evidence.leaving_kinds import LeftKraft as LeftKraft
+from kraft_runbook.evidence.leaving_kinds import LogsRead as LogsRead
 from kraft_runbook.evidence.outcomes import Outcome, outcome_of
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
@@ -32,92 +46,6 @@ class Checked(Kind):
     outcome = Outcome.CHECKED
     phase: str
     checks: Body
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfGate(Kind):
-    """An event at a gate, about the proof with this digest."""
-
-    gate: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proven(OfGate):
-    """``parity``: the digest of the parity report that the proof rests on. ``passed``: nothing was left to sign for."""
-
-    outcome = Outcome.PROVEN
-    phase: str
-    parity: str | None
-    passed: bool
-    proof: Body
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AtTask(OfGate):
-    """``task_instance``: Airflow's id of the try of the task that asks."""
-
-    task_instance: str
-    try_number: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked(AtTask):
-    """A signature is asked for: the first or the second (``number``) of those ``needed``."""
-
-    outcome = Outcome.ASKED
-    number: int | None
-    needed: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered(AtTask):
-    """``by``: Airflow's name of the person; ``by_id``: Airflow's id, which older records lack. ``answered_at``: ISO
-    8601.
-    """
-
-    by: str | None
-    by_id: str | None
-    answered_at: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approved(Answered):
-    """The proof was signed."""
-
-    outcome = Outcome.APPROVED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected(Answered):
-    """The run stops."""
-
-    outcome = Outcome.REJECTED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnedAway(Answered):
-    """An answer that does not count. ``chosen``: the options that were chosen."""
-
-    outcome = Outcome.TURNED_AWAY
-    chosen: tuple[str, ...]
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmed(OfGate):
-    """``signatures``: the approvals as read again from Airflow."""
-
-    outcome = Outcome.CONFIRMED
-    phase: str
-    signatures: tuple[Body, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Begins(OfGate):
-    """A step that the gate guards begins to act."""
-
-    outcome = Outcome.BEGINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,61 +164,6 @@ class Restored(Kind):
     phase: str
     why: str
     started: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogsRead(Kind):
-    """What each controller's own log shows. ``why_not``: why the logs do not prove that the copy was never committed;
-    None if they do.
-    """
-
-    outcome = Outcome.LOGS_READ
-    phase: str
-    logs: tuple[str, ...]
-    why_not: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeavesKraft(Kind):
-    """``values``: a Departure, as far as it was measured right before the znodes are deleted. ``deleted``: what is
-    about to be. So a try that is killed at the deletion loses no time that it measured.
-    """
-
-    outcome = Outcome.LEAVES_KRAFT
-    values: Values
-    phase: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftKraft(Kind):
-    """``values``: a Departure, as far as it was measured. Recorded when the znodes are deleted, when every broker knows
-    the elected controller, and when that one was seen to elect leaders, each time with the same ``began_at``.
-    """
-
-    outcome = Outcome.LEFT_KRAFT
-    values: Values
-    phase: str
-
-    @property
-    def settled(self) -> bool:
-        """Whether the cluster had left KRaft before: nothing was fenced, a broker was only elected controller anew."""
-        deleted = self.values.get("deleted")
-        return self.values.get("fenced_at") is None and isinstance(deleted, list) and "/controller" in deleted
-
-    @property
-    def awaited(self) -> bool:
-        """Whether the znodes were deleted and, by then, not every broker knew an elected controller."""
-        return bool(self.values.get("deleted_at")) and not self.values.get("known_at")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutOff(Kind):
-    """A broker that is restarted before its turn."""
-
-    outcome = Outcome.CUT_OFF
-    phase: str
-    node_id: int | None
-    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

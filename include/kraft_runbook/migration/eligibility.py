@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.runbook.cluster_checks import version_parts
+from kraft_runbook.runbook.versions import version_parts
 
 CAN_MIGRATE = (3, 9)
 AFTER = frozenset({Phase.FINALIZED, Phase.KRAFT})

@@ -7,10 +7,6 @@ are made of them (``render_situations``).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from kraft_runbook.cluster.birth import held_by_zookeeper
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
@@ -18,45 +14,11 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration import without_zookeeper
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED_IN_KRAFT, FINALIZED, METADATA_COPIED
+from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.migration.without_zookeeper import MEANS, WITHOUT_A_LEADER
 from kraft_runbook.runbook.conditions import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer. ``text``: its words, with Facts in braces; where ``tell`` gives the words, a description of them."""
-
-    text: str
-    tell: Callable[[Facts], tuple[str, ...]] | None = None
-
-    def of(self, facts: Facts) -> tuple[str, ...]:
-        """The answer about this cluster, line by line."""
-        return self.tell(facts) if self.tell else (self.text.format_map(_Words(facts)),)
-
-
-class _Words(dict[str, str]):
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-
-    def __missing__(self, name: str) -> str:
-        return str(getattr(self._facts, name))
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """One situation. ``seen_as``: what shows it, in words; ``holds``: whether it is so. An answer that is None is that
-    of the next situation that holds. ``trouble``: whether something must be mended before the table's steps go on.
-    """
-
-    name: str
-    seen_as: str
-    holds: Callable[[Facts], bool]
-    forward: Answer
-    means: Answer | None = None
-    waits_for: Answer | None = None
-    trouble: bool = True
 
 
 def holding(facts: Facts) -> tuple[Situation, ...]:
@@ -412,38 +374,3 @@ WITHOUT_ZOOKEEPER = (
         trouble=False,
     ),
 )
-
-
-def render_situations() -> str:
-    """The tables of docs/interruptions.md: which situations ``explain`` tells apart, and what it says."""
-    lines = []
-    for title, situations in (
-        ("Where the cluster file names ZooKeeper", WITH_ZOOKEEPER),
-        ("Where it names none", WITHOUT_ZOOKEEPER),
-    ):
-        lines += [f"{title}:", "", "| situation | seen as | it means | it waits for | forward, now |"]
-        lines += ["|---|---|---|---|---|"]
-        for each in situations:
-            answers = (each.means, each.waits_for, each.forward)
-            cells = (each.name, each.seen_as, *(_in_the_docs(answer) for answer in answers))
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
-    return "\n".join(lines)
-
-
-IN_THE_DOCS = {
-    "missing": "which ones, and whether they are down or hang",
-    "lost": "what shows it",
-    "silent": "node N",
-    "addresses": "their addresses",
-    "behind": "broker N is not in KRaft mode",
-    **dict.fromkeys(("down", "silent_now", "unflagged", "controllers"), "controller N"),
-    **dict.fromkeys(("ended", "not_in_kraft", "left_behind", "brokers"), "broker N"),
-}
-
-
-def _in_the_docs(answer: Answer | None) -> str:
-    if answer is None:
-        return "as below"
-    words = {name: IN_THE_DOCS.get(name, "N") for name in re.findall(r"{(\w+)}", answer.text)}
-    return answer.text.format_map(words).replace("|", "\\|")

@@ -12,7 +12,8 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_migration
+from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode
 from kraft_runbook.parity.standstill import CURE
 
 STANDSTILL = 3.0

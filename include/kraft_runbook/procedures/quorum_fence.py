@@ -15,7 +15,8 @@ from typing import Any
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_runs import AGAIN, RunReport, Tell, private_directory, run_ansible
+from kraft_runbook.io.hosts.ansible_reports import RunReport, Tell
+from kraft_runbook.io.hosts.ansible_runs import AGAIN, private_directory, run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import playbook_directory

@@ -8,7 +8,8 @@ from collections.abc import Collection
 from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.hosts.ansible_runs import HostReport, Tell, run_ansible
+from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell
+from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.migration.never_copied import LogAccount

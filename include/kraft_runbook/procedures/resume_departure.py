@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from kraft_runbook.io.zookeeper.handover import ControllerZnodes
 from kraft_runbook.io.zookeeper.read_epochs import number_in
-from kraft_runbook.metadata.znodes.znode_rows import parse_controller
+from kraft_runbook.metadata.znodes.cluster_rows import parse_controller
 from kraft_runbook.migration.leaving import Departure
 from kraft_runbook.migration.resumed_departure import Elected, resumed
 

@@ -22,7 +22,7 @@ from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.read_epochs import TOPICS_AT_ONCE, read_controller_epochs
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.topic_columns import TopicColumns
-from kraft_runbook.metadata.znodes.znode_rows import parse_object
+from kraft_runbook.metadata.znodes.znode_json import parse_object
 
 TRIES = 3
 """How many partitions are asked for before it counts as failed, of different brokers where that can be: a replica may

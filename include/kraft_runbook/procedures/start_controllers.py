@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_runs import AGAIN, Tell, run_ansible
+from kraft_runbook.io.hosts.ansible_reports import Tell
+from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import playbook_directory

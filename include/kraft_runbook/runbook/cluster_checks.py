@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.config_meaning import alike
 from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, TopicsState, Unread, host_part, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.replica_directories import WithoutId
-from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
+from kraft_runbook.runbook.differing_files import bound_elsewhere, capped, differing_keys, render_bound
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.read_parts import broker_modes, broker_versions, host_parts, split_read, unread_reasons
+from kraft_runbook.runbook.shown_topics import cut_off, names_beside_gauges, shown
+from kraft_runbook.runbook.versions import java_release, name_versions
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -137,13 +137,13 @@ def every_partition_is_in_sync(seen: ClusterObservation, spec: ClusterSpec) -> F
         if count := metrics.under_replicated_partitions:
             wrong.append(f"broker {broker_id} leads {count} under-replicated partitions")
             if not named:
-                wrong[-1] += f" ({_names_beside_gauges(seen, metrics.under_replicated, count)})"
+                wrong[-1] += f" ({names_beside_gauges(seen, metrics.under_replicated, count)})"
         if metrics.offline_log_dirs:
             wrong.append(f"broker {broker_id} has {metrics.offline_log_dirs} offline log directories")
     fine = f"{seen.topics.partition_count} partitions are in sync" if was_read(seen.topics) else ""
     found = settle(wrong, unread, fine)
     copied = wrong and detect_phase(seen).phase in (Phase.HYBRID, Phase.DUAL_WRITE)
-    without_id = _cut_off(seen) if copied else ()
+    without_id = cut_off(seen) if copied else ()
     if not without_id:
         return found
     # KAFKA-21022: waiting, or moving leaders, brings nothing back here.
@@ -173,39 +173,6 @@ def every_topic_is_shown(seen: ClusterObservation, spec: ClusterSpec) -> Finding
     return shown(seen.topics)
 
 
-def shown(topics: TopicsState | Unread) -> Finding:
-    """Whether every topic is shown to this tool."""
-    if not was_read(topics):
-        return unknown(topics)
-    count = topics.refused_count
-    if not was_read(count):
-        return unknown(count)
-    if count:
-        return failed(f"not shown to this tool: {sample(topics.refused, count)}")
-    return passed(f"{topics.topic_count} topics are")
-
-
-def _cut_off(seen: ClusterObservation) -> tuple[WithoutId, ...]:
-    """The directories without an id of brokers that are out of sync."""
-    if not was_read(seen.replicas):
-        return ()
-    lagging = seen.topics.out_of_sync_by_broker if was_read(seen.topics) else None
-    return tuple(each for each in seen.replicas.without_id if lagging is None or lagging.get(each.broker_id))
-
-
-def _names_beside_gauges(seen: ClusterObservation, named: tuple[str, ...], count: int) -> str:
-    """The partitions where a broker counts some that Metadata does not name: it has not heard what the others know."""
-    if named:
-        return sample(named, count)
-    tree = seen.tree
-    if was_read(tree) and tree.under_replicated_count:
-        return f"by ZooKeeper {sample(tree.under_replicated, tree.under_replicated_count)}"
-    return (
-        "Metadata names none of them: the broker has not heard what the others know, or they just changed. Its"
-        " gauges kafka.cluster:type=Partition,name=UnderReplicated name them; its log says why"
-    )
-
-
 def zookeeper_behind(seen: ClusterObservation) -> Finding:
     """Whether the migration is final, or there never was one."""
     reading = detect_phase(seen)
@@ -218,14 +185,6 @@ def whole_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterOb
     """Whether a controller leads, and every controller runs and is caught up."""
     progress = quorum_whole(seen, spec, earlier=earlier)
     return settle([] if progress.done else [progress.waiting_for], (), f"{len(spec.controllers)} of them")
-
-
-def version_parts(version: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
-
-
-def name_versions(read: dict[int, str]) -> str:
-    return "Kafka " + ", ".join(sorted(set(read.values())))
 
 
 @check(
@@ -291,12 +250,6 @@ def hosts_with_java(seen: ClusterObservation, spec: ClusterSpec, needed: int) ->
         unread,
         f"Java {', '.join(sorted(set(found.values())))}",
     )
-
-
-def java_release(version: str) -> int:
-    """The release of a Java version: 8 for ``1.8.0_402``, 17 for ``17.0.9``, 0 if there is no number."""
-    numbers = version_parts(version)
-    return 0 if not numbers else numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
 @check("KRB-PRE-040", severity=WARNING, fix="synchronize the host's clock (chrony, ntpd)", needs=Needs.HOSTS)
@@ -426,52 +379,4 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
                 wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
                 bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
     found = settle(wrong, unread, "all are")
-    return replace(found, fix=f"{_bind(bound)}; for all other keys: {AS_RENDERED}") if bound else found
-
-
-def _bind(bound: Iterable[tuple[str, str]]) -> str:
-    keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
-    return (
-        "listeners: set under brokers[].listeners[] of the cluster file the address that the broker binds to, as in its"
-        f" file ({keys}; empty: every address)"
-    )
-
-
-def bound_elsewhere(on_disk: str, rendered: str) -> dict[str, str]:
-    """By name, the host of each listener in the file for which another host is rendered; empty if the two differ in
-    more than hosts.
-    """
-    there, here = _listeners(on_disk), _listeners(rendered)
-    if [(name, port) for name, _, port in there] != [(name, port) for name, _, port in here]:
-        return {}
-    return {name: host for (name, host, _), (_, other, _) in zip(there, here, strict=True) if host != other}
-
-
-def _listeners(text: str) -> list[tuple[str, str, str]]:
-    """Name, host (bare) and port of each."""
-    found = []
-    for each in text.split(","):
-        name, _, place = each.strip().partition("://")
-        host, _, port = place.rpartition(":")
-        found.append((name, host.removeprefix("[").removesuffix("]"), port))
-    return found
-
-
-def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> tuple[str, ...]:
-    """The differing keys, with their values if these may be shown: ``a (file: 1, rendered: 2)``, ``b (only in the
-    file)``.
-    """
-    found = []
-    for key in sorted(on_disk.keys() | rendered.keys()):
-        if key not in rendered:
-            found.append(f"{key} (only in the file)")
-        elif key not in on_disk:
-            found.append(f"{key} (not in the file)")
-        elif not is_sensitive(key) and on_disk[key] != rendered[key]:
-            found.append(f"{key} (file: {on_disk[key]}, rendered: {rendered[key]})")
-    return tuple(found)
-
-
-def capped(items: tuple[str, ...]) -> str:
-    """The first items, and the number of the others."""
-    return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")
+    return replace(found, fix=f"{render_bound(bound)}; for all other keys: {AS_RENDERED}") if bound else found

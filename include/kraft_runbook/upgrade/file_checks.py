@@ -12,7 +12,8 @@ from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import AS_RENDERED, capped, differing_keys
+from kraft_runbook.runbook.cluster_checks import AS_RENDERED
+from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.upgrade.checklist import CHECKS, WHOLE, both, each_host
 from kraft_runbook.upgrade.class_checks import missing_classes

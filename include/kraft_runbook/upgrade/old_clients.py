@@ -5,7 +5,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, passed, settle
-from kraft_runbook.runbook.cluster_checks import version_parts
+from kraft_runbook.runbook.versions import version_parts
 from kraft_runbook.upgrade.checklist import CHECKS
 from kraft_runbook.upgrade.stages import Gate
 

@@ -26,7 +26,8 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.hosts.ansible_runs import HostReport, Tell, run_ansible
+from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell
+from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, label, node_of, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 

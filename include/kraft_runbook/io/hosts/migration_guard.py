@@ -10,7 +10,8 @@ from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import Refused, RunbookError
-from kraft_runbook.io.hosts.ansible_runs import AGAIN, RunReport
+from kraft_runbook.io.hosts.ansible_reports import RunReport
+from kraft_runbook.io.hosts.ansible_runs import AGAIN
 from kraft_runbook.io.hosts.inventory import by_machine, label, node_variables
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode
 from kraft_runbook.io.secrets import Secrets

@@ -21,7 +21,8 @@ from kraft_runbook.cluster.properties_text import render_properties, render_secr
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_runs import AGAIN, HostReport, RunReport, Tell, run_ansible
+from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell
+from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, file_header, host_name, label, node_of, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers, raise_unless_proven
 from kraft_runbook.io.hosts.replica_directories import replica_directories_of

@@ -10,7 +10,8 @@ from kraft_runbook.cluster.processor_time import Spent
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.io.hosts.ansible_runs import HostReport, run_ansible
+from kraft_runbook.io.hosts.ansible_reports import HostReport
+from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, host_name, label, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 

@@ -15,7 +15,8 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode, parse_object
+from kraft_runbook.metadata.znodes.znode_json import parse_object
+from kraft_runbook.metadata.znodes.znode_rows import BadZnode
 
 IDS, CLUSTER_ID = "/brokers/ids", "/cluster/id"
 SESSION = 60.0

@@ -10,7 +10,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.handover import require_deletable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
-from kraft_runbook.metadata.znodes.znode_rows import parse_controller
+from kraft_runbook.metadata.znodes.cluster_rows import parse_controller
 
 
 def require_deposable(spec: ClusterSpec, *, secrets: Secrets) -> None:

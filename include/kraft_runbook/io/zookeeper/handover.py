@@ -25,7 +25,7 @@ from kraft_runbook.io.zookeeper.read_epochs import CONTROLLER_EPOCH, number_in
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from kraft_runbook.io.zookeeper.znode import Znode
-from kraft_runbook.metadata.znodes.znode_rows import parse_controller, parse_migration
+from kraft_runbook.metadata.znodes.cluster_rows import parse_controller, parse_migration
 from kraft_runbook.metadata.znodes.znode_values import BadZnode
 
 REASSIGNMENT = "/admin/reassign_partitions"

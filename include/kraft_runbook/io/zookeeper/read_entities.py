@@ -17,7 +17,7 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.min_isr_groups import min_isr_in
 from kraft_runbook.metadata.znodes.znode_findings import ZnodeFindings
-from kraft_runbook.metadata.znodes.znode_rows import parse_object
+from kraft_runbook.metadata.znodes.znode_json import parse_object
 
 NOTIFICATIONS = {
     "/config/changes": "config_change_",

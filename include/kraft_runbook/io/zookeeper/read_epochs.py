@@ -10,7 +10,7 @@ from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.znodes.state_epochs import GREATEST, NONE, StateEpochs
-from kraft_runbook.metadata.znodes.znode_rows import parse_object
+from kraft_runbook.metadata.znodes.znode_json import parse_object
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, json_int
 
 CONTROLLER_EPOCH = "/controller_epoch"

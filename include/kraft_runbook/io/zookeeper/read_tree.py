@@ -26,7 +26,8 @@ from kraft_runbook.metadata.znodes.state_epochs import StateEpochs
 from kraft_runbook.metadata.znodes.tally import Tally, found_in
 from kraft_runbook.metadata.znodes.znode_columns import is_plain_name
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
-from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object
+from kraft_runbook.metadata.znodes.znode_json import parse_object
+from kraft_runbook.metadata.znodes.znode_rows import Decoding
 
 TOPICS_AT_ONCE = 2000
 SETTLING_SECONDS = 1.0

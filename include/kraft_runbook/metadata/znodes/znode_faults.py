@@ -11,9 +11,7 @@ the next one.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Generator
 
 from kraft_runbook.cluster.java_values import (
     LONG_RANGE,
@@ -21,7 +19,6 @@ from kraft_runbook.cluster.java_values import (
     is_java_base64,
     is_java_double,
     is_java_int,
-    is_java_long,
     is_kafka_uuid,
     is_url_decodable,
     java_int,
@@ -31,19 +28,21 @@ from kraft_runbook.cluster.java_values import (
 )
 from kraft_runbook.cluster.observation import Consequence, ZnodeFault
 from kraft_runbook.metadata.canonical_rows import is_password_config
+from kraft_runbook.metadata.znodes.access_faults import acl_faults, token_faults
+from kraft_runbook.metadata.znodes.fault_terms import (
+    COPY,
+    DIFFERS,
+    NOTED,
+    START,
+    SYNC,
+    Said,
+    not_an_object,
+    parsed_json,
+)
 from kraft_runbook.metadata.znodes.quota_addresses import address_fault, is_ipv6
 from kraft_runbook.metadata.znodes.topic_config_values import is_known, refused
 from kraft_runbook.metadata.znodes.znode_rows import DEFAULT_ENTITY, SCRAM_MECHANISMS
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, desanitize, sanitize
-
-COPY, SYNC, START, DIFFERS, NOTED = (
-    Consequence.COPY_FAILS,
-    Consequence.SYNC_FAILS,
-    Consequence.BROKER_STAYS_DOWN,
-    Consequence.KRAFT_DIFFERS,
-    Consequence.NOTED,
-)
-_Said = Iterator[tuple[Consequence, str]]
 
 
 def faults_of(path: str, data: bytes) -> tuple[ZnodeFault, ...]:
@@ -53,7 +52,7 @@ def faults_of(path: str, data: bytes) -> tuple[ZnodeFault, ...]:
     return tuple(dict.fromkeys(ZnodeFault(path, consequence, problem) for consequence, problem in _route(path, data)))
 
 
-def _route(path: str, data: bytes) -> _Said:
+def _route(path: str, data: bytes) -> Said:
     match path.split("/")[1:]:
         case ["brokers", "topics", _]:
             return _topic(data)
@@ -68,11 +67,11 @@ def _route(path: str, data: bytes) -> _Said:
         case ["config", "users", user, "clients", client]:
             return _quotas("users/clients", (user, client), data)
         case ["kafka-acl", resource_type, *name]:
-            return _acls(resource_type, name, data)
+            return acl_faults(resource_type, name, data)
         case ["kafka-acl-extended", _, resource_type, *name]:
-            return _acls(resource_type, name, data)
+            return acl_faults(resource_type, name, data)
         case ["delegation_token", "tokens", _]:
-            return _token(data)
+            return token_faults(data)
         case ["latest_producer_id_block"]:
             return _producer_ids(data)
         case ["feature"]:
@@ -84,11 +83,11 @@ def _route(path: str, data: bytes) -> _Said:
 # -- topics ------------------------------------------------------------------------------------------------------------
 
 
-def _topic(data: bytes) -> _Said:
+def _topic(data: bytes) -> Said:
     """``TopicZNode.decode``. What is no JSON has no id there, and the copy asks for one."""
-    topic = _parsed(data)
+    topic = parsed_json(data)
     if not isinstance(topic, dict):
-        yield COPY, _not_an_object(data)
+        yield COPY, not_an_object(data)
         return
     topic_id = topic.get("topic_id")
     if "topic_id" in topic and not (isinstance(topic_id, str) and is_kafka_uuid(topic_id)):
@@ -105,7 +104,7 @@ def _topic(data: bytes) -> _Said:
         yield COPY, "a partition's number is none"
 
 
-def _state(data: bytes) -> _Said:
+def _state(data: bytes) -> Said:
     """``TopicPartitionStateZNode.decode``. What is no JSON counts as no state: the copy makes one up, with leader epoch
     0 and every replica in the ISR.
     """
@@ -115,7 +114,7 @@ def _state(data: bytes) -> _Said:
         yield DIFFERS, "not JSON: the copy takes every replica for in sync, and begins with leader epoch 0 again"
         return
     if not isinstance(state, dict):
-        yield COPY, _not_an_object(data)
+        yield COPY, not_an_object(data)
         return
     for name in ("leader", "leader_epoch", "controller_epoch"):
         if not is_java_int(state.get(name)):
@@ -134,13 +133,13 @@ def _are_ids(value: object) -> bool:
 # -- configs -----------------------------------------------------------------------------------------------------------
 
 
-def _topic_config(data: bytes) -> _Said:
+def _topic_config(data: bytes) -> Said:
     config = yield from _config(data)
     for name, value in config.items():
         yield from topic_config_faults(name, value)
 
 
-def topic_config_faults(name: str, value: str) -> _Said:
+def topic_config_faults(name: str, value: str) -> Said:
     """One config of a topic (``LogConfig``, ``TopicConfigHandler``)."""
     problem = refused(name, value)
     if problem:
@@ -162,7 +161,7 @@ _THROTTLE_RATES = (
 )
 
 
-def _broker_config(broker: str, data: bytes) -> _Said:
+def _broker_config(broker: str, data: bytes) -> Said:
     """``DynamicBrokerConfig`` ignores what it can't take; ``BrokerConfigHandler`` parses the broker's id and these
     rates.
     """
@@ -200,7 +199,7 @@ _PARSES = {
 }
 
 
-def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
+def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> Said:
     """A broker's handlers parse the quotas they know; the copy takes everything that is no SCRAM credential for a
     number, and the sync back knows these alone.
     """
@@ -227,7 +226,7 @@ def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> _Said:
             yield START, f"{name} is not a {known[name] if is_number else _DOUBLE}"
 
 
-def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
+def _spellings(kind: str, names: tuple[str, ...]) -> Said:
     """The sync that follows the copy writes every entity at Kafka's own spelling of its name
     (``KRaftMigrationZkWriter.handleClientQuotasSnapshot``).
 
@@ -259,7 +258,7 @@ def _spellings(kind: str, names: tuple[str, ...]) -> _Said:
             )
 
 
-def _scram(kind: str, name: str, mechanism: str, value: str) -> _Said:
+def _scram(kind: str, name: str, mechanism: str, value: str) -> Said:
     """``ScramCredentialUtils.credentialFromString``."""
     tokens = value.split(",")
     while tokens and not tokens[-1]:  # String.split leaves empty ones at the end out
@@ -291,7 +290,7 @@ def _config(data: bytes) -> Generator[tuple[Consequence, str], None, dict[str, s
     """
     if not data:
         return {}
-    parsed = _parsed(data)
+    parsed = parsed_json(data)
     config = parsed.get("config", {}) if isinstance(parsed, dict) else None
     if not isinstance(config, dict):
         yield (
@@ -321,123 +320,16 @@ def passwords_of(path: str, data: bytes) -> dict[str, str]:
     )
 
 
-# -- ACLs, tokens, producer ids, features ------------------------------------------------------------------------------
-
-_RESOURCE_TYPES = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken", "User")
-_OPERATIONS = {
-    each.upper()
-    for each in [
-        "All",
-        "Read",
-        "Write",
-        "Create",
-        "Delete",
-        "Alter",
-        "Describe",
-        "ClusterAction",
-        "DescribeConfigs",
-        "AlterConfigs",
-        "IdempotentWrite",
-        "CreateTokens",
-        "DescribeTokens",
-    ]
-}
+# -- producer ids, features --------------------------------------------------------------------------------------------
 
 
-def _acls(resource_type: str, name: list[str], data: bytes) -> _Said:
-    """``AclEntry.fromBytes``, and which znodes ``loadAllAcls`` comes to: /<Type>/<name>, the type spelt as Kafka spells
-    it.
-    """
-    if not name:
-        return
-    if resource_type not in _RESOURCE_TYPES:
-        yield (
-            (COPY if resource_type == "Any" else DIFFERS),
-            f"{resource_type} is no resource type: Kafka does not see what lies here",
-        )
-        return
-    if len(name) > 1:
-        yield DIFFERS, "it lies too deep: Kafka does not see it"
-        return
-    if not data:
-        return
-    try:
-        entries = parse_json(data)
-    except NotJson:
-        yield DIFFERS, "not JSON: Kafka takes it as empty"
-        return
-    problems = list(dict.fromkeys(_acl_problems(entries)))
-    for problem in problems:
-        yield COPY, problem
-        yield START, problem
-    if not problems and any(_is_unknown(entry) for entry in entries["acls"]):
-        yield DIFFERS, "an entry's operation or permission is unknown to Kafka 3.9, which then matches nothing"
-
-
-def _acl_problems(entries: object) -> Iterator[str]:
-    if not isinstance(entries, dict):
-        yield "it is not a JSON object"
-        return
-    if not (is_java_int(entries.get("version")) and entries["version"] == 1):
-        yield "version is not 1"
-    acls = entries.get("acls")
-    if not isinstance(acls, list):
-        yield "acls is not a list"
-        return
-    for entry in acls:
-        if not isinstance(entry, dict) or not all(
-            isinstance(entry.get(each), str) for each in ("principal", "host", "operation", "permissionType")
-        ):
-            yield "an entry lacks a principal, host, operation or permissionType"
-        elif ":" not in entry["principal"]:
-            yield "an entry's principal is not type:name"
-        elif "ANY" in (entry["operation"].upper(), entry["permissionType"].upper()):
-            yield "an entry says ANY, which only a search may"
-
-
-def _is_unknown(entry: dict[str, str]) -> bool:
-    return entry["operation"].upper() not in _OPERATIONS or entry["permissionType"].upper() not in ("ALLOW", "DENY")
-
-
-def _token(data: bytes) -> _Said:
-    """``DelegationTokenManagerZk.fromBytes``. A starting broker logs what it can't read; the copy ends on it."""
-    if not data:
-        return
-    try:
-        token = parse_json(data)
-    except NotJson:
-        yield DIFFERS, "not JSON: Kafka takes it as no token"
-        return
-    if not isinstance(token, dict):
-        yield COPY, "it is not a JSON object"
-        return
-    version = token.get("version")
-    if not (is_java_int(version) and 1 <= version <= 3):
-        yield COPY, "version is none of 1, 2, 3"
-        return
-    renewers = token.get("renewers")
-    people = {each: [token.get(each)] for each in ("owner", *(["tokenRequester"] if version >= 3 else []))}
-    people["renewers"] = renewers if isinstance(renewers, list) else [None]
-    for name, principals in people.items():
-        if not all(
-            isinstance(each, str) and is_url_decodable(each) and re.search(":|%3A", each, re.IGNORECASE)
-            for each in principals
-        ):
-            yield COPY, f"{name} is not type:name, escaped"
-    for name in ("issueTimestamp", "expiryTimestamp", "maxTimestamp"):
-        if not is_java_long(token.get(name)):
-            yield COPY, f"{name} is not a whole number of 64 bits"
-    if not isinstance(token.get("tokenId"), str):
-        yield COPY, "tokenId is missing"
-
-
-def _producer_ids(data: bytes) -> _Said:
+def _producer_ids(data: bytes) -> Said:
     """``ProducerIdBlockZNode.parseProducerIdBlockData``: the ends are texts."""
     if not data:
         return
-    block = _parsed(data)
+    block = parsed_json(data)
     if not isinstance(block, dict):
-        yield COPY, _not_an_object(data)
+        yield COPY, not_an_object(data)
         return
     if not is_java_int(block.get("broker")):
         yield COPY, "broker is no id"
@@ -451,11 +343,11 @@ def _producer_ids(data: bytes) -> _Said:
         yield COPY, "the block is longer than 32 bits can say"
 
 
-def _features(data: bytes) -> _Said:
+def _features(data: bytes) -> Said:
     """``FeatureZNode.decode``, which a broker runs when it starts."""
-    parsed = _parsed(data)
+    parsed = parsed_json(data)
     if not isinstance(parsed, dict):
-        yield START, _not_an_object(data)
+        yield START, not_an_object(data)
         return
     version, features = parsed.get("version"), parsed.get("features")
     if (
@@ -470,14 +362,3 @@ def _features(data: bytes) -> _Said:
         least = levels.get("min_version_level") if isinstance(levels, dict) and version == 1 else 1
         if not (is_java_int(most) and is_java_int(least) and 1 <= least <= most):
             yield START, f"the levels of {name} are none"
-
-
-def _parsed(data: bytes) -> Any:
-    try:
-        return parse_json(data)
-    except NotJson:
-        return None
-
-
-def _not_an_object(data: bytes) -> str:
-    return "it is not a JSON object" if data.strip() else "it is empty"

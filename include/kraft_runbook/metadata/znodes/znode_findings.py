@@ -15,7 +15,8 @@ from kraft_runbook.metadata.znodes.password_encoder import Undecodable, cipher_o
 from kraft_runbook.metadata.znodes.tally import Tally
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.metadata.znodes.znode_faults import faults_of, passwords_of, topic_config_faults
-from kraft_runbook.metadata.znodes.znode_rows import Decoding, parse_object, rows_of
+from kraft_runbook.metadata.znodes.znode_json import parse_object
+from kraft_runbook.metadata.znodes.znode_rows import Decoding, rows_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from kraft_runbook.cluster.java_values import NotJson, parse_json
-from kraft_runbook.cluster.observation import ControllerZnode, MigrationZnode
 from kraft_runbook.metadata import canonical_rows
 from kraft_runbook.metadata.acl_names import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kraft_runbook.metadata.canonical_rows import Entity, Fingerprints, Kind, Row
+from kraft_runbook.metadata.znodes.cluster_rows import broker_rows, cluster_id_rows, controller_rows, migration_rows
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, decode_password
+from kraft_runbook.metadata.znodes.znode_json import parse_object
 from kraft_runbook.metadata.znodes.znode_values import (
+    _PATH_NUMBER,
     INT32,
     INT64,
     BadZnode,
@@ -30,7 +28,7 @@ from kraft_runbook.metadata.znodes.znode_values import (
     json_int,
     json_text,
     json_texts,
-    refuse_constant,
+    number_in_a_path,
     whole,
 )
 
@@ -38,8 +36,6 @@ __all__ = [
     "BadZnode",
     "Decoding",
     "assigned_partitions",
-    "parse_controller",
-    "parse_migration",
     "path_of",
     "quota_entity",
     "rows_of",
@@ -83,7 +79,7 @@ def _route(path: str, data: bytes, decoding: Decoding) -> Iterable[Row]:
         case ["brokers", "topics", topic]:
             return topic_rows(topic, data)
         case ["brokers", "topics", topic, "partitions", partition, "state"]:
-            return partition_state_rows(topic, _number_in_a_path(partition), data)
+            return partition_state_rows(topic, number_in_a_path(partition), data)
         case ["config", "topics", topic]:
             return topic_config_rows(topic, data)
         case ["config", "brokers", broker]:
@@ -108,18 +104,6 @@ def _route(path: str, data: bytes, decoding: Decoding) -> Iterable[Row]:
             return migration_rows(data)
         case _:
             return ()
-
-
-_PATH_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
-
-
-def _number_in_a_path(name: str) -> int:
-    """A broker's or a partition's number as a znode's name. Kafka reads these znodes at a number's own spelling alone.
-    Raises BadZnode.
-    """
-    if not _PATH_NUMBER.fullmatch(name):
-        raise BadZnode("its name is not how Kafka writes a number: no broker reads it")
-    return int(name)
 
 
 def stat_rows(path: str, version: int) -> list[Row]:
@@ -167,31 +151,6 @@ def path_of(kind: Kind, key: str) -> str | None:
 
 def _camel(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
-
-
-_decode_json = json.JSONDecoder(parse_constant=refuse_constant).decode
-
-
-def parse_object(data: bytes) -> dict[str, Any]:
-    """The JSON object with which a znode's data begins, as Kafka reads it. Raises BadZnode, which never quotes the
-    data: it may hold a secret.
-    """
-    try:
-        parsed = _decode_json(data.decode(json.detect_encoding(data)))
-    except (ValueError, RecursionError):
-        parsed = _before_what_is_behind(data)
-    if not isinstance(parsed, dict):
-        raise BadZnode("not a JSON object")
-    return parsed
-
-
-def _before_what_is_behind(data: bytes) -> Any:
-    if not data:
-        raise BadZnode("empty")
-    try:
-        return parse_json(data)
-    except NotJson:
-        raise BadZnode("not JSON") from None
 
 
 # -- topics ------------------------------------------------------------------------------------------------------------
@@ -403,55 +362,3 @@ def producer_id_rows(data: bytes) -> Iterator[Row]:
         yield canonical_rows.producer_ids(
             *(whole(json_text(block[name]), INT64) for name in ("block_start", "block_end"))
         )
-
-
-# -- the cluster -------------------------------------------------------------------------------------------------------
-
-
-def cluster_id_rows(data: bytes) -> Iterator[Row]:
-    """/cluster/id."""
-    yield canonical_rows.cluster_id(json_text(parse_object(data)["id"]))
-
-
-def broker_rows(broker_id: str, data: bytes) -> Iterator[Row]:
-    """/brokers/ids/<id>."""
-    parsed = parse_object(data)
-    rack = parsed.get("rack")
-    yield canonical_rows.broker(
-        _number_in_a_path(broker_id), json_texts(parsed["endpoints"]), None if rack is None else json_text(rack)
-    )
-
-
-def controller_rows(data: bytes) -> Iterator[Row]:
-    """/controller: the KRaft controller that claimed it. Held by a ZooKeeper broker, its epoch is -1."""
-    parsed = parse_controller(data)
-    yield canonical_rows.controller("/controller", parsed.broker_id, parsed.kraft_controller_epoch)
-
-
-def parse_controller(data: bytes, version: int = 0) -> ControllerZnode:
-    """/controller; ``version``: the znode's own. Raises BadZnode."""
-    parsed = parse_object(data)
-    if "brokerid" not in parsed:
-        raise BadZnode("/controller names no broker")
-    return ControllerZnode(json_int(parsed["brokerid"]), json_int(parsed.get("kraftControllerEpoch", -1)), version)
-
-
-def migration_rows(data: bytes) -> Iterator[Row]:
-    """/migration: the controller that writes to ZooKeeper."""
-    parsed = parse_migration(data)
-    yield canonical_rows.controller("/migration", parsed.kraft_controller_id, parsed.kraft_controller_epoch)
-
-
-def parse_migration(data: bytes, version: int = 0) -> MigrationZnode:
-    """/migration (KIP-866); ``version``: the znode's own. Raises BadZnode."""
-    parsed = parse_object(data)
-    try:
-        return MigrationZnode(
-            kraft_metadata_offset=json_int(parsed["kraft_metadata_offset"], INT64),
-            kraft_controller_id=json_int(parsed["kraft_controller_id"]),
-            kraft_metadata_epoch=json_int(parsed["kraft_metadata_epoch"]),
-            kraft_controller_epoch=json_int(parsed["kraft_controller_epoch"]),
-            version=version,
-        )
-    except (KeyError, TypeError, ValueError):
-        raise BadZnode("/migration lacks a field or holds something else than numbers") from None

@@ -11,6 +11,7 @@ from kraft_runbook.migration.checks import (
     identity,
     kraft_differs,
     listeners,
+    pending_work,
     principals,
     producers,
     replicas,
@@ -20,6 +21,7 @@ from kraft_runbook.migration.checks import (
     stores,
     znodes,
     zookeeper,
+    zookeeper_users,
 )
 from kraft_runbook.migration.checks.catalogue import CHECKS, render_catalogue
 from kraft_runbook.runbook.check_results import CheckResult, ChecksReport, Severity, Verdict
@@ -40,6 +42,7 @@ __all__ = [
     "identity",
     "kraft_differs",
     "listeners",
+    "pending_work",
     "principals",
     "safe_gate",
     "producers",
@@ -50,4 +53,5 @@ __all__ = [
     "stores",
     "znodes",
     "zookeeper",
+    "zookeeper_users",
 ]

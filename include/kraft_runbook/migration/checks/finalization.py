@@ -23,7 +23,7 @@ from kraft_runbook.migration.controller_files import lacking_migration_mode, siz
 from kraft_runbook.migration.copy_tuning import SMALL
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import capped, differing_keys
+from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING

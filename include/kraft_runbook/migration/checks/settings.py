@@ -27,7 +27,8 @@ from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UN
 from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, capped
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.differing_files import capped
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 

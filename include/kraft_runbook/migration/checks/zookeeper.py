@@ -19,12 +19,10 @@ from kraft_runbook.migration.checks.catalogue import (
     UNTIL_FINALIZED,
     check,
 )
-from kraft_runbook.migration.consumer_groups import SCAN, groups_that_need_zookeeper
 from kraft_runbook.migration.controller_epochs import cut_off_by_epoch, why_not_countable
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
-from kraft_runbook.runbook.read_parts import host_parts, split_read
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
@@ -195,92 +193,6 @@ def the_zookeeper_controller_may_elect_leaders(seen: ClusterObservation, spec: C
 
 
 @check(
-    "KRB-PRE-023",
-    severity=BLOCKING,
-    fix="wait until the deletions are done, or start the brokers that hold the replicas",
-    stages=BEFORE_THE_COPY,
-    twice=True,
-)
-def no_topic_deletion_stays_pending(
-    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None
-) -> Finding:
-    """No topic deletion stays pending.
-
-    Topics in /admin/delete_topics are not migrated, and the migration does not start while a broker with one of their
-    replicas is down. A deletion that was not there at the look before is in progress and does not count.
-    """
-    if not was_read(seen.zookeeper):
-        return unknown(seen.zookeeper)
-    pending = seen.zookeeper.pending_topic_deletions
-    if earlier is not None and was_read(earlier.zookeeper):
-        pending = tuple(topic for topic in pending if topic in earlier.zookeeper.pending_topic_deletions)
-    return failed(f"pending deletions: {sample(pending)}") if pending else passed("none")
-
-
-@check(
-    "KRB-PRE-024",
-    severity=BLOCKING,
-    fix=(
-        "let the reassignment finish, or cancel it (kafka-reassign-partitions --cancel). If the znode stays, delete it;"
-        " in ZooKeeper mode then restart the broker that is the controller, because a controller no longer watches the"
-        " path after that"
-    ),
-    stages=UNTIL_FINALIZED,
-)
-def no_reassignment_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """/admin/reassign_partitions does not exist.
-
-    KRaft takes over a running reassignment and completes it, but never removes the znode. After a rollback a ZooKeeper
-    controller would carry it out again.
-    """
-    if not was_read(seen.zookeeper):
-        return unknown(seen.zookeeper)
-    return (
-        failed("/admin/reassign_partitions exists")
-        if seen.zookeeper.reassignment_znode
-        else passed("it does not exist")
-    )
-
-
-@check(
-    "KRB-PRE-025",
-    severity=BLOCKING,
-    fix="let the reassignments finish (kafka-reassign-partitions --list), or cancel them",
-    stages=UNTIL_FINALIZED,
-    needs=Needs.TREE,
-)
-def no_partition_is_being_reassigned(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No partition has replicas being added or removed.
-
-    During a reassignment a replica may be out of sync because of it or because of the roll, and nothing tells which.
-    """
-    tree = seen.tree
-    if not was_read(tree):
-        return unknown(tree)
-    return failed(f"topics being reassigned: {sample(tree.reassigning)}") if tree.reassigning else passed("none")
-
-
-@check(
-    "KRB-PRE-020",
-    severity=WARNING,
-    fix="wait until the election is over; the controller then removes the znode",
-    stages=BEFORE_THE_COPY,
-)
-def no_preferred_election_is_pending(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No preferred leader election is pending.
-
-    /admin/preferred_replica_election is not migrated.
-    """
-    if not was_read(seen.zookeeper):
-        return unknown(seen.zookeeper)
-    return (
-        failed("/admin/preferred_replica_election exists")
-        if seen.zookeeper.preferred_election_znode
-        else passed("none")
-    )
-
-
-@check(
     "KRB-PRE-026",
     severity=BLOCKING,
     fix=(
@@ -408,114 +320,4 @@ def every_config_kind_can_be_migrated(seen: ClusterObservation, spec: ClusterSpe
         failed(f"configs below {', '.join('/config/' + o for o in other)}")
         if other
         else passed(", ".join(sorted(tree.config_entity_types)) or "none")
-    )
-
-
-@check(
-    "KRB-PRE-033",
-    severity=BLOCKING,
-    fix=(
-        "move these groups to Kafka's coordination (docs/consumer-groups.md): the migration does not copy their offsets"
-    ),
-    stages=UNTIL_FINALIZED,
-    needs=Needs.TREE,
-)
-def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No consumer group has live members in ZooKeeper.
-
-    Such consumers keep members and offsets below /consumers, which is not migrated. Once the last broker has left
-    migration mode, /brokers/ids is empty: one that starts reads nothing, one that runs stops at the next change of
-    leaders, without an error (measured on 3.9.2).
-    """
-    return groups_that_need_zookeeper(seen.consumer_groups, spec)
-
-
-@check(
-    "KRB-PRE-099",
-    severity=WARNING,
-    fix="find who commits these offsets to ZooKeeper, and have it commit to Kafka before the migration is final",
-    stages=UNTIL_FINALIZED,
-    needs=Needs.TREE,
-)
-def nobody_commits_to_zookeeper_unregistered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No consumer group without members had an offset written in the last hour.
-
-    Somebody stores offsets in ZooKeeper without registering there (Storm, Spark, OffsetCommit version 0), or a group
-    was stopped just now. The hour is by ZooKeeper's clock.
-    """
-    groups = seen.consumer_groups
-    if not was_read(groups):
-        return unknown(groups)
-    found = groups.offsets_only
-    if found.count:
-        return failed(f"groups {sample(found.names, found.count)} (OFFSETS_ONLY); {SCAN} {spec.name} shows them")
-    if groups.unknown.count:
-        return unknown(f"of these groups it can't be told: {sample(groups.unknown.names, groups.unknown.count)}")
-    return passed(f"none of {groups.total}")
-
-
-@check(
-    "KRB-PRE-034",
-    severity=WARNING,
-    fix=(
-        "find the other clients (four-letter word cons) and move tools that use --zookeeper to --bootstrap-server; keep"
-        " ZooKeeper for other systems that need it"
-    ),
-    needs=Needs.TREE,
-    stages=UNTIL_FINALIZED,
-)
-def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """ZooKeeper has no clients except the brokers, the controllers and this tool.
-
-    KRaft ignores what other tools write to ZooKeeper, and they overwrite what KRaft wrote.
-    """
-    if not was_read(seen.zookeeper):
-        return unknown(seen.zookeeper)
-    if not was_read(seen.zookeeper.connections):
-        return unknown(
-            seen.zookeeper.connections,
-            "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients",
-        )
-    # A broker has one session, and a second one if its authorizer has its own. So has a controller in migration mode.
-    most = (
-        2
-        * (
-            sum(b.running is True for b in seen.brokers.values())
-            + sum(c.running is True for c in seen.controllers.values())
-        )
-        + 1
-    )
-    told = f"{seen.zookeeper.connections} connections; brokers, controllers and this tool explain up to {most}"
-    return failed(told) if seen.zookeeper.connections > most else passed(told)
-
-
-@check(
-    "KRB-PRE-035",
-    severity=BLOCKING,
-    fix=(
-        "put zookeeper.set.acl: true and the brokers' ZooKeeper identity under zookeeper.properties in the cluster"
-        " file: controllers must be allowed to write the same znodes"
-    ),
-    stages=UNTIL_FINALIZED,
-    needs=Needs.HOSTS,
-)
-def controllers_may_write_restricted_znodes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """If znodes have ACLs, the controllers have the brokers' ZooKeeper settings.
-
-    Otherwise the controllers can't write, or they create znodes without ACLs.
-    """
-    declared = spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
-    tree = seen.tree
-    restricted = tree.znode_acl_restricted if was_read(tree) else tree
-    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
-    unread = ([] if was_read(restricted) else [restricted.reason]) + unread
-    on_disk = [i for i, config in found.items() if config and config.get("zookeeper.set.acl", "").lower() == "true"]
-    if declared:
-        return passed("the cluster file declares zookeeper.set.acl for brokers and controllers")
-    wrong = ["Kafka's znodes have ACLs"] if restricted is True else []
-    wrong += [f"{nodes('broker', on_disk, 'has')} zookeeper.set.acl=true"] if on_disk else []
-    return settle(
-        [f"{'; '.join(wrong)}, and the cluster file does not declare it"] if wrong else [],
-        unread,
-        "znodes are open to everyone",
     )

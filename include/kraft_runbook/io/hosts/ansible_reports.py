@@ -1,0 +1,155 @@
+"""What a run of Ansible reports of each host, and what it hides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from kraft_runbook.cluster.properties_text import escaped
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    """One host's report: tasks that changed something, diffs as (path, before, after), the number of successful tasks,
+    the facts.
+
+    ``restarted``: a module reported that it restarted the service. ``failure``: (task, message, way out) of the task
+    that failed. ``clock``: the host's time, with this machine's time before and after reading it.
+    """
+
+    changed: tuple[str, ...] = ()
+    diffs: tuple[tuple[str, str, str], ...] = ()
+    ok: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failure: tuple[str, str, str | None] | None = None
+    clock: tuple[float, float, float] | None = None
+    restarted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """``status`` is ansible-runner's word: successful, failed, timeout or canceled. ``output`` is the end of what
+    ansible printed.
+    """
+
+    status: str
+    hosts: Mapping[str, HostReport]
+    output: str
+
+
+def hider(values: Sequence[str]) -> Callable[[str], str]:
+    """Blanks the secrets, as they are and as a properties file or JSON would escape them. Playbooks never show one;
+    this is the second wall.
+    """
+    known = {text for value in values if value for text in (value, escaped(value), json.dumps(value)[1:-1])}
+
+    def hide(text: str) -> str:
+        for value in sorted(known, key=len, reverse=True):
+            text = text.replace(value, "<set>")
+        return text
+
+    return hide
+
+
+class Fold:
+    """Collects Ansible's events into one report a host, and tells a person the progress."""
+
+    def __init__(
+        self,
+        labels: Mapping[str, str],
+        tell: Tell,
+        hide: Callable[[str], str],
+        on_failure: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._on_failure = on_failure
+        self._labels = labels
+        self._tell = tell
+        self._hide = hide
+        self._hosts: dict[str, HostReport] = {name: HostReport() for name in labels}
+        self._printed: list[str] = []
+
+    def reports(self) -> dict[str, HostReport]:
+        return dict(self._hosts)
+
+    def output(self) -> str:
+        return self._hide("\n".join(self._printed[-20:]))
+
+    def add(self, event: Mapping[str, Any]) -> None:
+        kind, data = event.get("event", ""), event.get("event_data") or {}
+        if kind == "playbook_on_task_start":
+            if len(self._labels) == 1:
+                name = str(data.get("task") or "")
+                self._say(next(iter(self._labels)), name[:1].lower() + name[1:])
+        elif kind in ("runner_on_ok", "runner_on_failed", "runner_on_unreachable"):
+            self._host_event(kind, data)
+        elif event.get("stdout") and kind in ("verbose", "error", "warning", "deprecated", "playbook_on_start"):
+            self._printed.append(str(event["stdout"]))
+
+    def _host_event(self, kind: str, data: Mapping[str, Any]) -> None:
+        host, task, result = (
+            str(data["host"]),
+            str(data.get("task") or ""),
+            cast(Mapping[str, Any], data.get("res") or {}),
+        )
+        report = self._hosts.get(host, HostReport())
+        if result.get("said"):
+            self._say(host, str(result["said"]))
+        if kind == "runner_on_ok":
+            diffs = result.get("diff") or []
+            found = [
+                (str(d["after_header"]), self._hide(d["before"]), self._hide(d["after"]))
+                for d in ([diffs] if isinstance(diffs, dict) else diffs)
+                if d
+            ]
+            self._hosts[host] = HostReport(
+                changed=(*report.changed, task) if result.get("changed") else report.changed,
+                diffs=(*report.diffs, *found),
+                ok=report.ok + 1,
+                facts={**report.facts, **cast(Mapping[str, Any], result.get("host_state") or {})},
+                failure=report.failure,
+                clock=(
+                    (float(result["clock"]), _seconds(data["start"]), _seconds(data["end"]))
+                    if "clock" in result
+                    else report.clock
+                ),
+                restarted=report.restarted or result.get("restarted") is True,
+            )
+            return
+        said = [
+            result.get("msg") or result.get("censored") or "no reason given",
+            str(result.get("module_stderr") or "").strip(),
+        ]
+        message = self._hide("\n".join(str(each) for each in said if each))
+        way_out = self._hide(str(result["way_out"])) if result.get("way_out") else None
+        if kind == "runner_on_unreachable":
+            message = f"the host can't be reached: {message}"
+            way_out = (
+                way_out
+                or "check 'reach' in the cluster file: user, port, private_key_file;"
+                " the host's key must be in known_hosts (docs/hosts.md)"
+            )
+        self._hosts[host] = HostReport(
+            report.changed,
+            report.diffs,
+            report.ok,
+            report.facts,
+            (task, message, way_out),
+            report.clock,
+            report.restarted,
+        )
+        if self._on_failure is not None:
+            self._on_failure(host, message)
+
+    def _say(self, host: str, line: str) -> None:
+        self._tell(self._hide(f"{self._labels.get(host, host)}: {line}"))
+
+
+def _seconds(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+Tell = Callable[[str], None]
+"""Receives one short line for a person."""
