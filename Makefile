@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv jars jars4 jars-old ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-down demo-reassign demo-reassign-down
+.PHONY: venv jars jars4 jars-old ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-quorum demo-down demo-reassign demo-reassign-down
 
 venv: $(VENV)
 
@@ -124,6 +124,11 @@ demo: ready
 # The finalized cluster that `make demo` left goes to Kafka 4 and its level to the newest, under a workload. ROUND_TRIP=yes: up, back, up again first.
 demo-upgrade: ready
 	$(BIN)/python -m lab.demo_upgrade --approve "$(APPROVE)" $(if $(ROUND_TRIP),--round-trip)
+
+# A controller and a broker fail on purpose, the migration, they fail again, and both sides in one picture. PARTITIONS=1000: on more than the seed's.
+PARTITIONS ?= 0
+demo-quorum: ready
+	$(BIN)/python -m lab.demo_quorum --approve "$(APPROVE)" --partitions "$(PARTITIONS)"
 
 demo-down: $(VENV)
 	$(BIN)/python -m lab.demo down
