@@ -1,6 +1,6 @@
-"""``make demo-quorum``: what does the migration change where a controller or a broker fails? A drill of each in ZooKeeper
-mode, the migration, the same drills in KRaft mode, and both sides in one picture, each by a run of the DAGs under a
-real Airflow.
+"""``make demo-quorum``: what does the migration change where a controller or a broker fails? A drill of each in
+ZooKeeper mode, the migration, the same drills in KRaft mode, and both sides in one picture, each by a run of the DAGs
+under a real Airflow.
 
 ``python -m lab.demo_quorum [--approve auto] [--partitions N] [--seconds S]``; ``python -m lab.demo down`` ends it.
 """
