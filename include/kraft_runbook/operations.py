@@ -10,6 +10,7 @@ from kraft_runbook.groups.operation import GROUPS
 from kraft_runbook.groups.toggles.operation import TOGGLES
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.quorum.care import QUORUM_CARE
 from kraft_runbook.quorum.checks import QUORUM_CHECKS
 from kraft_runbook.quorum.drill import QUORUM_DRILL
 from kraft_runbook.quorum.look import Mode
@@ -20,7 +21,7 @@ from kraft_runbook.upgrade.operation import UPGRADE
 
 OPERATIONS: Mapping[str, Operation] = {
     each.name: each
-    for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS, TOGGLES, QUORUM_DRILL)
+    for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS, TOGGLES, QUORUM_DRILL, QUORUM_CARE)
 }
 
 

@@ -18,7 +18,7 @@ options:
   kafka_home: {description: Where Kafka is installed., type: path, required: true}
   config_file: {description: The controller's configuration., type: path, required: true}
   log_dir: {description: The directory to format., type: path, required: true}
-  cluster_id: {description: The id that ZooKeeper's /cluster/id holds., type: str, required: true}
+  cluster_id: {description: The cluster's own id., type: str, required: true}
   node_id: {description: The controller's id., type: int, required: true}
   name: {description: The service., type: str, required: true}
   manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}

@@ -183,6 +183,19 @@ EDGES = {
         remove_throwaway <- rehearse
     """
     ),
+    "quorum_care__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        gate_care.prove <- preflight.checks
+        gate_care.approve <- gate_care.prove
+        gate_care.approve_second <- gate_care.approve, gate_care.prove
+        gate_care.confirm <- gate_care.approve_second
+        take_care <- gate_care.confirm
+        warm <- take_care
+        closing_report <- warm
+    """
+    ),
     "quorum_drill__lab": (
         """
         preflight.claim_cluster <-
@@ -225,6 +238,7 @@ ALL_DONE = {
         f"{name}__lab": {"closing_report"}
         for name in (
             "move_consumer_group",
+            "quorum_care",
             "rolling_restart",
             "toggle_consumer_group",
             "zk_to_kraft_migration",
@@ -267,6 +281,12 @@ PARAMS = {
     "quorum_watch__lab": {"dry_run": False},
     "cluster_watch__lab": {"dry_run": False},
     "canary_migration__lab": {"dry_run": False, "short": False},
+    "quorum_care__lab": {
+        "dry_run": False,
+        "care": "move the leadership",
+        "controller": None,
+        "approvals_needed": 1,
+    },
     "quorum_drill__lab": {
         "dry_run": False,
         "fault": "controller failover",
@@ -321,6 +341,7 @@ PARAMS = {
 
 WAITS = {
     "provision_controllers.quorum_ready": (None, "quorum_ready", None, "{{ params.dry_run }}"),
+    "warm": (None, "quorum_warm", None, "{{ params.dry_run }}"),
     "await_metadata_copy": (None, "metadata_copied", None, "{{ params.dry_run }}"),
     "finalize_controllers.finalized": (None, "finalized", None, "{{ params.dry_run }}"),
     **{

@@ -22,8 +22,8 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import FencePlan, fence_plan, why_no_fence
-from kraft_runbook.migration.lost_disk import why_not_anew
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
+from kraft_runbook.runbook.lost_disk import why_not_anew
 
 Spoil = Callable[[ClusterObservation], ClusterObservation]
 

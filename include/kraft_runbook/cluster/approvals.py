@@ -23,6 +23,7 @@ GateName = Literal[
     "move_groups",
     "toggle_group",
     "drill",
+    "care",
 ]
 """The gates of every operation. A misspelt one must not leave a gate with fewer signatures, so each is named."""
 Signatures = Annotated[int, Field(ge=1, le=2)]

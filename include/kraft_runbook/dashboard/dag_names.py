@@ -18,6 +18,7 @@ DAGS = WATCHES | {
     "cluster_watch",
     "downgrade_software",
     "move_consumer_group",
+    "quorum_care",
     "quorum_drill",
     "reassign_partitions",
     "restore_assignment",

@@ -62,6 +62,14 @@ def finalize_controller(spec: ClusterSpec, node_id: int) -> Play:
     return Play("finalize_controller", node_id, _controller_files(spec, node_id, ControllerMode.KRAFT))
 
 
+def bring_back_controller(spec: ClusterSpec, node_id: int, cluster_id: str) -> Play:
+    """Render the files of a controller in KRaft mode, format its empty directory with the cluster's id, start it. A
+    formatted directory is left alone.
+    """
+    given = {**_controller_files(spec, node_id, ControllerMode.KRAFT), "cluster_id": cluster_id}
+    return Play("provision_controller", node_id, given)
+
+
 def set_controller_aside(node_id: int) -> Play:
     """Stop a controller where it runs, and rename its data and its configuration; nothing is deleted."""
     return Play("set_controller_aside", node_id, {}, writes_secrets=False)

@@ -115,9 +115,9 @@ HOSTS = (
     Right("read_stores", "to read key stores and trust stores, and to run keytool", "preflight of a secured cluster"),
     Right("prove_migration_mode", FILES, "whether a start could make the migration final"),
     Right("read_metadata_logs", f"{FILES}; to stop its service", "the way back where no quorum leads", changes=True),
-    Right("provision_controller", SERVICE, "the controllers", changes=True),
+    Right("provision_controller", SERVICE, "the controllers; one that lost its disk", changes=True),
     Right("restart_broker", SERVICE, "the rolls, forward and back", changes=True),
-    Right("restart_node", SERVICE, "a rolling restart", changes=True),
+    Right("restart_node", SERVICE, "a rolling restart; the leadership of the quorum", changes=True),
     Right(
         "read_cpu",
         "to see its service's process; for ZooKeeper's, to be its user or root",

@@ -15,10 +15,10 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.migration import plays
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.conditions import QUORUM_WHOLE
-from kraft_runbook.migration.lost_disk import why_not_anew
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.copy_size import provisioning_size
+from kraft_runbook.runbook.lost_disk import why_not_anew
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.before_the_copy import require_replicas_as_in_zookeeper
 from kraft_runbook.steps.dual_write import require_dual_write

@@ -1,0 +1,200 @@
+"""Care of the quorum, as an operation: leadership moved to another controller, and a controller that lost its disk
+brought back. Both in KRaft mode, where the migration can't become final by them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.quorum.care_rules import Care, Step, may_bring_back, may_move
+from kraft_runbook.quorum.faults import BY_QUORUM
+from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
+from kraft_runbook.runbook.checklist import Checklist, Needs
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.conditions import Condition, by_name
+from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
+from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
+from kraft_runbook.runbook.warm import unjudged
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
+
+CARE = "care"
+"""The gate."""
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+CHECKS = Checklist()
+CHECKS.take(
+    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-100"))
+)
+OF_LEADERSHIP, OF_LOST_DISK = ("KRB-CARE-002",), ("KRB-CARE-003", "KRB-CARE-004")
+
+
+@CHECKS.check(
+    "KRB-CARE-001",
+    severity=Severity.BLOCKING,
+    fix="finish the migration or roll it back first; its own runs restart and restore controllers (docs/rollback.md)",
+)
+def the_quorum_controls_for_good(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The cluster is in KRaft mode for good.
+
+    While a migration is under way, an election can make it final, and a controller's files are others.
+    """
+    reading = detect_phase(seen)
+    told = f"{reading.phase}: {'; '.join(reading.reasons)}"
+    return passed(told) if reading.phase in BY_QUORUM else failed(told)
+
+
+@CHECKS.check(
+    "KRB-CARE-002",
+    severity=Severity.BLOCKING,
+    fix="wait until every controller runs and is warm (kraft-runbook quorum), then look again",
+    twice=True,
+)
+def another_can_lead_at_once(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
+) -> Finding:
+    """Every controller runs, has caught up and is known to be warm, so that another one serves at once.
+
+    A standby that has fetched the log and not applied it is elected all the same: up to 64 s without a controller were
+    measured.
+    """
+    return may_move(seen, spec, earlier)
+
+
+@CHECKS.check(
+    "KRB-CARE-003",
+    severity=Severity.BLOCKING,
+    fix="start the others and let them catch up (kraft-runbook quorum), one after the other, then look again",
+    twice=True,
+)
+def the_others_hold_everything(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
+) -> Finding:
+    """One controller alone is down, and all others run, have caught up and are known to be warm.
+
+    A voter that is formatted again has forgotten what it acknowledged and whom it voted for. While another is missing,
+    its vote could elect one that lacks what was committed.
+    """
+    return may_bring_back(seen, spec, earlier)
+
+
+@CHECKS.check(
+    "KRB-CARE-004",
+    severity=Severity.BLOCKING,
+    fix=(
+        "a directory that holds a metadata log lost nothing: start the controller's service. Where its data is broken,"
+        " move the directory aside on its host (do not delete it), then look again"
+    ),
+    needs=Needs.HOSTS,
+)
+def its_directory_is_empty(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The controller that is down has no metadata log on its host.
+
+    One that has is not brought back by an empty one: what it holds may be needed.
+    """
+    down = [each.id for each in seen.controllers.values() if each.running is not True]
+    found, unread = split_read("controller {}", host_parts(seen, down, "has_metadata_log"))
+    holding = [f"controller {i} holds a metadata log" for i, has in found.items() if has]
+    return settle(holding, unread, f"{nodes('controller', down, 'holds')} none" if down else "no controller is down")
+
+
+# -- the operation -----------------------------------------------------------------------------------------------------
+
+WARM = Condition(
+    "quorum_warm",
+    "every controller to run, to have caught up and to be warm",
+    lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+    keeps=unjudged,
+)
+
+
+def _end(spec: ClusterSpec) -> str:
+    return f"Every controller of cluster {spec.name} runs and is warm. kraft-runbook quorum shows who leads."
+
+
+TABLE = Transitions(
+    stages=(Stage(RUNNING, "The cluster runs.", end=_end),),
+    outside=(no_phase("Nothing is done to a controller until it does."),),
+    at_rest="nothing is undone by it",
+    gates=(
+        GateTerms(
+            CARE,
+            asks="do this to its controller?",
+            means="Approving lets this run restart, or format and start, the one controller that is named below.",
+            next="preflight, then the gate",
+        ),
+    ),
+    edges=(
+        Edge(
+            Step.MOVE_LEADERSHIP,
+            RUNNING,
+            RUNNING,
+            CARE,
+            does="restart the controller that leads, so that another is elected",
+            waits=(WARM,),
+        ),
+        Edge(
+            Step.BRING_BACK,
+            RUNNING,
+            RUNNING,
+            CARE,
+            does="format the controller's empty directory with the cluster's id, and start it",
+            waits=(WARM,),
+        ),
+    ),
+)
+
+
+def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    if why := why_unknown(seen):
+        return not_known(why)
+    return RollbackPlan(True, "a restart and a new directory change nothing that could be undone", ())
+
+
+def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """A controller that restarts is this run's own doing."""
+    return changes_between(was, now, node=node, of_broker=_others, of_controller=_own, of_phase=lambda: By.OTHERS)
+
+
+def _own(_: object, after: Sequence[object]) -> By:
+    return By.UNREAD if UNREAD in after else By.THE_STEPS
+
+
+def _others(_: object, after: Sequence[object]) -> By:
+    return By.UNREAD if UNREAD in after else By.OTHERS
+
+
+def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
+    return (
+        "What is named below, on one controller, if every other one is whole and warm at that moment.",
+        "Wait until every controller runs, has caught up and is warm.",
+    )
+
+
+QUORUM_CARE = Operation(
+    name="quorum_care",
+    table=TABLE,
+    checks=CHECKS,
+    conditions=by_name(WARM),
+    read=read_running,
+    way_back=_way_back,
+    changes=_changes,
+    ahead=_ahead,
+    is_behind=lambda gate, seen, spec: False,
+    serves=lambda spec: True,
+)
+
+
+def care_for(care: Care) -> Operation:
+    """The operation as this care needs it checked."""
+    return replace(QUORUM_CARE, checks=CHECKS.without(OF_LOST_DISK if care is Care.LEADERSHIP else OF_LEADERSHIP))

@@ -1,0 +1,140 @@
+"""Care of the quorum: whom it is about, and when it may be. Pure.
+
+The voters are those of ``controller.quorum.voters`` (a static quorum). A voter of a dynamic one has an id of its
+directory, which a new disk has not: docs/quorum-care.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kraft_runbook.cluster.naming import name_ids, nodes
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.check_results import Finding, failed, passed, unknown
+from kraft_runbook.runbook.conditions import first_missing
+from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
+from kraft_runbook.runbook.lost_disk import why_not_anew
+from kraft_runbook.runbook.warm import controllers_are_warm, warmth_of
+
+
+class Step(StrEnum):
+    MOVE_LEADERSHIP = "move_leadership"
+    BRING_BACK = "bring_back"
+
+
+class Care(StrEnum):
+    """LEADERSHIP: the leader restarts, and another controller leads. LOST_DISK: an empty directory is formatted and its
+    controller started.
+    """
+
+    LEADERSHIP = "move the leadership"
+    LOST_DISK = "bring back a controller that lost its disk"
+
+    @property
+    def step(self) -> Step:
+        return Step.MOVE_LEADERSHIP if self is Care.LEADERSHIP else Step.BRING_BACK
+
+
+@dataclass(frozen=True, slots=True)
+class CareForm:
+    """What a run's form says. ``controller``: the one that lost its disk; None where the leadership moves."""
+
+    care: Care
+    controller: int | None
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> CareForm:
+        named = params.get("controller")
+        return cls(Care(params["care"]), None if named is None else int(named))
+
+    def digest(self, node: int) -> str:
+        """Of what the gate's signature is for. ``node``: whom it is about."""
+        return hashlib.sha256(json.dumps([self.care.value, node]).encode()).hexdigest()
+
+
+def whom(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:
+    """The controller that is restarted, or brought back. Raises Refused where nobody is known, or the form names a
+    wrong one.
+    """
+    if form.care is Care.LOST_DISK:
+        if form.controller not in spec.controller_ids:
+            named = "no controller" if form.controller is None else f"controller {form.controller}"
+            raise Refused(
+                f"the form names {named}, and the cluster file has {name_ids(spec.controller_ids)}",
+                way_out="name the controller that lost its disk in a new run",
+            )
+        return form.controller
+    if form.controller is not None:
+        raise Refused(
+            "the form names a controller, and nobody can say which one leads next: Kafka elects it",
+            way_out="leave the field empty in a new run",
+        )
+    if not was_read(seen.quorum) or seen.quorum.leader_id not in spec.controller_ids:
+        reason = "it is not in the cluster file" if was_read(seen.quorum) else seen.quorum.reason
+        raise Refused(
+            f"which controller leads is not known: {reason}", way_out="see kraft-runbook quorum, then clear this task"
+        )
+    return seen.quorum.leader_id
+
+
+def may_move(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None) -> Finding:
+    """Whether the leader may be stopped: every controller runs, has caught up and is known to be warm, and there is
+    another one.
+    """
+    if len(spec.controller_ids) < 2:
+        return failed(f"controller {name_ids(spec.controller_ids)} is the only one: nobody else can lead")
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    whole = quorum_whole(seen, spec, earlier=earlier)
+    return controllers_are_warm(seen, spec, earlier) if whole.done else failed(whole.waiting_for)
+
+
+def may_bring_back(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None, only: int | None = None
+) -> Finding:
+    """Whether a controller may come back with an empty log: it alone is down, and all others run, have caught up, are
+    known to be warm and hold everything that is committed. ``only``: it is this one.
+    """
+    down = [each.id for each in seen.controllers.values() if each.running is not True]
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    if not down:
+        return failed("every controller runs: none has lost its disk")
+    if len(down) > 1 or (only is not None and down != [only]):
+        return failed(f"{nodes('controller', down, 'does')} not run: one is brought back while all others are whole")
+    (lost,) = down
+    state = seen.controllers[lost].running
+    if not was_read(state):
+        return unknown(f"whether controller {lost} runs: {state.reason}")
+    others = [each for each in spec.controller_ids if each != lost]
+    whole = first_missing(*(unfinished_quorum(seen, spec, earlier, only=each) for each in others))
+    if not whole.done:
+        return failed(whole.waiting_for)
+    unjudged_ones = {i: each for i, each in warmth_of(seen, others, earlier).items() if not was_read(each)}
+    if unjudged_ones:
+        return unknown("; ".join(f"controller {i}: {each.reason}" for i, each in unjudged_ones.items()))
+    unsafe = why_not_anew(seen, lost)
+    return failed(unsafe) if unsafe else passed(f"controller {lost} is down, and {name_ids(others)} hold everything")
+
+
+def page(form: CareForm, node: int) -> str:
+    """What the gate shows."""
+    if form.care is Care.LEADERSHIP:
+        what = (
+            f"Restarts controller {node}, which leads by this look. Another is elected within a second or two; which"
+            " one, nobody can say. Metadata changes wait for as long. Partitions keep their leaders."
+        )
+    else:
+        what = (
+            f"Writes the files of controller {node}, formats its empty directory with the cluster's id, and starts it."
+            " It fetches the whole metadata log from the leader. Until it has, one more controller that is lost takes"
+            " the majority away from a quorum of three."
+        )
+    return f"### Care of the quorum: {form.care.value}\n\n{what}"

@@ -1,0 +1,234 @@
+"""Care of the quorum: one controller at a time, and only while every other one is whole and warm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host, part
+from recording import RecordingCluster, run_on
+
+from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, FeatureObservation, LevelsInLog, NodeFeatures
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.observe_features import observe_features
+from kraft_runbook.quorum.care import CHECKS, QUORUM_CARE, care_for
+from kraft_runbook.quorum.care_rules import Care, CareForm, page, whom
+from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.steps.node_step import Look
+from kraft_runbook.steps.quorum_care import STEPS, shows_care, take_care
+
+LEADERSHIP: dict[str, Any] = {"care": Care.LEADERSHIP.value, "controller": None}
+LOST_DISK: dict[str, Any] = {"care": Care.LOST_DISK.value, "controller": 103}
+DOWN = a_controller(103, running=False, mode=WHY, metrics=WHY)
+COLD = gauges(102, last_applied_offset=10, last_applied_lag_ms=70_000)
+EMPTY: dict[str, Any] = {"has_metadata_log": False, "formatted_cluster_id": None}
+
+
+def features(level: int) -> FeatureObservation:
+    nodes = {i: NodeFeatures(i, {}, {KRAFT_VERSION: level}, 7, "any") for i in SPEC.controller_ids}
+    return FeatureObservation(SPEC.name, {}, nodes, 101, LevelsInLog((), {}, {}, 0, 9), {})
+
+
+def hosts(seen: ClusterObservation, **of_lost: Any) -> Mapping[int, HostState]:
+    lost = both(DOWN, on_host(103, **EMPTY | of_lost))(seen)
+    return {i: each for i, each in lost.hosts.items() if not isinstance(each, Unread)}
+
+
+def taking(
+    form: Mapping[str, Any],
+    *spoils: Spoil,
+    node: int,
+    phase: Phase = Phase.KRAFT,
+    spec: ClusterSpec = SPEC,
+    level: int = 0,
+    **of_lost: Any,
+) -> tuple[RecordingCluster, Any]:
+    """What was done, and the step's answer."""
+    seen = both(*spoils)(observation(phase)) if spoils else observation(phase)
+    cluster = RecordingCluster(
+        seen, spec=spec, facts=hosts(seen, **of_lost), answers={observe_features: lambda **_: features(level)}
+    )
+    run = run_on(cluster, answers={"preflight.checks": {"node": node}}, **form)
+    try:
+        return cluster, take_care(run)
+    except Refused as refused:
+        return cluster, refused
+
+
+# -- the leadership ----------------------------------------------------------------------------------------------------
+
+
+def test_the_leader_is_restarted_while_every_standby_is_warm() -> None:
+    cluster, answer = taking(LEADERSHIP, node=101)
+    assert cluster.did == ["played restart_node on 101"]
+    assert answer["changed"]
+
+
+def test_once_another_leads_the_cleared_task_restarts_nobody() -> None:
+    seen = observation(Phase.KRAFT)
+    elected = part(quorum=replace(seen.quorum, leader_id=102))  # type: ignore[type-var]
+    cluster, answer = taking(LEADERSHIP, elected, node=101)
+    assert cluster.did == []
+    assert answer["already_done"] == "controller 101 does not lead any more: controller 102 does"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (COLD, "controller 102 to apply the metadata log"),
+        (DOWN, "controller 103's process has ended"),
+        (gauges(102, last_applied_offset=None, last_applied_lag_ms=None), "controller 102: "),
+    ],
+)
+def test_the_leader_is_left_alone_while_a_standby_is_cold_or_down_or_not_known_to_be_warm(
+    spoil: Spoil, why: str
+) -> None:
+    cluster, answer = taking(LEADERSHIP, spoil, node=101)
+    assert cluster.did == []
+    assert isinstance(answer, Refused) and why in str(answer)
+    assert "controller 101 was not touched" in str(answer)
+
+
+def test_a_standby_that_looked_cold_once_and_has_passed_that_offset_since_is_warm() -> None:
+    behind = gauges(102, last_applied_offset=900, last_applied_lag_ms=2_500)(observation(Phase.KRAFT))
+    cluster = RecordingCluster(
+        observation(Phase.KRAFT), behind, gauges(102, last_applied_offset=1_000)(observation(Phase.KRAFT))
+    )
+    take_care(run_on(cluster, answers={"preflight.checks": {"node": 101}}, **LEADERSHIP))
+    assert cluster.did == ["played restart_node on 101"]
+
+
+def test_an_only_controller_can_not_hand_over() -> None:
+    alone = SPEC.model_copy(update={"controllers": SPEC.controllers[:1]})
+    cluster, answer = taking(LEADERSHIP, node=101, spec=alone)
+    assert cluster.did == []
+    assert "controller 101 is the only one: nobody else can lead" in str(answer)
+
+
+# -- a lost disk -------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_directory_is_formatted_with_the_id_that_the_others_have_and_its_controller_started() -> None:
+    seen = DOWN(observation(Phase.KRAFT))
+    cluster, answer = taking(LOST_DISK, DOWN, node=103)
+    assert cluster.did == ["played provision_controller on 103"]
+    assert answer["changed"]
+    facts = hosts(seen)
+    look = _look(cluster, seen)
+    played = STEPS[Care.LOST_DISK].play(look)
+    assert played.variables["cluster_id"] == facts[101].formatted_cluster_id
+    assert "zookeeper.connect" not in played.variables["properties"]
+
+
+def _look(cluster: RecordingCluster, seen: ClusterObservation) -> Look:
+    return Look(cluster, 103, seen, QUORUM_CARE.read(seen, SPEC))
+
+
+def test_a_controller_that_runs_again_is_left_alone() -> None:
+    cluster, answer = taking(LOST_DISK, node=103)
+    assert cluster.did == []
+    assert answer["already_done"] == "controller 103 runs"
+
+
+def test_a_directory_that_a_killed_try_has_formatted_is_no_obstacle() -> None:
+    cluster, _ = taking(LOST_DISK, DOWN, node=103, formatted_cluster_id="the cluster's")
+    assert cluster.did == ["played provision_controller on 103"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "level", "of_lost", "why"),
+    [
+        (both(DOWN, a_controller(102, running=False)), 0, {}, "controllers 102, 103 do not run"),
+        (both(DOWN, COLD), 0, {}, "controller 102 to apply the metadata log"),
+        (both(DOWN, gauges(102, last_applied_offset=None, last_applied_lag_ms=None)), 0, {}, "controller 102: "),
+        (DOWN, 0, {"has_metadata_log": True}, "controller 103 holds a metadata log: it lost nothing"),
+        (DOWN, 0, {"has_metadata_log": WHY}, "could not be read"),
+    ],
+)
+def test_a_controller_is_not_brought_back_while_another_is_missing_or_it_holds_data(
+    spoil: Spoil, level: int, of_lost: Mapping[str, Any], why: str
+) -> None:
+    cluster, answer = taking(LOST_DISK, spoil, node=103, level=level, **of_lost)
+    assert cluster.did == []
+    assert isinstance(answer, Refused) and why in str(answer)
+
+
+@pytest.mark.parametrize(("version", "refused"), [("3.9.2", False), ("4.1.1", True)])
+def test_a_voter_of_a_dynamic_quorum_is_not_formatted(version: str, refused: bool) -> None:
+    """3.9 shows level 1 where somebody set it, and its quorum stays a static one."""
+    spec = SPEC.model_copy(update={"kafka": SPEC.kafka.model_copy(update={"version": version}), "zookeeper": None})
+    cluster, answer = taking(LOST_DISK, DOWN, node=103, spec=spec, level=1)
+    assert (cluster.did == []) == refused
+    assert ("known by its directory's id" in str(answer)) == refused
+
+
+def test_the_others_must_show_one_id_of_the_cluster() -> None:
+    seen = DOWN(observation(Phase.KRAFT))
+    facts = {**hosts(seen), 102: replace(hosts(seen)[102], formatted_cluster_id="another")}
+    cluster = RecordingCluster(seen, facts=facts, answers={observe_features: lambda **_: features(0)})
+    with pytest.raises(Refused, match="do not show one id of the cluster"):
+        take_care(run_on(cluster, answers={"preflight.checks": {"node": 103}}, **LOST_DISK))
+
+
+# -- the form, the checks and the gate ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "spoil", "why"),
+    [
+        ({**LOST_DISK, "controller": None}, None, "the form names no controller"),
+        ({**LOST_DISK, "controller": 7}, None, "the form names controller 7"),
+        ({**LEADERSHIP, "controller": 102}, None, "nobody can say which one leads next"),
+        (LEADERSHIP, part(quorum=WHY), "which controller leads is not known"),
+    ],
+)
+def test_a_form_that_names_a_wrong_controller_is_refused(
+    form: Mapping[str, Any], spoil: Spoil | None, why: str
+) -> None:
+    seen = observation(Phase.KRAFT)
+    with pytest.raises(Refused, match=why):
+        whom(CareForm.of(form), spoil(seen) if spoil else seen, SPEC)
+
+
+def verdicts(care: Care, spoil: Spoil, phase: Phase = Phase.KRAFT) -> dict[str, Verdict]:
+    seen = spoil(observation(phase))
+    operation = care_for(care)
+    report = operation.checks.run(seen, SPEC, operation.read(seen, SPEC).stage)
+    return {each.code: each.verdict for each in report.results if "CARE" in each.code}
+
+
+def test_each_care_is_checked_for_what_it_needs() -> None:
+    lost = both(DOWN, on_host(103, **EMPTY))
+    assert verdicts(Care.LEADERSHIP, part()) == {"KRB-CARE-001": Verdict.PASS, "KRB-CARE-002": Verdict.PASS}
+    assert verdicts(Care.LEADERSHIP, COLD)["KRB-CARE-002"] is Verdict.FAIL
+    found = verdicts(Care.LOST_DISK, lost)
+    assert set(found.values()) == {Verdict.PASS} and len(found) == 3
+    assert verdicts(Care.LOST_DISK, part())["KRB-CARE-003"] is Verdict.FAIL
+    assert verdicts(Care.LOST_DISK, both(lost, COLD))["KRB-CARE-003"] is Verdict.FAIL
+    assert verdicts(Care.LOST_DISK, both(lost, on_host(103, has_metadata_log=True)))["KRB-CARE-004"] is Verdict.FAIL
+    assert verdicts(Care.LOST_DISK, both(lost, on_host(103, has_metadata_log=WHY)))["KRB-CARE-004"] is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.DUAL_WRITE])
+def test_care_waits_until_the_migration_is_over(phase: Phase) -> None:
+    assert verdicts(Care.LEADERSHIP, part(), phase)["KRB-CARE-001"] is Verdict.FAIL
+
+
+def test_the_gate_names_the_controller_and_its_signature_is_for_that_one() -> None:
+    run = run_on(RecordingCluster(observation(Phase.KRAFT)), answers={"preflight.checks": {"node": 101}}, **LEADERSHIP)
+    (exhibit,) = shows_care(run).exhibits
+    form = CareForm.of(LEADERSHIP)
+    assert "Restarts controller 101, which leads by this look" in exhibit.rendered
+    assert exhibit.digest == form.digest(101) != form.digest(102)
+    assert "formats its empty directory" in page(CareForm.of(LOST_DISK), 103)
+    with pytest.raises(Refused, match="whom this run is about is not known"):
+        shows_care(run_on(RecordingCluster(observation(Phase.KRAFT)), **LEADERSHIP))
+
+
+def test_every_check_stands_in_the_catalogue_of_the_operation() -> None:
+    assert {"KRB-CARE-001", "KRB-CARE-002", "KRB-CARE-003", "KRB-CARE-004"} <= set(CHECKS)
