@@ -10,10 +10,10 @@ from typing import Any
 import by_hand
 import pytest
 from labs import Lab, lab_of
-from test_drill import with_spec
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Checked
 from kraft_runbook.procedures.see_quorum import see_quorum
 from kraft_runbook.quorum.care import WARM
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
@@ -21,6 +21,8 @@ from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.quorum_care import take_care
 from kraft_runbook.steps.run import Run
+from tests.integration.quorum.test_drill import with_spec
+from tests.unit.kept_journal import Kept
 from tests.unit.recording import run_on
 
 pytestmark = pytest.mark.long
@@ -40,7 +42,9 @@ def run_of(lab: Lab, care: Care, controller: int | None = None) -> Run:
     form: dict[str, Any] = {"care": care.value, "controller": controller}
     cluster = cluster_of(lab)
     node = whom(CareForm.of(form), cluster.settled(), lab.spec)
-    return run_on(cluster, answers={"preflight.checks": {"node": node}}, **form)
+    kept = Kept()  # a process that is older than the run's first record is restarted
+    kept.record(Checked(phase="KRAFT", checks={}))
+    return run_on(cluster, kept, answers={"preflight.checks": {"node": node}}, **form)
 
 
 def warm(lab: Lab) -> None:

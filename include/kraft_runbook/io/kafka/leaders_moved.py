@@ -68,7 +68,8 @@ class LeadersMoved:
     def _leaders(self) -> dict[tuple[str, int], int] | None:
         """The leader of each partition, -1 for none; None where nobody answers."""
         try:
-            topics = self._client.list_topics(timeout=ANSWER_SECONDS).topics if self._client else {}
+            # not "if self._client": a client without queued messages has the length 0
+            topics = {} if self._client is None else self._client.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
             return None
         found = {(name, n): each.leader for name, topic in topics.items() for n, each in topic.partitions.items()}
