@@ -21,7 +21,17 @@ from kraft_runbook.upgrade.operation import UPGRADE
 
 OPERATIONS: Mapping[str, Operation] = {
     each.name: each
-    for each in (MIGRATION, ROLLING_RESTART, FEATURES, UPGRADE, REASSIGNMENT, GROUPS, TOGGLES, QUORUM_DRILL, QUORUM_CARE)
+    for each in (
+        MIGRATION,
+        ROLLING_RESTART,
+        FEATURES,
+        UPGRADE,
+        REASSIGNMENT,
+        GROUPS,
+        TOGGLES,
+        QUORUM_DRILL,
+        QUORUM_CARE,
+    )
 }
 
 
