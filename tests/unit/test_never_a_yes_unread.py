@@ -22,6 +22,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.operations import OPERATIONS
+from kraft_runbook.quorum.care import QUORUM_CARE
 from kraft_runbook.quorum.drill import QUORUM_DRILL
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
@@ -76,6 +77,9 @@ UNREAD: dict[str, Callable[[], RollbackPlan]] = {
     "quorum_drill: the phase": lambda: QUORUM_DRILL.way_back(
         part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
+    "quorum_care: the phase": lambda: QUORUM_CARE.way_back(
+        part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
+    ),
     "reassignment: a broker": lambda: REASSIGNMENT.way_back(broker(2, running=WHY)(dual_write()), SPEC),
 }
 
@@ -99,6 +103,7 @@ def test_a_look_that_read_it_all_says_yes() -> None:
         (REASSIGNMENT, dual_write(), SPEC),
         (GROUPS, observation(Phase.HYBRID), SPEC),
         (TOGGLES, dual_write(), SPEC),
+        (QUORUM_CARE, observation(Phase.KRAFT), SPEC),
     ):
         assert operation.way_back(seen, spec).answer == "yes", operation.name
 
