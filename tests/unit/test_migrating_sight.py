@@ -10,9 +10,10 @@ import weakref
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from migrating_servers import ME, OTHER, Consumer, Embedded, Result, embedded_consumer, member, session, topic, turn
 
+from kraft_runbook_consumer import embedded as embedding
 from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
 from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
 from kraft_runbook_consumer.lease import Lease
@@ -160,6 +161,27 @@ def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
     for ask in (embedded.poll, embedded.members):
         with pytest.raises(ConsumerError, match="READ on the group"):
             ask()
+
+
+def test_a_client_that_asks_the_wrong_broker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of librdkafka goes on asking the broker that it once found as the coordinator (measured)."""
+    moved = KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
+    stable = SimpleNamespace(state=ConsumerGroupState.STABLE, members=[])
+    made: list[object] = []
+
+    class Admin:
+        def __init__(self, config: object) -> None:
+            made.append(config)
+            self.answer: object = moved if len(made) == 1 else stable
+
+        def describe_consumer_groups(self, groups: list[str], request_timeout: float) -> dict[str, Result]:
+            return {"g": Result(self.answer)}
+
+    embedded = embedded_consumer(monkeypatch, Lease(45.0))
+    monkeypatch.setattr(embedding, "AdminClient", Admin)
+    embedded._ask_anew()
+    assert [embedded.members(), embedded.members(), embedded.members()] == [None, (True, {}), (True, {})]
+    assert len(made) == 2 and made[0] == made[1]
 
 
 def test_a_closed_member_leaves_no_client_behind() -> None:
