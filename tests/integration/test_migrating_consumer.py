@@ -15,9 +15,15 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 from migrating_members import PARTITIONS, Group, await_mode
+from toggling_runs import await_shares, run_of, toggled
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.errors import Refused
+from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.procedures.see_groups import scan_groups
+from kraft_runbook.steps.toggles import toggling
+from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
+from kraft_runbook.steps.toggles.toggling import plan_the_toggle, toggle_the_group
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer, Mode
 
 
@@ -65,6 +71,32 @@ def test_old_disabled_and_migrating_share_a_group(group: Group, zookeeper: Kazoo
     assert not zookeeper.get_children(f"/consumers/{group.name}/ids")
     assert not zookeeper.get_children(f"/consumers/{group.name}/migration/ids")
     assert group.owners(zookeeper) == {}
+
+
+def test_two_members_are_toggled_forth_and_back_by_the_steps_of_a_run(
+    group: Group, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records come all the time. None is lost, none comes twice, and a plan for other members toggles nothing."""
+    monkeypatch.setattr(toggling, "APART_SECONDS", 0.5)
+    with ExitStack() as stack:
+        with group.records():
+            members = [stack.enter_context(group.member()) for _ in range(2)]
+            group.await_owners(zookeeper, [3, 3])
+            await_shares(group, [3, 3])
+            for direction, mode in ((Direction.TO_KAFKA, Mode.KAFKA), (Direction.BACK, Mode.ZOOKEEPER)):
+                toggled(group, direction)
+                await_mode(members, mode)
+                group.await_owners(zookeeper, [3, 3])
+            assert watch_the_groups(run_of(group))["alarms"] == 0
+            late = run_of(group)
+            plan_the_toggle(late)
+            came = stack.enter_context(group.member())
+            group.await_owners(zookeeper, [2, 2, 2])
+            await_shares(group, [2, 2, 2])
+            with pytest.raises(Refused, match=f"are not those that were planned for: {came.member_id} came"):
+                toggle_the_group(late)
+        told = group.require_each_once()
+    print(f"{sum(group.sent.values())} records, silent at most {max(told.silent.values()):.2f} s")
 
 
 class Heard:

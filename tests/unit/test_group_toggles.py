@@ -41,17 +41,30 @@ def refused(*looks: Any, direction: Direction = TO_KAFKA) -> str:
 
 def test_a_toggle_says_what_changes() -> None:
     there = planned(migrating())
-    assert there == Toggle("g", TO_KAFKA, Mode.ZOOKEEPER, False, (A, B), 2, 2)
-    assert there.line() == "g to Kafka: mode zookeeper -> kafka, 2 members, 2 partitions, 2 of them move"
+    assert there == Toggle("g", TO_KAFKA, Mode.ZOOKEEPER, False, (A, B), 2, (2,))
+    assert there.line() == "g to Kafka: mode zookeeper -> kafka, 2 members, 2 partitions, 2 move"
     assert Toggle.from_dict(there.to_dict()) == there
     back = planned(by_kafka(), direction=BACK)
-    assert back.line() == "g back to ZooKeeper: mode kafka -> zookeeper, 2 members, 2 partitions, 2 of them move"
+    assert back.line() == "g back to ZooKeeper: mode kafka -> zookeeper, 2 members, 2 partitions, 2 move"
     assert planned(migrating(mode=Mode.ABSENT)).line().startswith("g to Kafka: mode absent -> kafka")
+
+
+def test_how_many_move_is_told_by_each_assignor_that_there_may_be() -> None:
+    """Of four partitions range gives the first two to one member; by their hashes roundrobin deals them in turn."""
+    numbers = {("t", n): A if n < 2 else B for n in range(4)}
+    logs = {"t": {n: LOGS["t"][0] for n in range(4)}}
+    given = {who: tuple(p for p, has in numbers.items() if has == who) for who in (A, B)}
+    seen = replace(by_kafka(owners=numbers, given=given), logs=logs)
+    back = planned(seen, direction=BACK)
+    assert back.moving == (0, 2) and back.line().endswith("4 partitions, 0 or 2 move")
+    assert Toggle.from_dict(back.to_dict()) == back
+    unread = planned(replace(seen, logs={"t": Unread("silent")}), direction=BACK)
+    assert unread.moving == () and unread.line().endswith("4 partitions, an unknown number of them move")
 
 
 def test_what_is_signed_is_the_group_its_members_and_the_direction() -> None:
     there, later = planned(migrating()), planned(migrating(given={A: (T0,), B: (T1,)}))
-    assert later.moving == 0 and later.digest == there.digest
+    assert later.moving == (0,) and later.digest == there.digest
     assert planned(migrating(), direction=BACK).digest != there.digest
     other = replace(there, members=(A,))
     assert other.digest != there.digest
@@ -74,7 +87,7 @@ def test_what_is_so_is_not_written(mode: Mode, direction: Direction, so: bool) -
 def test_the_page_says_what_happens_what_it_costs_and_the_way_back() -> None:
     text = page(planned(migrating()), "lab")
     assert "`/consumers/g/migration/mode` changes from zookeeper to kafka" in text
-    assert f"- `{A}`" in text and "2 partitions; 2 of them get another owner" in text
+    assert f"- `{A}`" in text and "2 partitions; 2 get another owner" in text
     assert "nothing is stopped or restarted" in text
     assert "toggle_consumer_group__lab for g with the direction 'back to ZooKeeper'" in text
     assert "Nothing is written" in page(planned(by_kafka()), "lab")
@@ -130,7 +143,7 @@ def test_equal_hashes_matter_beside_old_members_alone() -> None:
     )
     of_kafka = kafka(new(A, collide[0]), new(B, collide[1]), offsets=dict.fromkeys(collide, 1))
     seen = look(side, of_kafka, logs={"Aa": LOGS["t"], "BB": LOGS["t"]})
-    assert planned(seen).moving == 1
+    assert planned(seen).moving == (1,)
 
 
 @pytest.mark.parametrize(

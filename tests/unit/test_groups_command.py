@@ -155,7 +155,7 @@ def test_a_toggle_is_shown_and_what_is_refused_with_every_reason() -> None:
         migrating(), replace(OLD, name="old"), replace(UNKNOWN, zookeeper=Unread("NoAuth"), name="other")
     )
     assert code == 1
-    assert out.splitlines()[0] == "g to Kafka: mode zookeeper -> kafka, 2 members, 2 partitions, 2 of them move"
+    assert out.splitlines()[0] == "g to Kafka: mode zookeeper -> kafka, 2 members, 2 partitions, 2 move"
     assert "other is refused:\n- it is UNKNOWN (NoAuth), not ALL_MIGRATING" in out
     assert out.endswith("1 groups can be toggled to Kafka, 1 can not\n"), "old groups are not named unasked"
     assert toggle_plan(migrating(name="a(b"))[0] == 0

@@ -55,13 +55,12 @@ def page(toggle: Toggle, cluster: str) -> str:
             f"`/consumers/{toggle.group}/migration/mode` changes from {toggle.now} to {toggle.wanted}. From then on its"
             f" members follow {side} assignment."
         )
-    moving = "how many of them is not known before" if toggle.moving is None else f"{toggle.moving} of them"
     return (
         f"{does}\n\n{len(toggle.members)} members, all of them migrating ones, registered in ZooKeeper and in Kafka's"
-        f" group:\n\n{members}\n\n{toggle.partitions} partitions; {moving} get another owner.\n\n**What it costs**:"
-        " nothing is stopped or restarted. A partition that moves is silent from its release to its start (some tenths"
-        " of a second with this project's consumer); the others go on.\n\n**The way back**:"
-        f" {way_back(toggle, cluster)}"
+        f" group:\n\n{members}\n\n{toggle.partitions} partitions; {toggle.told_of_moving} get another"
+        " owner.\n\n**What it costs**: nothing is stopped or restarted. A partition that moves is silent from its"
+        " release to its start (some tenths of a second with this project's consumer); the others go on.\n\n"
+        f"**The way back**: {way_back(toggle, cluster)}"
     )
 
 

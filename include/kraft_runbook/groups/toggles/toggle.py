@@ -41,7 +41,8 @@ _NOT_AMONG_MIGRATING = frozenset({FaultKind.HASHES_COLLIDE})
 @dataclass(frozen=True, slots=True)
 class Toggle:
     """``now``: what the mode's znode says; ``follows_kafka``: whose assignment the members follow now. ``members``:
-    their ids, in order. ``moving``: the partitions that another member will own; None: that can't be told from outside.
+    their ids, in order. ``moving``: how many partitions another member will own; on the way back by range and by
+    roundrobin, since the members' assignor can't be seen; empty: not known.
     """
 
     group: str
@@ -50,7 +51,7 @@ class Toggle:
     follows_kafka: bool
     members: tuple[str, ...]
     partitions: int
-    moving: int | None
+    moving: tuple[int, ...]
 
     @property
     def wanted(self) -> Mode:
@@ -76,7 +77,7 @@ class Toggle:
             "follows_kafka": self.follows_kafka,
             "members": list(self.members),
             "partitions": self.partitions,
-            "moving": self.moving,
+            "moving": list(self.moving),
         }
 
     @staticmethod
@@ -89,15 +90,20 @@ class Toggle:
             bool(data["follows_kafka"]),
             tuple(map(str, data["members"])),
             int(data["partitions"]),
-            None if data["moving"] is None else int(data["moving"]),
+            tuple(map(int, data["moving"])),
         )
 
     def line(self) -> str:
         """In one line."""
-        moving = "how many of them move is not known" if self.moving is None else f"{self.moving} of them move"
         change = f"mode {self.now} stays" if self.is_so else f"mode {self.now} -> {self.wanted}"
         members = "1 member" if len(self.members) == 1 else f"{len(self.members)} members"
-        return f"{self.group} {self.direction}: {change}, {members}, {self.partitions} partitions, {moving}"
+        moving = f"{self.partitions} partitions, {self.told_of_moving} move"
+        return f"{self.group} {self.direction}: {change}, {members}, {moving}"
+
+    @property
+    def told_of_moving(self) -> str:
+        """How many of the partitions get another owner."""
+        return " or ".join(map(str, self.moving)) or "an unknown number of them"
 
     def render_text(self) -> str:
         """With its members."""
@@ -256,10 +262,10 @@ def _differences(earlier: GroupLook, look: GroupLook) -> str:
     return ", ".join(each for each in now if was.get(each) != now[each])
 
 
-def _moving(look: GroupLook, zookeeper: ZookeeperSide, direction: Direction) -> int | None:
+def _moving(look: GroupLook, zookeeper: ZookeeperSide, direction: Direction) -> tuple[int, ...]:
     """How many partitions another member will own. Which of ZooKeeper's two assignors the members use is not known."""
     if kafka_mode(zookeeper) is (direction is Direction.TO_KAFKA):
-        return 0
+        return (0,)
     kafka = in_kafka(look)
     by = (assigned(kafka),) if direction is Direction.TO_KAFKA and kafka is not None else ()
     now = owned(zookeeper)
@@ -267,7 +273,7 @@ def _moving(look: GroupLook, zookeeper: ZookeeperSide, direction: Direction) -> 
         sum(now[p] != then.get(p) for p in now)
         for then in (by if direction is Direction.TO_KAFKA else zookeeper_assigns(look, zookeeper))
     }
-    return counts.pop() if len(counts) == 1 else None
+    return tuple(sorted(counts))
 
 
 def _named(names: list[str]) -> str:
