@@ -74,7 +74,9 @@ class EmbeddedConsumer:
         self._on_revoke = on_revoke
         self._incremental = str(config["partition.assignment.strategy"]).startswith("cooperative")
         self._consumer = make_consumer({**config, "on_commit": self._committed}, MIGRATION)
-        self._asks_with = {k: v for k, v in config.items() if k == "bootstrap.servers" or k.startswith(SECURITY)}
+        self._asks_with: dict[str, Any] = {
+            k: v for k, v in config.items() if k == "bootstrap.servers" or k.startswith(SECURITY)
+        }
         self._admin: AdminClient | None = AdminClient(self._asks_with)  # kept: a temporary one does not answer
         self._member = ""
         self._sent: deque[tuple[str, float]] = deque()
