@@ -37,9 +37,6 @@ def test_what_fails_is_tried_again_for_some_seconds(
             raise Unreachable("ZooKeeper is away", way_out="start it")
 
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    monkeypatch.setattr(claims, "rest_cluster", rest_cluster)
-    monkeypatch.setattr(claims, "REST_SECONDS", seconds)
-    monkeypatch.setattr(claims, "AGAIN_SECONDS", 0.0)
-    claims.rest(CONTEXT, CLUSTER)
+    claims.rest(CONTEXT, CLUSTER, within=seconds, again=0.0, say=rest_cluster)
     assert tried == ["roll.broker_1.restart"] * (failures + 1 if not says else 1)
     assert says in caplog.text and bool(says) == bool(caplog.text)

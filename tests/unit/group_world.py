@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-import pytest
 from groups_seen_as import GROUP, kafka, look, member, zookeeper
 from observations import SPEC
 
-from kraft_runbook.errors import Unreachable
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
 from kraft_runbook.groups.move_plan import Direction, MovePlan, plan_move
-from kraft_runbook.procedures import move_group, watch_groups
+from kraft_runbook.procedures.group_sides import GroupSides
 from kraft_runbook.procedures.move_group import (
     stop_read,
 )
@@ -24,9 +22,11 @@ OLD = member(Kind.OLD)
 
 
 class World:
-    """One group on both sides. ``killed_after``: so many partitions are written, then the writer is killed."""
+    """One group on both sides. ``killed_after``: so many partitions are written, then the writer is killed. ``deaf``:
+    what is written is not there afterwards.
+    """
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
         self.kafka: Any = None
         self.end = 100
@@ -35,15 +35,17 @@ class World:
         self.killed_after = 99
         self.there = True
         self.unread = False
-        for module in (move_group, watch_groups):
-            monkeypatch.setattr(module, "look_at_groups", self.look)
-        monkeypatch.setattr(move_group, "ZookeeperReader", lambda *_, **__: nullcontext())
-        monkeypatch.setattr(move_group, "fence", lambda _, group, some: self.own(some))
-        monkeypatch.setattr(move_group, "mark_committed", lambda _, group, some: self.mark(some))
-        monkeypatch.setattr(move_group, "lift_fence", lambda _, group, some: self.disown(some))
-        monkeypatch.setattr(move_group, "write_offsets", lambda _, group, offsets: self.store(offsets))
-        monkeypatch.setattr(move_group, "commit_offsets", lambda _, group, offsets, secrets: self.commit(offsets))
-        monkeypatch.setattr(move_group, "delete_group", lambda _, group, secrets: self.delete())
+        self.deaf = False
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What an act on this world is given."""
+        return {"secrets": lambda _: "", "sides": lambda spec, group, secrets: Sides(spec, group, secrets, self)}
+
+    @property
+    def watched(self) -> dict[str, Any]:
+        """What a watch of this world is given."""
+        return {"secrets": lambda _: "", "looks": self.look}
 
     def look(self, spec: Any, *, secrets: Any, names: Iterable[str], topics: Any = ()) -> tuple[GroupLook, ...]:
         if self.unread:
@@ -100,7 +102,36 @@ class World:
         (seen,) = self.look(SPEC, secrets=None, names=[GROUP])
         found = plan_move(seen, direction, without=without)
         assert isinstance(found, MovePlan), found
-        return stop_read(SPEC, found, without, **GIVEN)
+        return stop_read(SPEC, found, without, **self.given)
 
 
-GIVEN: dict[str, Any] = {"secrets": lambda _: ""}
+@dataclass(frozen=True)
+class Sides(GroupSides):
+    """The group of a world."""
+
+    world: World
+
+    def look(self, topics: Collection[str] = ()) -> GroupLook:
+        found = self.world.look(self.spec, secrets=self.secrets, names=[self.group], topics=topics)
+        if not found:
+            raise Refused(f"there is no group {self.group} below /consumers", way_out="name another")
+        return found[0]
+
+    def fence(self, partitions: Iterable[Partition]) -> int:
+        return 2 if self.world.deaf else self.world.own(partitions)
+
+    def mark_committed(self, partitions: Iterable[Partition]) -> None:
+        self.world.mark(partitions)
+
+    def lift_fence(self, partitions: Iterable[Partition]) -> int:
+        return self.world.disown(partitions)
+
+    def write_offsets(self, offsets: Mapping[Partition, int]) -> None:
+        self.world.store(offsets)
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        if not self.world.deaf:
+            self.world.commit(offsets)
+
+    def delete(self) -> None:
+        self.world.delete()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from group_world import GIVEN, OLD, T0, T1, World
+from group_world import OLD, T0, T1, World
 from groups_seen_as import GROUP, kafka, new, zookeeper
 from observations import SPEC
 
@@ -17,7 +17,6 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import Owner, StoredOffset
 from kraft_runbook.groups.move_plan import Beginning, Direction, MovePlan, plan_move
 from kraft_runbook.groups.quiet import quiet_at
-from kraft_runbook.procedures import move_group
 from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
@@ -30,8 +29,8 @@ from kraft_runbook.procedures.move_group import (
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(monkeypatch)
+def world() -> World:
+    return World()
 
 
 @pytest.mark.parametrize("killed_after", [0, 1])
@@ -40,20 +39,20 @@ def test_killed_in_any_act_the_next_try_ends_with_the_same(world: World, killed_
     for act in (fence_group, commit_group):
         world.killed_after = killed_after
         with pytest.raises(KeyboardInterrupt):
-            act(SPEC, plan, **GIVEN)
+            act(SPEC, plan, **world.given)
         world.killed_after = 99
-        assert act(SPEC, plan, **GIVEN) == 2 - killed_after
-        assert act(SPEC, plan, **GIVEN) == 0
+        assert act(SPEC, plan, **world.given) == 2 - killed_after
+        assert act(SPEC, plan, **world.given) == 0
     assert world.kafka.offsets == {T0: 7, T1: 8} and world.zookeeper.fenced == {T0, T1}
     world.kafka = kafka(offsets={T0: 20, T1: 30})
     back = world.plan(Direction.BACK)
     for act in (write_back_group, lift_group):
         world.killed_after = killed_after
         with pytest.raises(KeyboardInterrupt):
-            act(SPEC, back, **GIVEN)
+            act(SPEC, back, **world.given)
         world.killed_after = 99
-        assert act(SPEC, back, **GIVEN) == 2 - killed_after
-        assert act(SPEC, back, **GIVEN) == 0
+        assert act(SPEC, back, **world.given) == 2 - killed_after
+        assert act(SPEC, back, **world.given) == 0
     assert {p: each.value for p, each in world.zookeeper.offsets.items()} == {T0: 20, T1: 30}
     assert world.zookeeper.fenced == frozenset()
 
@@ -65,36 +64,36 @@ def test_whoever_is_there_stops_an_act(world: World, act: Any) -> None:
         before = world.zookeeper
         world.zookeeper = replace(world.zookeeper, **changed)
         with pytest.raises(Refused, match="group g is not silent: registered in ZooKeeper"):
-            act(SPEC, plan, **GIVEN)
+            act(SPEC, plan, **world.given)
         world.zookeeper = before
     world.kafka = kafka(new("app"))
     with pytest.raises(Refused, match="is Stable: app"):
-        act(SPEC, plan, **GIVEN)
+        act(SPEC, plan, **world.given)
 
 
 def test_an_unfenced_partition_takes_no_commit_and_an_unwritten_one_no_lifting(world: World) -> None:
     plan = world.plan()
     world.own([T0])
     with pytest.raises(Refused, match="t-1 of group g are not fenced"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
     assert world.kafka is None
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 20, T1: 8})
     back = world.plan(Direction.BACK)
     with pytest.raises(Refused, match="t-0 of group g have not the offsets of the plan in ZooKeeper"):
-        lift_group(SPEC, back, **GIVEN)
+        lift_group(SPEC, back, **world.given)
     assert world.zookeeper.fenced == {T0, T1}
 
 
 def test_a_commit_to_the_side_that_was_left_stops_the_move(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
     world.zookeeper = replace(world.zookeeper, offsets={**world.zookeeper.offsets, T1: StoredOffset(9, 2)})
     with pytest.raises(Refused, match="somebody still commits for group g: t-1 changed"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
     assert world.kafka is None
-    again = stop_read(SPEC, plan, None, kept=plan, **GIVEN)
+    again = stop_read(SPEC, plan, None, kept=plan, **world.given)
     assert [each.offset for each in again.offsets] == [7, 9]
 
 
@@ -102,131 +101,130 @@ def test_a_group_that_has_read_on_where_it_was_moved_to_is_not_sent_back_to_the_
     world: World,
 ) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 90})
     with pytest.raises(Refused, match="t-0 of group g have another offset in Kafka than at the stop"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
     world.kafka = None
-    commit_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 90, T1: 8})
     with pytest.raises(Refused, match="t-0 is at 7 in ZooKeeper and at 90 in Kafka, and a part of the group is fenced"):
-        stop_read(SPEC, plan, None, **GIVEN)
+        stop_read(SPEC, plan, None, **world.given)
     with pytest.raises(Refused, match="t-0 of group g have another offset in Kafka than at the stop"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
     assert world.kafka.offsets == {T0: 90, T1: 8}
 
 
 def test_an_offset_that_somebody_sets_back_after_the_commit_is_not_overwritten(world: World) -> None:
     world.kafka = kafka(offsets={T0: 3})
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 3, T1: 8})
     with pytest.raises(Refused, match=r"were committed before, and Kafka has others now \(t-0\)"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
 
 
 def test_no_fence_is_lifted_while_kafkas_members_have_read_on(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
     back = world.plan(Direction.BACK)
-    write_back_group(SPEC, back, **GIVEN)
+    write_back_group(SPEC, back, **world.given)
     world.kafka = kafka(offsets={T0: 70, T1: 8})
     with pytest.raises(Refused, match="somebody still commits for group g: t-0 changed"):
-        lift_group(SPEC, back, **GIVEN)
+        lift_group(SPEC, back, **world.given)
     assert world.zookeeper.fenced == {T0, T1}
 
 
-def test_what_is_not_there_after_a_write_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_after_a_write_is_named(world: World) -> None:
     plan = world.plan()
-    monkeypatch.setattr(move_group, "fence", lambda *_: 2)
+    world.deaf = True
     with pytest.raises(StepFailed, match="2 partitions of group g are not fenced: t-0, t-1"):
-        fence_group(SPEC, plan, **GIVEN)
+        fence_group(SPEC, plan, **world.given)
     world.own([T0, T1])
-    monkeypatch.setattr(move_group, "commit_offsets", lambda *_, **__: None)
     world.kafka = kafka(kind="", offsets={T0: 7})
     with pytest.raises(StepFailed, match="1 partitions of group g have another offset in Kafka"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
 
 
 def test_the_end_at_the_stop_stays_where_it_was_at_the_first_reading(world: World) -> None:
     world.zookeeper = zookeeper(OLD, offsets={T0: 7})
-    (seen,) = world.look(SPEC, **GIVEN, names=[GROUP])
+    (seen,) = world.look(SPEC, secrets=None, names=[GROUP])
     plan = plan_move(seen, Direction.TO_KAFKA, without=Beginning.END_AT_THE_STOP)
     assert isinstance(plan, MovePlan)
     world.zookeeper = zookeeper(offsets={T0: 7})
-    first = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **GIVEN)
+    first = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **world.given)
     world.end = 110
-    quiet = quiet_at(world.look(SPEC, **GIVEN, names=[GROUP])[0], Direction.TO_KAFKA, None)
+    quiet = quiet_at(world.look(SPEC, secrets=None, names=[GROUP])[0], Direction.TO_KAFKA, None)
     world.end = 150
-    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, quiet=quiet, **GIVEN).offsets[1].offset == 110
+    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, quiet=quiet, **world.given).offsets[1].offset == 110
     world.partitions = 3
-    came = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, quiet=quiet, **GIVEN)
+    came = stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, quiet=quiet, **world.given)
     assert [each.offset for each in came.offsets] == [7, 110, 0], "of one that came since, all is read"
     world.partitions = 2
-    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, kept=first, **GIVEN).offsets[1].offset == 100
-    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **GIVEN).offsets[1].offset == 150
+    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, kept=first, **world.given).offsets[1].offset == 100
+    assert stop_read(SPEC, plan, Beginning.END_AT_THE_STOP, **world.given).offsets[1].offset == 150
 
 
 def test_a_plan_without_numbers_commits_nothing(world: World) -> None:
     world.zookeeper = zookeeper(OLD, offsets={T0: 7})
-    (seen,) = world.look(SPEC, **GIVEN, names=[GROUP])
+    (seen,) = world.look(SPEC, secrets=None, names=[GROUP])
     plan = plan_move(seen, Direction.TO_KAFKA, without=Beginning.END_AT_THE_STOP)
     assert isinstance(plan, MovePlan)
     world.zookeeper = zookeeper(offsets={T0: 7}, owners=dict.fromkeys((T0, T1), Owner("fence", True)))
     with pytest.raises(Refused, match="t-1 have no offset yet"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
 
 
 @pytest.mark.parametrize("committed", [0, 1])
 def test_a_move_that_ended_before_its_commit_goes_back_to_what_zookeeper_has(world: World, committed: int) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
     if committed:
         world.killed_after = committed
         with pytest.raises(KeyboardInterrupt):
-            commit_group(SPEC, plan, **GIVEN)
+            commit_group(SPEC, plan, **world.given)
         world.killed_after = 99
     back = world.plan(Direction.BACK)
     assert [each.offset for each in back.offsets] == [7, 8]
-    assert write_back_group(SPEC, back, **GIVEN) == 0
-    assert lift_group(SPEC, back, **GIVEN) == 2
+    assert write_back_group(SPEC, back, **world.given) == 0
+    assert lift_group(SPEC, back, **world.given) == 2
 
 
 def test_the_fence_says_that_the_offsets_were_committed_once_they_were_read_back(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
     assert world.zookeeper.committed == frozenset()
-    commit_group(SPEC, plan, **GIVEN)
+    commit_group(SPEC, plan, **world.given)
     assert world.zookeeper.committed == {T0, T1}
 
 
 def test_offsets_that_have_expired_are_committed_again_and_read_on_ones_are_not(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
-    require_in_place(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
+    require_in_place(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 7})
     with pytest.raises(Refused, match="group g: no offset in Kafka any more: expired, or deleted: t-1"):
-        require_in_place(SPEC, plan, **GIVEN)
-    assert commit_group(SPEC, plan, **GIVEN) == 1 and world.kafka.offsets == {T0: 7, T1: 8}
+        require_in_place(SPEC, plan, **world.given)
+    assert commit_group(SPEC, plan, **world.given) == 1 and world.kafka.offsets == {T0: 7, T1: 8}
     world.kafka = None
-    assert commit_group(SPEC, plan, **GIVEN) == 2 and world.kafka.offsets == {T0: 7, T1: 8}
+    assert commit_group(SPEC, plan, **world.given) == 2 and world.kafka.offsets == {T0: 7, T1: 8}
     world.kafka = kafka(offsets={T0: 90})
     with pytest.raises(Refused, match="somebody has read on there"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
 
 
 def test_offsets_that_are_gone_after_members_have_started_are_not_those_of_the_stop_again(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 7})
     with pytest.raises(
         Refused, match=r"t-1 of group g have no offset in Kafka any more, and this run has seen"
     ) as told:
-        commit_group(SPEC, plan, begun=True, **GIVEN)
+        commit_group(SPEC, plan, begun=True, **world.given)
     assert "another run, whose form names where they begin: t-1=OFFSET" in told.value.way_out
     assert world.kafka.offsets == {T0: 7}
 
@@ -234,28 +232,28 @@ def test_offsets_that_are_gone_after_members_have_started_are_not_those_of_the_s
 def test_offsets_are_read_anew_where_the_side_that_is_written_to_has_others_since(world: World) -> None:
     plan = world.plan()
     world.kafka = kafka(offsets={T0: 90})
-    fence_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
     with pytest.raises(Refused, match="another offset in Kafka than at the stop") as told:
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
     assert "to take the offsets anew, do the step 'silent' again" in told.value.way_out
     with pytest.raises(Refused, match="t-0 is at 7 in ZooKeeper and at 90 in Kafka, and a part of the group is fenced"):
-        stop_read(SPEC, plan, None, kept=plan, **GIVEN)
-    named = stop_read(SPEC, plan, {"t-0": 90}, kept=plan, **GIVEN)
+        stop_read(SPEC, plan, None, kept=plan, **world.given)
+    named = stop_read(SPEC, plan, {"t-0": 90}, kept=plan, **world.given)
     assert [(each.offset, each.replaces) for each in named.offsets] == [(90, 90), (8, None)]
     world.zookeeper = replace(world.zookeeper, owners={})
-    anew = stop_read(SPEC, plan, None, kept=plan, **GIVEN)
+    anew = stop_read(SPEC, plan, None, kept=plan, **world.given)
     assert [(each.offset, each.replaces) for each in anew.offsets] == [(7, 90), (8, None)]
-    assert stop_read(SPEC, plan, None, kept=anew, **GIVEN) is anew
+    assert stop_read(SPEC, plan, None, kept=anew, **world.given) is anew
     world.kafka = None
-    assert stop_read(SPEC, plan, None, kept=anew, **GIVEN) is anew, "what has expired is nobody's"
+    assert stop_read(SPEC, plan, None, kept=anew, **world.given) is anew, "what has expired is nobody's"
 
 
 def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    assert commit_group(SPEC, plan, **GIVEN) == 2
+    fence_group(SPEC, plan, **world.given)
+    assert commit_group(SPEC, plan, **world.given) == 2
     taken = list(world.commits)
-    assert commit_group(SPEC, plan, **GIVEN) == 0
+    assert commit_group(SPEC, plan, **world.given) == 0
     assert world.commits == taken * 2
 
 
@@ -263,46 +261,46 @@ def test_the_group_that_kafka_has_of_former_members_is_deleted_before_the_commit
     """Its offsets would expire by the time at which those members left, however young the commit is."""
     world.kafka = kafka(offsets={T0: 3})
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    assert commit_group(SPEC, plan, **GIVEN) == 2
+    fence_group(SPEC, plan, **world.given)
+    assert commit_group(SPEC, plan, **world.given) == 2
     assert world.kafka.protocol_type == "" and world.kafka.offsets == {T0: 7, T1: 8}
     world.kafka = kafka(offsets={T0: 7, T1: 8})
-    assert commit_group(SPEC, plan, **GIVEN) == 0
+    assert commit_group(SPEC, plan, **world.given) == 0
     assert world.kafka.protocol_type == "" and world.kafka.offsets == {T0: 7, T1: 8}
 
 
 def test_no_offset_of_a_group_is_deleted_that_its_plan_does_not_hold(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={("u", 0): 3})
     with pytest.raises(Refused, match="u-0 came to the topics of group g"):
-        commit_group(SPEC, plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
     assert world.kafka.offsets == {("u", 0): 3}
 
 
 def test_before_the_start_the_offsets_are_the_written_ones_and_then_no_lower(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 7, T1: 30})
     with pytest.raises(Refused, match="t-1 of group g have another offset in Kafka than was written, and nobody"):
-        require_in_place(SPEC, plan, **GIVEN)
-    require_in_place(SPEC, plan, begun=True, **GIVEN)
+        require_in_place(SPEC, plan, **world.given)
+    require_in_place(SPEC, plan, begun=True, **world.given)
     world.kafka = kafka(new("app", T0), offsets={T0: 7, T1: 30})
-    require_in_place(SPEC, plan, **GIVEN)
+    require_in_place(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={T0: 7, T1: 3})
     with pytest.raises(Refused, match=r"behind what was written to Kafka: t-1 \(3, written was 8"):
-        require_in_place(SPEC, plan, begun=True, **GIVEN)
+        require_in_place(SPEC, plan, begun=True, **world.given)
     world.kafka = Unread("denied")
     with pytest.raises(Refused, match="could not be read: Kafka's group was not read: denied"):
-        require_in_place(SPEC, plan, begun=True, **GIVEN)
+        require_in_place(SPEC, plan, begun=True, **world.given)
 
 
 def test_no_start_is_asked_for_while_the_side_that_was_left_may_consume(world: World) -> None:
     """Another run may have moved the group back since."""
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
     moved = world.zookeeper
     for there, says in (
         (replace(moved, members=(OLD,)), "registered in ZooKeeper"),
@@ -312,33 +310,33 @@ def test_no_start_is_asked_for_while_the_side_that_was_left_may_consume(world: W
         world.zookeeper = there
         for begun in (False, True):
             with pytest.raises(Refused, match=f"not where this run moved it to: {says}"):
-                require_in_place(SPEC, plan, begun=begun, **GIVEN)
+                require_in_place(SPEC, plan, begun=begun, **world.given)
     world.zookeeper = moved
     back = world.plan(Direction.BACK)
-    write_back_group(SPEC, back, **GIVEN)
-    lift_group(SPEC, back, **GIVEN)
+    write_back_group(SPEC, back, **world.given)
+    lift_group(SPEC, back, **world.given)
     world.zookeeper = replace(world.zookeeper, members=(OLD,))
-    require_in_place(SPEC, back, **GIVEN)
+    require_in_place(SPEC, back, **world.given)
     world.kafka = kafka(new("app", T0), offsets={T0: 7, T1: 8})
     with pytest.raises(Refused, match=r"not where this run moved it to: in Kafka's group: app \(10"):
-        require_in_place(SPEC, back, **GIVEN)
+        require_in_place(SPEC, back, **world.given)
 
 
 def test_a_partition_that_comes_to_a_topic_during_the_run_gets_an_offset_or_stops_it(world: World) -> None:
     plan = world.plan()
     world.partitions = 3
     with pytest.raises(Refused, match="t-2 has no offset in ZooKeeper"):
-        stop_read(SPEC, plan, None, kept=plan, **GIVEN)
-    fence_group(SPEC, plan, **GIVEN)
+        stop_read(SPEC, plan, None, kept=plan, **world.given)
+    fence_group(SPEC, plan, **world.given)
     with pytest.raises(Refused, match="t-2 came to the topics of group g since the offsets were read"):
-        commit_group(SPEC, plan, **GIVEN)
-    grown = stop_read(SPEC, plan, Beginning.EARLIEST, kept=plan, **GIVEN)
+        commit_group(SPEC, plan, **world.given)
+    grown = stop_read(SPEC, plan, Beginning.EARLIEST, kept=plan, **world.given)
     assert [each.offset for each in grown.offsets] == [7, 8, 0] and grown.fences[2] == ("t", 2)
-    fence_group(SPEC, grown, **GIVEN)
-    assert commit_group(SPEC, grown, **GIVEN) == 3
+    fence_group(SPEC, grown, **world.given)
+    assert commit_group(SPEC, grown, **world.given) == 3
     world.partitions = 4
     with pytest.raises(Refused, match="t-3 came to the topics of group g"):
-        require_in_place(SPEC, grown, **GIVEN)
+        require_in_place(SPEC, grown, **world.given)
 
 
 def test_a_half_made_fence_is_moved_to_kafka_by_another_run(world: World) -> None:
@@ -346,22 +344,22 @@ def test_a_half_made_fence_is_moved_to_kafka_by_another_run(world: World) -> Non
     world.own([T0])
     again = world.plan()
     assert again == plan
-    assert fence_group(SPEC, again, **GIVEN) == 1
+    assert fence_group(SPEC, again, **world.given) == 1
     world.killed_after = 1
     with pytest.raises(KeyboardInterrupt):
-        commit_group(SPEC, again, **GIVEN)
+        commit_group(SPEC, again, **world.given)
     world.killed_after = 99
-    assert commit_group(SPEC, world.plan(), **GIVEN) == 1
+    assert commit_group(SPEC, world.plan(), **world.given) == 1
     assert world.zookeeper.committed == {T0, T1}
 
 
 def test_an_act_of_the_other_direction_is_a_programming_error(world: World) -> None:
     for act in (write_back_group, lift_group):
         with pytest.raises(ValueError, match="a plan to Kafka has no such step"):
-            act(SPEC, world.plan(), **GIVEN)
+            act(SPEC, world.plan(), **world.given)
 
 
 def test_a_group_that_is_not_there_is_named(world: World) -> None:
     world.there = False
     with pytest.raises(Refused, match="there is no group g below /consumers"):
-        see_group(SPEC, GROUP, **GIVEN)
+        see_group(SPEC, GROUP, **world.given)

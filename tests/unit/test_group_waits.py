@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from group_world import GIVEN, OLD, T0, T1, World
+from group_world import OLD, T0, T1, World
 from groups_seen_as import GROUP, OLD_ID, kafka, new, zookeeper
 from observations import SPEC
 
@@ -19,8 +19,8 @@ from kraft_runbook.procedures.watch_groups import Listening, Starting, await_gro
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    return World(monkeypatch)
+def world() -> World:
+    return World()
 
 
 def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) -> None:
@@ -33,7 +33,7 @@ def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) 
         assert found is not None
         heard.append(found)
 
-    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], stopped=stopped, **GIVEN)
+    listening = Listening(SPEC, [plan], 10.0, clock=lambda: now[0], stopped=stopped, **world.watched)
     world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8})
     assert listening() == (f"g: registered in ZooKeeper: {OLD_ID}",)
     world.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
@@ -55,9 +55,9 @@ def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) 
 
 def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:
     plan = world.plan()
-    fence_group(SPEC, plan, **GIVEN)
-    commit_group(SPEC, plan, **GIVEN)
-    starting = Starting(SPEC, [plan], **GIVEN)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
+    starting = Starting(SPEC, [plan], **world.watched)
     assert starting() == ("g: Kafka's group is Empty, not Stable; nothing committed yet: t-0, t-1",)
     with pytest.raises(StepFailed, match="start: not within 0 s; g: Kafka's group is Empty"):
         await_groups(starting, deadline=0, poll=0, what="start", way_out="start them")

@@ -73,12 +73,9 @@ def test_explain_says_why_there_are_no_groups() -> None:
     assert told == ("not read: ZooKeeper at zk:2181 could not be read",)
 
 
-def test_an_observation_writes_nothing_to_read_the_time_where_there_is_no_group(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(see_groups, "read_groups", lambda *_: iter(()))
-    monkeypatch.setattr(see_groups, "read_clock", lambda _: pytest.fail("a znode was created"))
-    assert see_groups.sum_up_groups(None, None, secrets=str) == ConsumerGroups({})  # type: ignore[arg-type]
+def test_an_observation_writes_nothing_to_read_the_time_where_there_is_no_group() -> None:
+    asks = see_groups.Asks(groups=lambda *_: iter(()), clock=lambda _: pytest.fail("a znode was created"))
+    assert see_groups.sum_up_groups(None, None, secrets=str, asks=asks) == ConsumerGroups({})  # type: ignore[arg-type]
 
 
 def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole() -> None:
@@ -89,18 +86,20 @@ def test_many_partitions_are_cut_and_a_group_that_is_named_is_whole() -> None:
     assert "t-29 · " in scan(large, arguments=("--group", "g"))[1]
 
 
-def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age() -> None:
     registered = zookeeper(member(Kind.OLD), offsets={("t", 0): 5})
     left, empty = zookeeper(offsets={("t", 0): 5}), zookeeper()
     asked: list[list[object]] = []
 
     def seen(*sides: object) -> list[GroupLook]:
         asked.append([])
-        monkeypatch.setattr(see_groups, "read_clock", lambda _: asked[-1].append(1) or 7)
-        monkeypatch.setattr(see_groups, "read_groups", lambda *_: [[(f"g{n}", s)] for n, s in enumerate(sides)])
-        monkeypatch.setattr(see_groups, "read_kafka_groups", lambda _, names, **__: dict.fromkeys(names))
-        clock = see_groups._Clock(None)  # type: ignore[arg-type]
-        return list(see_groups._looks(None, None, clock, str, None, logs=False))  # type: ignore[arg-type]
+        asks = see_groups.Asks(
+            groups=lambda *_: [[(f"g{n}", s)] for n, s in enumerate(sides)],
+            kafka=lambda _, names, **__: dict.fromkeys(names),
+            clock=lambda _: asked[-1].append(1) or 7,
+        )
+        clock = see_groups._Clock(None, asks)  # type: ignore[arg-type]
+        return list(see_groups._looks(None, None, clock, str, None, logs=False, asks=asks))  # type: ignore[arg-type]
 
     seen(registered, empty, Unread("NoAuth"))
     assert asked[-1] == [], "nothing is written to ZooKeeper for these"

@@ -15,7 +15,6 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearses
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.kafka import stand_ins
 from kraft_runbook.io.kafka.stand_ins import StandIns, Told, stand_ins_of, told
 from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes, znode_of
 
@@ -146,12 +145,11 @@ class Znodes:
         pass
 
 
-def follow(monkeypatch: pytest.MonkeyPatch, modes: list[BrokerMode]) -> tuple[list[str], list[Told], list[Any]]:
+def follow(modes: list[BrokerMode]) -> tuple[list[str], list[Told], list[Any]]:
     """What stand-ins do that go through these modes, what they tell, and with which incarnation ids they register."""
     did: list[str] = []
     said: list[Told] = []
     incarnations: list[Any] = []
-    cast = StandIns(throwaway(), stand_ins_of(throwaway()), "id", said.append)
 
     def register(_: Any, broker: Any, *, incarnation: Any, migrating: bool, **__: Any) -> int:
         did.append(f"registered {broker.id} {'migrating' if migrating else 'in KRaft'}")
@@ -166,18 +164,24 @@ def follow(monkeypatch: pytest.MonkeyPatch, modes: list[BrokerMode]) -> tuple[li
                 modes.pop(0)
         return modes[0]
 
-    monkeypatch.setattr(stand_ins, "register", register)
-    monkeypatch.setattr(stand_ins, "beat", lambda *_, **__: True)
-    monkeypatch.setattr(stand_ins, "BrokerZnodes", lambda *_, **__: Znodes(did))
-    monkeypatch.setattr(stand_ins, "LOOK", 0.001)
+    cast = StandIns(
+        throwaway(),
+        stand_ins_of(throwaway()),
+        "id",
+        said.append,
+        register=register,
+        beat=lambda *_, **__: True,
+        announces=lambda *_, **__: Znodes(did),  # type: ignore[arg-type, return-value]
+        look_every=0.001,
+    )
     cast.follow(wanted)
     return did, said, incarnations
 
 
-def test_they_follow_every_mode_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_follow_every_mode_and_back() -> None:
     """In KRaft mode the registration comes before the znode goes; back, the znode before the registration."""
     z, h, k = BrokerMode.ZOOKEEPER, BrokerMode.HYBRID, BrokerMode.KRAFT
-    did, said, incarnations = follow(monkeypatch, [z, h, k, h, z])
+    did, said, incarnations = follow([z, h, k, h, z])
     assert did == [
         "announced",
         *("announced", "registered 71 migrating"),
@@ -204,14 +208,18 @@ def test_what_they_tell_is_read_back(tmp_path: Path) -> None:
     assert told(tmp_path / "told.json") == now
 
 
-def test_a_refused_registration_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    cast = StandIns(throwaway(), stand_ins_of(throwaway()), "id", lambda now: None)
-
+def test_a_refused_registration_is_told() -> None:
     def refused(*_: Any, **__: Any) -> int:
         raise Refused("no", way_out="none")
 
-    monkeypatch.setattr(stand_ins, "register", refused)
-    monkeypatch.setattr(stand_ins, "BrokerZnodes", lambda *_, **__: Znodes([]))
+    cast = StandIns(
+        throwaway(),
+        stand_ins_of(throwaway()),
+        "id",
+        lambda now: None,
+        register=refused,
+        announces=lambda *_, **__: Znodes([]),  # type: ignore[arg-type, return-value]
+    )
     with pytest.raises(Refused, match="no"):
         cast.follow(lambda: BrokerMode.HYBRID)
     assert cast.stop.is_set(), "its heartbeats have ended"

@@ -31,13 +31,8 @@ from kraft_runbook.groups.stopped import (
     unlike,
     unmarked,
 )
-from kraft_runbook.io.kafka.group_commits import commit_offsets
-from kraft_runbook.io.kafka.group_deletes import delete_group
-from kraft_runbook.io.kafka.group_members import remove_static_members
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.group_znodes import fence, lift_fence, mark_committed, write_offsets
-from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.procedures.see_groups import look_at_groups
+from kraft_runbook.procedures.group_sides import GroupSides, OfGroup
 
 SAMPLES = 5
 AGAIN = "then do this step again: what is already so is left alone"
@@ -47,16 +42,11 @@ class NotSeen(Refused):
     """A side of the group could not be read at this moment, so nothing of it is known."""
 
 
-def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets, topics: Collection[str] = ()) -> GroupLook:
-    """One look at one group. ``topics``: as of ``look_at_groups``. Raises Refused where it is not below /consumers,
-    Unreachable.
-    """
-    found = look_at_groups(spec, secrets=secrets, names=[group], topics=topics)
-    if not found:
-        raise Refused(
-            f"there is no group {group} below /consumers", way_out="kraft-runbook groups scan names those there are"
-        )
-    return found[0]
+def see_group(
+    spec: ClusterSpec, group: str, *, secrets: Secrets, topics: Collection[str] = (), sides: OfGroup = GroupSides
+) -> GroupLook:
+    """One look at one group (``GroupSides.look``)."""
+    return sides(spec, group, secrets).look(topics)
 
 
 def stop_read(
@@ -67,6 +57,7 @@ def stop_read(
     secrets: Secrets,
     kept: MovePlan | None = None,
     quiet: Quiet | None = None,
+    sides: OfGroup = GroupSides,
 ) -> MovePlan:
     """The plan with the offsets that the stopped members have left. Nothing is changed.
 
@@ -75,7 +66,7 @@ def stop_read(
     of its log begins where that was at the first reading. ``quiet``: where the logs ended when the members had stopped.
     Raises Refused.
     """
-    look = _silent(spec, plan, secrets)
+    look = _silent(plan, sides(spec, plan.group, secrets))
     if (
         kept is not None
         and not (moved_since(kept, look) or came_since(kept, look) or others_since(kept, look))
@@ -91,20 +82,22 @@ def stop_read(
     )
 
 
-def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
     """Fence every partition against old members; returns how many were not fenced before. Raises Refused where somebody
     is there, StepFailed where a fence is missing afterwards, WriteRefused, Unreachable.
     """
     _require(plan, Direction.TO_KAFKA)
-    _silent(spec, plan, secrets)
-    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        made = fence(reader, plan.group, plan.fences)
-    left = unfenced(plan, _see(spec, plan, secrets))
+    group = sides(spec, plan.group, secrets)
+    _silent(plan, group)
+    made = group.fence(plan.fences)
+    left = unfenced(plan, group.look(plan.topics))
     _require_none(plan, left, "are not fenced")
     return made
 
 
-def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False) -> int:
+def commit_group(
+    spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False, sides: OfGroup = GroupSides
+) -> int:
     """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
     coordinator; then the fence says so, for the way back. Returns how many were others before. Those that are there
     are committed again, and those that have expired are there again.
@@ -120,7 +113,8 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: 
     was read; StepFailed where Kafka holds others afterwards; Unreachable.
     """
     _require(plan, Direction.TO_KAFKA)
-    look = _silent(spec, plan, secrets)
+    group = sides(spec, plan.group, secrets)
+    look = _silent(plan, group)
     if left := unfenced(plan, look):
         raise Refused(
             f"{_some(left)} of group {plan.group} are not fenced: an old member could take them",
@@ -145,74 +139,76 @@ def commit_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: 
         )
     numbers = _numbers(plan)
     if (kafka := in_kafka(look)) is not None and kafka.protocol_type:
-        delete_group(spec, plan.group, secrets=secrets)
-    commit_offsets(spec, plan.group, numbers, secrets=secrets)
-    after = _see(spec, plan, secrets)
+        group.delete()
+    group.commit(numbers)
+    after = group.look(plan.topics)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)
     if unmarked(plan, after):
-        with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-            mark_committed(reader, plan.group, plan.fences)
-        left = unmarked(plan, _see(spec, plan, secrets))
+        group.mark_committed(plan.fences)
+        left = unmarked(plan, group.look(plan.topics))
         _require_none(plan, left, "have a fence that does not say that the offsets were committed")
     return len(others)
 
 
-def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
     """Write the offsets that Kafka had at the stop to ZooKeeper, each znode at the version that was read, and read them
     back; returns how many were others before. Raises as ``commit_group``; WriteRefused.
     """
     _require(plan, Direction.BACK)
-    look = _silent(spec, plan, secrets)
+    group = sides(spec, plan.group, secrets)
+    look = _silent(plan, group)
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
     _require_not_read_on(plan, look, others)
     wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
-    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        write_offsets(reader, plan.group, wanted)
-    after = _see(spec, plan, secrets)
+    group.write_offsets(wanted)
+    after = group.look(plan.topics)
     _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
     _require_unmoved(plan, after)
     return len(wanted)
 
 
-def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
     """Lift the fence, once ZooKeeper has the offsets; returns how many partitions were fenced. Raises Refused where
     they are not there yet, StepFailed, WriteRefused, Unreachable.
     """
     _require(plan, Direction.BACK)
-    look = _see(spec, plan, secrets)
+    group = sides(spec, plan.group, secrets)
+    look = group.look(plan.topics)
     if was_read(look.zookeeper) and not look.zookeeper.fenced.intersection(plan.fences):
         return 0
-    look = _silent(spec, plan, secrets)
+    look = _silent(plan, group)
     _require_unmoved(plan, look)
     if left := unlike(plan, look):
         raise Refused(
             f"{_some(left)} of group {plan.group} have not the offsets of the plan in ZooKeeper",
             way_out="write them first: do the step 'commit' again",
         )
-    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        return lift_fence(reader, plan.group, plan.fences)
+    return group.lift_fence(plan.fences)
 
 
-def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets) -> int:
+def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
     """Remove the static members that stopped processes have left in Kafka's group, where no other member is there; they
     would stay for their session.timeout.ms. One whose process runs joins again. Returns how many were removed. Raises
     Refused, StepFailed, Unreachable.
     """
     _require(plan, Direction.BACK)
-    names = static_alone(_see(spec, plan, secrets))
+    group = sides(spec, plan.group, secrets)
+    names = static_alone(group.look(plan.topics))
     if names:
-        remove_static_members(spec, plan.group, names, secrets=secrets)
+        group.remove_static(names)
     return len(names)
 
 
-def require_in_place(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False) -> None:
+def require_in_place(
+    spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False, sides: OfGroup = GroupSides
+) -> None:
     """Raise Refused unless the group's new members would begin at the offsets that were written, and nobody consumes
     on the side that was left. ``begun``: they may be starting by now, so that they may have read on; else the offsets
     are the written ones exactly, unless members are there. NotSeen where a side could not be read.
     """
-    look = _see(spec, plan, secrets)
+    look = sides(spec, plan.group, secrets).look(plan.topics)
     if not was_read(look.kafka) or not was_read(look.zookeeper):
         raise NotSeen(
             f"the offsets of group {plan.group} could not be read: {'; '.join(still_there(look))}",
@@ -249,13 +245,9 @@ def require_in_place(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, beg
         )
 
 
-def _see(spec: ClusterSpec, plan: MovePlan, secrets: Secrets) -> GroupLook:
-    return see_group(spec, plan.group, secrets=secrets, topics=plan.topics)
-
-
-def _silent(spec: ClusterSpec, plan: MovePlan, secrets: Secrets) -> GroupLook:
+def _silent(plan: MovePlan, group: GroupSides) -> GroupLook:
     """A look that shows nobody on either side. Raises Refused, naming who is there."""
-    look = _see(spec, plan, secrets)
+    look = group.look(plan.topics)
     if there := still_there(look):
         raise Refused(
             f"group {plan.group} is not silent: {'; '.join(there)}",

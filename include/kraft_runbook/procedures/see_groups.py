@@ -5,8 +5,10 @@ topics, some hundred groups at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -75,10 +77,13 @@ def told_of_groups(
         return (f"not read: {error.problem}",)
 
 
-def sum_up_groups(reader: ZookeeperReader, spec: ClusterSpec, *, secrets: Secrets) -> ConsumerGroups | Unread:
+def sum_up_groups(
+    reader: ZookeeperReader, spec: ClusterSpec, *, secrets: Secrets, asks: Asks | None = None
+) -> ConsumerGroups | Unread:
     """What an observation keeps of all groups; no log is asked for its end."""
+    asks = asks or BOTH_SIDES
     try:
-        return summary(_looks(reader, spec, _Clock(reader), secrets, None, logs=False))
+        return summary(_looks(reader, spec, _Clock(reader, asks), secrets, None, logs=False, asks=asks))
     except RunbookError as error:
         return Unread(error.problem, way_out=error.way_out)
 
@@ -92,18 +97,30 @@ def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets, timeout: float 
         return Unread(error.problem, way_out=error.way_out)
 
 
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What is asked of both sides: ZooKeeper's groups, Kafka's, and ZooKeeper's time."""
+
+    groups: Callable[..., Iterable[Sequence[tuple[str, ZookeeperSide | Unread]]]] = read_groups
+    kafka: Callable[..., Mapping[str, Any]] = read_kafka_groups
+    clock: Callable[[ZookeeperReader], int | Unread] = read_clock
+
+
+BOTH_SIDES = Asks()
+
+
 class _Clock:
     """ZooKeeper's, read at most once, and only where a group is judged by its age: telling it creates a znode, which
     no look leaves without need.
     """
 
-    def __init__(self, reader: ZookeeperReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: ZookeeperReader, asks: Asks = BOTH_SIDES) -> None:
+        self._reader, self._asks = reader, asks
         self.told: int | Unread = NOT_ASKED
 
     def where_it_counts(self, side: ZookeeperSide | Unread) -> int | Unread:
         if self.told is NOT_ASKED and was_read(side) and goes_by_age(side):
-            self.told = read_clock(self._reader)
+            self.told = self._asks.clock(self._reader)
         return self.told
 
 
@@ -116,11 +133,12 @@ def _looks(
     *,
     logs: bool,
     also: Collection[str] = (),
+    asks: Asks = BOTH_SIDES,
 ) -> Iterator[GroupLook]:
     known: dict[str, TopicLogs | Unread | None] = {}
     silent: dict[int, str] = {}
-    for some in read_groups(reader, sorted(names) if names is not None else None):
-        kafka = read_kafka_groups(spec, [name for name, _ in some], secrets=secrets, silent=silent)
+    for some in asks.groups(reader, sorted(names) if names is not None else None):
+        kafka = asks.kafka(spec, [name for name, _ in some], secrets=secrets, silent=silent)
         looks = [GroupLook(name, side, kafka[name], clock.where_it_counts(side)) for name, side in some]
         if logs:
             known |= read_log_bounds(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
@@ -15,6 +15,8 @@ from kraft_runbook.procedures.see_groups import look_at_groups
 
 Watch = Callable[[], tuple[str, ...]]
 """One more look; returns what is not so yet, a line a group."""
+Looks = Callable[..., Iterable[GroupLook]]
+"""How groups are looked at: as ``look_at_groups``."""
 
 
 class Listening:
@@ -32,7 +34,9 @@ class Listening:
         secrets: Secrets,
         clock: Callable[[], float] = time.monotonic,
         stopped: Callable[[MovePlan, GroupLook], None] = lambda plan, look: None,
+        looks: Looks = look_at_groups,
     ) -> None:
+        self._looks = looks
         self._spec, self._secrets, self._clock, self._interval = spec, secrets, clock, interval
         self._plans = {each.group: each for each in plans}
         self._heard: dict[str, Silence] = {}
@@ -42,7 +46,7 @@ class Listening:
     def __call__(self) -> tuple[str, ...]:
         """Raises Unreachable: what is silent by then begins anew, since nobody looked meanwhile."""
         try:
-            looks = _looks(self._spec, self._plans, self._secrets)
+            looks = _by_group(self._looks, self._spec, self._plans, self._secrets)
         except Exception:
             self._heard.clear()
             raise
@@ -70,7 +74,10 @@ class Starting:
     were written is not there any more; ``waits``: what is missing; both as of the last look.
     """
 
-    def __init__(self, spec: ClusterSpec, plans: Sequence[MovePlan], *, secrets: Secrets) -> None:
+    def __init__(
+        self, spec: ClusterSpec, plans: Sequence[MovePlan], *, secrets: Secrets, looks: Looks = look_at_groups
+    ) -> None:
+        self._looks = looks
         self._spec, self._secrets = spec, secrets
         self._plans = {each.group: each for each in plans}
         self.seen: dict[str, Started] = {}
@@ -79,7 +86,7 @@ class Starting:
 
     def __call__(self) -> tuple[str, ...]:
         """Raises Unreachable."""
-        looks = _looks(self._spec, self._plans, self._secrets)
+        looks = _by_group(self._looks, self._spec, self._plans, self._secrets)
         waits: dict[str, str] = {}
         self.lost = {}
         for group, plan in self._plans.items():
@@ -105,6 +112,8 @@ def await_groups(watch: Watch, *, deadline: float, poll: float, what: str, way_o
         time.sleep(poll)
 
 
-def _looks(spec: ClusterSpec, groups: Mapping[str, MovePlan], secrets: Secrets) -> dict[str, GroupLook]:
+def _by_group(
+    looks: Looks, spec: ClusterSpec, groups: Mapping[str, MovePlan], secrets: Secrets
+) -> dict[str, GroupLook]:
     topics = {topic for plan in groups.values() for topic in plan.topics}
-    return {each.name: each for each in look_at_groups(spec, secrets=secrets, names=list(groups), topics=topics)}
+    return {each.name: each for each in looks(spec, secrets=secrets, names=list(groups), topics=topics)}

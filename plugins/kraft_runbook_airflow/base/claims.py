@@ -83,19 +83,26 @@ def claim_cluster(context: Any, cluster: Cluster) -> None:
     )
 
 
-def rest(context: Any, cluster: Cluster) -> None:
+def rest(
+    context: Any,
+    cluster: Cluster,
+    *,
+    within: float = REST_SECONDS,
+    again: float = AGAIN_SECONDS,
+    say: Callable[..., None] = rest_cluster,
+) -> None:
     """Let the claim say that this task acts no more: its run waits. It is tried for some seconds. What can't be said is
     left: consumer groups that other runs move wait then for the run's next task.
     """
-    ends = time.monotonic() + REST_SECONDS
+    ends = time.monotonic() + within
     while True:
         try:
             mine = _acting(context, cluster, datetime.now(UTC))
-            return rest_cluster(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
+            return say(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
         except RunbookError as error:
             if time.monotonic() >= ends:
                 return log.warning("The claim still says that this task acts: %s", error.problem)
-        time.sleep(AGAIN_SECONDS)
+        time.sleep(again)
 
 
 def claim_groups(context: Any, cluster: Cluster, groups: Sequence[str], *, waits: bool = False) -> None:

@@ -79,13 +79,17 @@ def told(path: Path) -> Told:
 @dataclass
 class StandIns:
     """``brokers``: who is stood in for, each by its first listener. ``cluster_id``: of the cluster that they register
-    with. ``tell``: gets each change.
+    with. ``tell``: gets each change. ``register``, ``beat``, ``announces``: how one registers, beats, has its znode.
     """
 
     spec: ClusterSpec
     brokers: Sequence[Broker]
     cluster_id: str
     tell: Callable[[Told], None]
+    register: Callable[..., int] = register
+    beat: Callable[..., bool | None] = beat
+    announces: Callable[..., BrokerZnodes] = BrokerZnodes
+    look_every: float = LOOK
     stop: threading.Event = field(default_factory=threading.Event)
     _incarnations: dict[int, UUID] = field(default_factory=dict)
     _epochs: dict[int, int] = field(default_factory=dict)
@@ -105,7 +109,9 @@ class StandIns:
         for thread in threads:
             thread.start()
         try:
-            with BrokerZnodes(self.spec.ensemble, self.brokers, cluster_id=self.cluster_id, secrets=secrets) as znodes:
+            with self.announces(
+                self.spec.ensemble, self.brokers, cluster_id=self.cluster_id, secrets=secrets
+            ) as znodes:
                 self._follow(wanted, znodes)
         finally:
             self.stop.set()
@@ -127,7 +133,7 @@ class StandIns:
                 znodes.keep()
             if self._beats and self._told.unfenced_at is None and len(self._unfenced) == len(self.brokers):
                 self._say(Told(self._told.registered_at, time.time(), dict(self._epochs), mode=now.value))
-            self.stop.wait(LOOK)
+            self.stop.wait(self.look_every)
 
     def _change(self, mode: BrokerMode, znodes: BrokerZnodes) -> None:
         """In KRaft mode the registration comes before the znode goes; in the others the znode comes first."""
@@ -164,7 +170,7 @@ class StandIns:
         leader = Leader(self.spec, environment_secrets({}))
         try:
             return {
-                each.id: register(
+                each.id: self.register(
                     leader,
                     each,
                     cluster_id=self.cluster_id,
@@ -186,13 +192,13 @@ class StandIns:
                 try:
                     for each in share if self._beats else ():
                         epoch = self._epochs.get(each.id)
-                        if epoch is not None and self._beats and beat(leader, each.id, epoch, within=A_TRY):
+                        if epoch is not None and self._beats and self.beat(leader, each.id, epoch, within=A_TRY):
                             self._unfenced.add(each.id)
                     last = time.monotonic()
                 except StepFailed:
                     if self._beats and not self.stop.is_set() and time.monotonic() - last > PATIENCE:
                         raise
-                self.stop.wait(max(LOOK, HEARTBEAT_EVERY - (time.monotonic() - began)))
+                self.stop.wait(max(self.look_every, HEARTBEAT_EVERY - (time.monotonic() - began)))
         except Exception as error:
             self._failures.append(error)
         finally:
