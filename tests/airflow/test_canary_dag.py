@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 from kraft_runbook.cli.app import app
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook_airflow.rehearsal import tasks
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 
 LAB = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
@@ -119,9 +118,9 @@ def rehearsed(found: Canary, asked: list[bool] | None = None):
 def test_the_task_fails_unless_it_passed_and_the_verdict_is_on_record_first(monkeypatch, tmp_path, verdict):
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     journal = Journal()
-    monkeypatch.setattr(tasks, "rehearse", rehearsed(told(verdict, "why")))
+    rehearses = rehearsed(told(verdict, "why"))
     with pytest.raises(AirflowFailException, match="why"):
-        RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {}}, run_of(journal))
+        RehearseOperator(task_id="rehearse", cluster="lab", rehearses=rehearses).act({"params": {}}, run_of(journal))
     assert journal.kept == [told(verdict, "why")]
 
 
@@ -130,8 +129,10 @@ def test_a_run_that_passed_is_on_record_with_what_was_asked_for(monkeypatch, tmp
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
     journal, asked = Journal(), []
 
-    monkeypatch.setattr(tasks, "rehearse", rehearsed(told("PASSED"), asked))
-    RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {"short": short}}, run_of(journal))
+    rehearses = rehearsed(told("PASSED"), asked)
+    RehearseOperator(task_id="rehearse", cluster="lab", rehearses=rehearses).act(
+        {"params": {"short": short}}, run_of(journal)
+    )
     assert journal.kept == [told("PASSED")] and asked == [not short]
 
 
@@ -142,9 +143,9 @@ def test_what_can_not_begin_is_refused_and_no_verdict_is_on_record(monkeypatch, 
     def refused(*_, **__):
         raise Refused("another rehearsal is under way", way_out="wait")
 
-    monkeypatch.setattr(tasks, "rehearse", refused)
+    rehearses = refused
     with pytest.raises(Refused):
-        RehearseOperator(task_id="rehearse", cluster="lab").act({"params": {}}, run_of(journal))
+        RehearseOperator(task_id="rehearse", cluster="lab", rehearses=rehearses).act({"params": {}}, run_of(journal))
     assert journal.kept == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,36 @@ from kraft_runbook_airflow.dashboard.watch import LASTS, LooksTrigger
 from tests.unit.observations import SPEC, later, observation
 
 
+class Clock(list[float]):
+    """What time it is. ``refuses_until``: so long the cluster can't be asked."""
+
+    refuses_until = 0.0
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
-    """Time passes while the trigger sleeps, and at each look a healthy cluster is seen at that time."""
+def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clock:
+    """At each look a healthy cluster is seen at the time of then."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    now = [0.0]
+    now = Clock([0.0])
 
-    async def sleep(seconds: float) -> None:
-        now[0] += seconds
+    def observe(spec: Any, **_: Any) -> Any:
+        if now[0] < now.refuses_until:
+            raise SecretMissing("no password", way_out="set it")
+        return later(observation(Phase.DUAL_WRITE), now[0])
 
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(handle, "observe", lambda spec, **_: later(observation(Phase.DUAL_WRITE), now[0]))
+    monkeypatch.setattr(handle, "observe", observe)
     return now
 
 
-def ended(trigger: LooksTrigger) -> Any:
+def ended(clock: Clock) -> Any:
+    """How a run ends whose time passes while its trigger sleeps."""
+    trigger = LooksTrigger("lab", 15)
+
+    async def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    trigger.sleep, trigger.clock = sleep, lambda: clock[0]  # type: ignore[assignment]
+
     async def first() -> Any:
         async for event in trigger.run():
             return event
@@ -44,8 +57,8 @@ def ended(trigger: LooksTrigger) -> Any:
     return asyncio.run(first())
 
 
-def test_a_run_looks_every_quarter_of_a_minute_until_the_next_begins(clock: list[float], tmp_path: Path) -> None:
-    assert isinstance(ended(LooksTrigger("lab", 15)), TaskSuccessEvent)
+def test_a_run_looks_every_quarter_of_a_minute_until_the_next_begins(clock: Clock, tmp_path: Path) -> None:
+    assert isinstance(ended(clock), TaskSuccessEvent)
     lines = read_lines(tmp_path, "lab")
     assert isinstance(lines, list)
     assert len(lines) == 60
@@ -57,36 +70,24 @@ def test_a_run_looks_every_quarter_of_a_minute_until_the_next_begins(clock: list
     assert not (tmp_path / "evidence").exists()
 
 
-def test_a_cluster_that_can_t_be_asked_fails_the_run(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuses(*_: Any, **__: Any) -> Any:
-        raise SecretMissing("no password", way_out="set it")
-
-    monkeypatch.setattr(handle, "observe", refuses)
-    assert isinstance(ended(LooksTrigger("lab", 15)), TaskFailedEvent)
+def test_a_cluster_that_can_t_be_asked_fails_the_run(clock: Clock) -> None:
+    clock.refuses_until = 1e9
+    assert isinstance(ended(clock), TaskFailedEvent)
 
 
-def test_looks_are_back_in_the_same_run_once_what_was_wrong_is_mended(
-    clock: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    healthy = handle.observe
-
-    def refuses_at_first(spec: Any, **how: Any) -> Any:
-        if clock[0] < 60:
-            raise SecretMissing("no password", way_out="set it")
-        return healthy(spec, **how)
-
-    monkeypatch.setattr(handle, "observe", refuses_at_first)
-    assert isinstance(ended(LooksTrigger("lab", 15)), TaskSuccessEvent)
+def test_looks_are_back_in_the_same_run_once_what_was_wrong_is_mended(clock: Clock, tmp_path: Path) -> None:
+    clock.refuses_until = 60.0
+    assert isinstance(ended(clock), TaskSuccessEvent)
     lines = read_lines(tmp_path, "lab")
     assert isinstance(lines, list)
     assert len(lines) == 56
 
 
-def test_every_look_of_a_task_or_a_trigger_is_kept(clock: list[float], tmp_path: Path) -> None:
+def test_every_look_of_a_task_or_a_trigger_is_kept(clock: Clock, tmp_path: Path) -> None:
     seen = hand(SPEC.name, print).observe()
     assert read_latest(tmp_path, SPEC.name) == look_of(seen)
 
 
-def test_so_is_that_of_a_dry_run(clock: list[float], tmp_path: Path) -> None:
+def test_so_is_that_of_a_dry_run(clock: Clock, tmp_path: Path) -> None:
     hand(SPEC.name, print, dry=True).settled()
     assert isinstance(read_latest(tmp_path, SPEC.name), LookKept)

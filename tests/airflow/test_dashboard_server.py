@@ -64,8 +64,8 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
         body = {"cluster": name, "dag": DAG.format(name), "run": "r", "task": "t", "outcome": "began", "host": what}
         append_record(tmp_path / "evidence", run_name(DAG.format(name), "r"), body)
     manager = OnlyReads(DAG.format("a"))
-    monkeypatch.setattr(airflow_app, "get_auth_manager", lambda: manager)
-    monkeypatch.setattr(security, "get_auth_manager", lambda: manager)
+    for module in (airflow_app, security):
+        monkeypatch.setattr(module, "get_auth_manager", lambda: manager)
     monkeypatch.setattr(security.DagModel, "get_team_name", lambda _: None)
     server.application.cache_clear()
     application = server.application()

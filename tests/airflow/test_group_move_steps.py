@@ -134,6 +134,10 @@ class Busy(Signed):
             raise Acts("run one of zk_to_kraft_migration__lab acts on cluster lab: its task x goes on", way_out="wait")
 
 
+class ForEver(Busy):
+    looks = 10**6
+
+
 def test_no_group_is_touched_while_another_run_restarts_a_node(scene: Scene) -> None:
     Busy.asked.clear()
     scene.plan()
@@ -147,20 +151,16 @@ def test_no_group_is_touched_while_another_run_restarts_a_node(scene: Scene) -> 
         )
         == 2
     )
-    Busy.looks = 10**6
     with pytest.raises(Acts, match="its task x goes on"):
-        move_groups(run, step=Step.FENCE, number=1)
+        move_groups(run_in(scene.context, scene.cluster, ForEver), step=Step.FENCE, number=1)
     assert len(scene.did) == 1
 
 
-def test_a_wait_goes_on_while_another_run_acts_and_removes_nobody_meanwhile(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Busy, "looks", 10**6)
+def test_a_wait_goes_on_while_another_run_acts_and_removes_nobody_meanwhile(scene: Scene) -> None:
     scene.context["params"]["direction"] = "back to ZooKeeper"
     scene.looks = (NEW,)
     scene.plan()
-    run = run_in(scene.context, scene.cluster, Busy)
+    run = run_in(scene.context, scene.cluster, ForEver)
     began = run.cluster.now()
     with pytest.raises(TaskDeferred):
         AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 60)).act(scene.context, run)

@@ -17,7 +17,7 @@ from kraft_runbook.parity.comparison import Obstacle, ParityReport, make_report
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.report_file import read_report, write_report
 from kraft_runbook.parity.since import compare_since
-from kraft_runbook_airflow.migration import parity
+from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
 from tests.unit.recording import RecordingCluster, run_on
@@ -45,6 +45,9 @@ def report(*, against: str, obstacles: tuple[Obstacle, ...] = ()) -> ParityRepor
     )
 
 
+TASK = SimpleNamespace(dag_id="d", run_id="r", task_id="parity")
+
+
 class Check:
     """One task whose two ways to compare are played: ``changed`` is what the short one gives or raises. ``asked``: what
     was done, in order.
@@ -52,7 +55,6 @@ class Check:
 
     def __init__(self, changed: ParityReport | Exception, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
-        self.recorded: list[dict[str, Any]] = []
         full = directory / "full.json"
         write_report(full, report(against="ZooKeeper"))
 
@@ -68,12 +70,14 @@ class Check:
             return {"verdict": "MATCH", "report": str(full)}
 
         monkeypatch.setattr(ParityOperator, "compare", compare)
-        monkeypatch.setattr(parity, "record", lambda context, cluster, what: self.recorded.append(what.body()))
-        monkeypatch.setattr(parity, "state_directory", lambda: directory)
+        monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(directory))
         self.cluster = RecordingCluster(answers={compare_since: since})
 
+    def recorded(self) -> list[dict[str, Any]]:
+        return [dict(each.body) for each in records_of({"ti": TASK})]
+
     def run(self, *, phase: Phase = Phase.DUAL_WRITE, full: bool = False) -> dict[str, Any]:
-        context = {"params": {"full": full}, "ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}
+        context = {"params": {"full": full}, "ti": TASK}
         return ParityCheck(task_id="parity", cluster="lab").compare(context, run_on(self.cluster, full=full), phase)
 
 
@@ -85,7 +89,7 @@ def test_what_changed_is_enough_while_it_matches(tmp_path: Path, monkeypatch: py
     compared = check.run()
     assert check.asked == ["what changed"]
     assert read_report(Path(compared["report"])) == CHANGED
-    assert check.recorded[0]["verdict"] == "MATCH"
+    assert check.recorded()[0]["verdict"] == "MATCH"
 
 
 def test_everything_is_compared_where_nothing_was_proven_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

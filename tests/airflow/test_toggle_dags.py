@@ -14,7 +14,6 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.groups import later
 from kraft_runbook_airflow.groups.later import LaterTrigger, WaitLater
 from tests.unit.observations import observation
 from tests.unit.recording import RecordingCluster, run_on
@@ -100,13 +99,15 @@ class Looks:
 
 
 @pytest.mark.parametrize(("until", "seen"), [(1e12, {"over": True, "looks": 3}), (0.0, {"over": False, "looks": 0})])
-def test_the_trigger_looks_until_it_is_over_or_the_time_is(
-    monkeypatch: pytest.MonkeyPatch, until: float, seen: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(later, "WATCHES", {"looks": Looks})
-    monkeypatch.setattr(later, "hand", lambda name, tell: name)
+def test_the_trigger_looks_until_it_is_over_or_the_time_is(until: float, seen: dict[str, Any]) -> None:
+    class Trigger(LaterTrigger):
+        def looking(self) -> Any:
+            return Looks(**self.given)
+
+        def hand(self) -> Any:
+            return self.cluster
 
     async def first() -> Any:
-        return await anext(LaterTrigger("lab", "looks", {"group": "g"}, until).run())
+        return await anext(Trigger("lab", "looks", {"group": "g"}, until).run())
 
     assert asyncio.run(first()).payload == seen

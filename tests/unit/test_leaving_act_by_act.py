@@ -87,6 +87,7 @@ class Scene:
         self.logs = NEVER_COPIED
         self.recorded = ZkMigrationState.PRE_MIGRATION
         self.leader = 101
+        self.leaders: list[int] = []
         self.settled: list[bool] = []
         self.claimed: int | None = 4
         self.of_states, self.of_quorum = 4, 4
@@ -200,13 +201,17 @@ class Scene:
             "await_taken_in": lambda *_, **__: (),
             "read_logs": lambda *_, **__: self.logs,
             "read_cluster_records": lambda *_, **__: SimpleNamespace(migration_state_record=self.recorded),
-            "describe_quorum": lambda *_, **__: SimpleNamespace(leader_id=self.leader),
+            "describe_quorum": lambda *_, **__: SimpleNamespace(leader_id=self.next_leader()),
             "DRAIN_SECONDS": 0.05,
             "POLL": 0.001,
         }.items():
             for module in (departure, give_back):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, fake)
+
+    def next_leader(self) -> int:
+        """``leaders`` one after the other, where a test has them; else ``leader``."""
+        return self.leaders.pop(0) if self.leaders else self.leader
 
     def _offset(self) -> int | None:
         return self.offsets.pop(0) if len(self.offsets) > 1 else self.offsets[0]
@@ -347,10 +352,9 @@ def test_where_another_is_elected_before_the_fence_it_begins_again_around_that_o
     assert [each for each in scene.did if each.startswith("fenced")] == ["fenced all but 102"]
 
 
-def test_three_elections_are_enough(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_elections_are_enough(scene: Scene) -> None:
     scene.high_watermarks = [Unreachable("it leads no more", way_out="")]
-    leaders = iter([102, 103, 101, 102])
-    monkeypatch.setattr(departure, "describe_quorum", lambda *_, **__: SimpleNamespace(leader_id=next(leaders)))
+    scene.leaders = [102, 103, 101, 102]
     stops(scene, "another controller was elected before each of 3 fences")
     assert not [each for each in scene.did if each.startswith("fenced")]
 
@@ -478,10 +482,19 @@ def test_an_election_anew_that_was_killed_is_taken_up_too(scene: Scene) -> None:
     assert [(each.epoch_set, each.controller) for each in told] == [(9, 1)]
 
 
-def test_a_departure_that_is_taken_up_keeps_the_moments_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers: dict[str, Any] = {"await_election": 3, "await_known": (), "see_election": "orders-1 was given broker 1"}
+def electing(monkeypatch: pytest.MonkeyPatch, controller: int, fails: str = "") -> None:
+    """An election whose steps answer so at once; the one that ``fails`` ends in an error."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise StepFailed("it elects none", way_out="look in its log")
+
+    answers = {"await_election": controller, "await_known": (), "see_election": "orders-1 was given broker 1"}
     for name, answer in answers.items():
-        monkeypatch.setattr(give_back, name, lambda *_, answer=answer, **__: answer)
+        monkeypatch.setattr(give_back, name, fail if name == fails else lambda *_, answer=answer, **__: answer)
+
+
+def test_a_departure_that_is_taken_up_keeps_the_moments_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    electing(monkeypatch, 3)
     begun = Departure(began_at=NOW, fenced_at=NOW, resumed_at=NOW)
 
     def follow(moments: Departure) -> Departure:
@@ -506,12 +519,7 @@ def test_a_departure_that_is_taken_up_keeps_the_moments_that_were_measured(monke
 def test_how_long_there_was_no_controller_is_told_before_an_election_is_tried(
     fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise StepFailed("it elects none", way_out="look in its log")
-
-    answers: dict[str, Any] = {"await_election": 2, "await_known": (), "see_election": "orders-1 was given broker 1"}
-    for name, answer in answers.items():
-        monkeypatch.setattr(give_back, name, fail if name == fails else lambda *_, answer=answer, **__: answer)
+    electing(monkeypatch, 2, fails)
     told: list[Departure] = []
     with pytest.raises(StepFailed, match="it elects none"):
         see_brokers_follow(

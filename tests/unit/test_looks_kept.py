@@ -19,7 +19,7 @@ from kraft_runbook.dashboard.look_files import keep_look, latest_path, lines_pat
 from tests.unit.observations import NOW, SPEC, WHY, broker, later, observation, topics
 
 
-def keep(directory: Path, seen: object, **how: int) -> list[str]:
+def keep(directory: Path, seen: object, **how: float) -> list[str]:
     warned: list[str] = []
     keep_look(directory, seen, warned.append, **how)  # type: ignore[arg-type]
     return warned
@@ -151,13 +151,12 @@ def test_a_directory_that_can_t_be_written_stops_nothing_and_is_said(tmp_path: P
     assert "not kept for the dashboard" in warned
 
 
-def test_a_writer_that_never_ends_stops_nobody_and_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look_files, "PATIENCE", 0.05)
+def test_a_writer_that_never_ends_stops_nobody_and_is_said(tmp_path: Path) -> None:
     seen = observation(Phase.HYBRID)
     keep(tmp_path, seen)
     with latest_path(tmp_path, SPEC.name).with_suffix(".lock").open("r+") as stopped:
         fcntl.flock(stopped, fcntl.LOCK_EX)
-        (warned,) = keep(tmp_path, later(seen, 1))
+        (warned,) = keep(tmp_path, later(seen, 1), patience=0.05)
     assert "another writer has held lab.lock" in warned
     assert latest(tmp_path).at == seen.observed_at
     assert keep(tmp_path, later(seen, 2)) == [], "once that writer has gone, looks are kept again"

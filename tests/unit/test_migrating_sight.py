@@ -211,11 +211,11 @@ def test_kafka_mode_without_a_place_in_kafka_s_group_gives_the_locks_up(
     tree["/consumers/g/migration/mode"] = (b"kafka", 0)
     turn(one)
     assert one.state.mode is Mode.KAFKA and len(one.state.held) == 2 and not one.may_hand_out()
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 44)
+    now = [time.monotonic() + 44]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     turn(one)
     assert len(one.state.held) == 2
-    monkeypatch.setattr(time, "monotonic", lambda: now + 46)
+    now[0] += 2
     turn(one)
     assert not one.state.held and not any("/owners/t/" in path for path in tree)
     assert caplog.text.count("has not let this member in for 45 s") == 1

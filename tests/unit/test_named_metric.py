@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -14,7 +14,6 @@ from kraft_runbook.cluster.group_toggles import Relief
 from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io import named_metric
 from kraft_runbook.io.metrics import Jolokia, MetricsClient, samples_of
 from kraft_runbook.io.named_metric import worst_of_brokers
 
@@ -81,24 +80,20 @@ class Client:
         return found  # type: ignore[no-any-return]
 
 
-@pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setattr(named_metric, "MetricsClient", lambda *_, **__: Client())
-
-    def show(*values: Any) -> float | Unread:
-        monkeypatch.setattr(Client, "of", dict(zip((b.host for b in SPEC.brokers), values, strict=True)))
-        return worst_of_brokers(SPEC, LOAD, secrets=lambda ref: "")
-
-    yield show
+def brokers(*values: Any) -> float | Unread:
+    """What is said of brokers that show these values."""
+    client = Client()
+    client.of = dict(zip((b.host for b in SPEC.brokers), values, strict=True))
+    return worst_of_brokers(SPEC, LOAD, secrets=lambda ref: "", client_of=lambda *_, **__: client)  # type: ignore[arg-type, return-value]
 
 
-def test_the_worst_broker_counts(brokers: Any) -> None:
+def test_the_worst_broker_counts() -> None:
     assert brokers((1.0,), (3.0, 7.0), (2.0,)) == 7.0
     below = Relief(metric="load", below=1)
     assert (below.worst({1: 3.0, 2: 0.5}), below.passed(0.5)) == (0.5, "load is 0.5, below 1")
 
 
-def test_a_broker_that_does_not_say_is_no_number_unless_another_one_s_is_enough(brokers: Any) -> None:
+def test_a_broker_that_does_not_say_is_no_number_unless_another_one_s_is_enough() -> None:
     silent = Unreachable("the metrics at b2 could not be read", way_out="start it")
     found = brokers((1.0,), silent, ())
     assert isinstance(found, Unread)

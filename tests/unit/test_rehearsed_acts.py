@@ -38,9 +38,12 @@ def cluster(
         return PlaybookResult(what.playbook, what.node_id, changed, diffs, 1, {}, AT, AT)
 
     monkeypatch.setattr(playbooks, "play", rehearsed)
-    made = RehearsedCluster(SPEC, lambda ref: "a secret", lambda line: None)
-    monkeypatch.setattr(RehearsedCluster, "observe", lambda *_, **__: seen)
-    return made
+
+    class Shown(RehearsedCluster):
+        def observe(self, **_: Any) -> ClusterObservation:
+            return seen
+
+    return Shown(SPEC, lambda ref: "a secret", lambda line: None)
 
 
 Last = Callable[[Run], dict[str, Any]]

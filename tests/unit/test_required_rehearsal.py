@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.dashboard.runs_seen import run_seen
-from kraft_runbook.evidence import rehearsals, store
+from kraft_runbook.evidence import rehearsals
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_rehearsal, that_passed
@@ -107,10 +106,11 @@ def test_where_none_is_required_nothing_blocks_and_all_is_shown(last: OnRecord |
 # -- on record ---------------------------------------------------------------------------------------------------------
 
 
-def put(directory: Path, run: str, told: Canary, *, cluster: str = "prod", dag: str = "") -> str:
+def put(directory: Path, run: str, told: Canary, *, cluster: str = "prod", dag: str = "", **when: Any) -> str:
     dag = dag or dag_of(cluster)
     name = run_name(dag, run)
-    append_record(directory, name, {"cluster": cluster, "dag": dag, "run": run, "task": "rehearse", **told.body()})
+    body = {"cluster": cluster, "dag": dag, "run": run, "task": "rehearse", **told.body()}
+    append_record(directory, name, body, **when)
     return name
 
 
@@ -136,20 +136,12 @@ def test_one_that_was_killed_is_no_longer_the_one_that_passed_before(tmp_path: P
     assert check(last).blocks and "it has not ended" in check(last).evidence
 
 
-def put_at(directory: Path, monkeypatch: pytest.MonkeyPatch, run: str, at: datetime, told: Canary) -> str:
-    with monkeypatch.context() as clock:
-        clock.setattr(store, "datetime", SimpleNamespace(now=lambda _: at))
-        return put(directory, run, told)
-
-
-def test_one_that_passed_in_the_future_hides_none_and_never_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    early = put_at(tmp_path, monkeypatch, "of a clock that is ahead", NOW + timedelta(days=1), GOOD)
+def test_one_that_passed_in_the_future_hides_none_and_never_counts(tmp_path: Path) -> None:
+    early = put(tmp_path, "of a clock that is ahead", GOOD, now=lambda: NOW + timedelta(days=1))
     only = last_rehearsal(tmp_path, "prod", now=NOW)
     assert isinstance(only, OnRecord) and only.run == early and "lies in the future" in check(only).evidence
     assert that_passed(tmp_path, "prod", now=NOW) == ()
-    failed = put_at(tmp_path, monkeypatch, "failed", NOW - timedelta(hours=1), replace(GOOD, verdict="FAILED"))
+    failed = put(tmp_path, "failed", replace(GOOD, verdict="FAILED"), now=lambda: NOW - timedelta(hours=1))
     last = last_rehearsal(tmp_path, "prod", now=NOW)
     assert isinstance(last, OnRecord) and last.run == failed
 

@@ -6,7 +6,6 @@ import dataclasses
 import stat
 import time
 import xmlrpc.client
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
@@ -27,11 +26,9 @@ from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.layout import zookeeper_servers
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.parity.parity_report import Verdict as Parity
-from kraft_runbook.procedures import throwaway_cluster
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
-from kraft_runbook.steps import ladder as climbing
 from kraft_runbook.steps.judged_gates import JudgedPorts
 from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
 from lab.trial import free_network
@@ -127,12 +124,9 @@ def test_its_zookeeper_takes_no_copied_znode_for_that_of_a_session(prepared: Thr
     assert told.splitlines() == ["containers [/config]", "ttls [/config/x]", "sessions []"]
 
 
-def test_the_lease_is_renewed_after_an_error_of_the_watch(
-    throwaway: ThrowawayCluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_lease_is_renewed_after_an_error_of_the_watch(throwaway: ThrowawayCluster) -> None:
     """A supervisor that answers with a fault must not have the throwaway ended under the steps."""
     renewed: list[Path] = []
-    watch = Watch(throwaway, time.monotonic() + 60)
 
     def renew(directory: Path) -> None:
         renewed.append(directory)
@@ -144,9 +138,7 @@ def test_the_lease_is_renewed_after_an_error_of_the_watch(
     def processes(_: Any) -> Any:
         raise xmlrpc.client.Fault(1, "SHUTDOWN_STATE")
 
-    monkeypatch.setattr(throwaway_cluster, "renew", renew)
-    monkeypatch.setattr(throwaway_cluster, "RENEW_EVERY", 0.0)
-    monkeypatch.setattr(throwaway_cluster.supervision, "processes", processes)
+    watch = Watch(throwaway, time.monotonic() + 60, renew, processes, every=0.0)
     watch.run()
     assert renewed == [throwaway.here.directory] * 3
 
@@ -154,9 +146,28 @@ def test_the_lease_is_renewed_after_an_error_of_the_watch(
 # -- the ladder --------------------------------------------------------------------------------------------------------
 
 
-def ladder(throwaway: ThrowawayCluster, tmp_path: Path, *seen: Any, compare: Any = None) -> Ladder:
+class AtOnce(Ladder):
+    """Waits for nothing; ``lags``: how often it was asked to wait until dual write lags by nothing."""
+
+    lags = 0
+
+    def await_a_controller(self) -> None:
+        pass
+
+    def await_no_lag(self) -> None:
+        self.lags += 1
+
+
+def ladder(
+    throwaway: ThrowawayCluster,
+    tmp_path: Path,
+    *seen: Any,
+    compare: Any = None,
+    kind: type[Ladder] = Ladder,
+    **how: Any,
+) -> Any:
     cluster = RecordingCluster(*seen or (observation(Phase.HYBRID),), spec=throwaway.spec)
-    found = Ladder(throwaway, cluster, compare or (lambda *_, **__: None), tmp_path / "evidence")
+    found = kind(throwaway, cluster, compare or (lambda *_, **__: None), tmp_path / "evidence", **how)
     found._ports = JudgedPorts(cluster, tmp_path / "evidence", "forward and back")
     return found
 
@@ -194,26 +205,16 @@ def test_one_that_matches_is_on_record_for_the_way_back(throwaway: ThrowawayClus
 
 
 def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
-    throwaway: ThrowawayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    throwaway: ThrowawayCluster, tmp_path: Path
 ) -> None:
     """No stand-in comes back into an ISR: the copy would be waited for until its deadline."""
     found = (Finding(Verdict.FAILED, "2 partitions are under-replicated", "KRB-PRE-029"),)
-    monkeypatch.setattr(climbing, "judge_gate", lambda *_: found)
-    monkeypatch.setattr(Ladder, "await_a_controller", lambda self: None)
-    climb = ladder(throwaway, tmp_path)
-    climb.before = {"/x": None}  # type: ignore[dict-item]
+    climb = ladder(throwaway, tmp_path, kind=AtOnce, judge=lambda *_: found)
+    climb.before = {"/x": None}
     with pytest.raises(RungEnded):
         climb.forward()
     assert climb.found == list(found)
-    assert climb.cluster.did == []  # type: ignore[attr-defined]
-
-
-@pytest.fixture
-def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How often leaving KRaft is refused before it goes through; the tries that were made."""
-    made: list[int] = []
-    monkeypatch.setattr(Ladder, "await_no_lag", lambda self: made.append(len(made)))
-    yield made
+    assert climb.cluster.did == []
 
 
 def leave(times: int) -> Any:
@@ -229,23 +230,19 @@ def leave(times: int) -> Any:
 
 
 def test_a_fence_that_was_lifted_is_tried_again_and_the_tries_are_told(
-    throwaway: ThrowawayCluster, tmp_path: Path, refusing: list[int], monkeypatch: pytest.MonkeyPatch
+    throwaway: ThrowawayCluster, tmp_path: Path
 ) -> None:
-    climb = ladder(throwaway, tmp_path)
-    monkeypatch.setattr(climbing.leaving, "leave", leave(2))
+    climb = ladder(throwaway, tmp_path, kind=AtOnce, leave=leave(2))
     climb._leave()
-    assert (climb.measured.tries, climb.measured.window, len(refusing)) == (3, 1.5, 3), "no lag is awaited before each"
+    assert (climb.measured.tries, climb.measured.window, climb.lags) == (3, 1.5, 3), "no lag is awaited before each"
     assert climb._ports is not None and climb._ports.answers[LEAVE]["window_seconds"] == 1.5
 
 
-def test_after_five_tries_it_ends(
-    throwaway: ThrowawayCluster, tmp_path: Path, refusing: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    climb = ladder(throwaway, tmp_path)
-    monkeypatch.setattr(climbing.leaving, "leave", leave(TRIES))
+def test_after_five_tries_it_ends(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    climb = ladder(throwaway, tmp_path, kind=AtOnce, leave=leave(TRIES))
     with pytest.raises(StepFailed, match="lifted again"):
         climb._leave()
-    assert (len(refusing), climb.measured.tries) == (TRIES, None)
+    assert (climb.lags, climb.measured.tries) == (TRIES, None)
 
 
 def lagging(lag: int | None) -> Any:
@@ -262,7 +259,7 @@ def test_kraft_is_not_left_while_dual_write_lags(throwaway: ThrowawayCluster, tm
     looks = [lagging(7), lagging(0), lagging(3), lagging(0), lagging(0), lagging(0)]
     climb = ladder(throwaway, tmp_path, *looks)
     climb.await_no_lag()
-    assert len(climb.cluster.looks) == 6, "three looks in a row without a lag"  # type: ignore[attr-defined]
+    assert len(climb.cluster.looks) == 6, "three looks in a row without a lag"
 
 
 @pytest.mark.parametrize("lag", [5, None])

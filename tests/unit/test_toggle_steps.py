@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from kraft_runbook.groups.toggles.fleet import Kept, Seen, digest_of
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.io.named_metric import worst_of_brokers
 from kraft_runbook.io.zookeeper.znode import Znode
-from kraft_runbook.procedures import toggle_group as procedure
+from kraft_runbook.procedures.group_sides import GroupSides
 from kraft_runbook.procedures.move_group import see_group
 from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.procedures.toggle_group import toggle_group
@@ -201,11 +200,19 @@ def test_a_soak_that_finds_something_or_can_not_tell_fails(scene: Scene, seen: d
         soak(scene.run(), seen)
 
 
-def test_a_dry_run_writes_and_claims_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, said = migrating(), list[str]()
-    cluster = RehearsedCluster(SPEC, lambda ref: "", said.append)
-    monkeypatch.setattr(RehearsedCluster, "ask", lambda self, question, *given, **how: seen)
-    monkeypatch.setattr(RehearsedCluster, "pause", lambda self, seconds: None)
+class OfOneGroup(RehearsedCluster):
+    """Shows one group of migrating members, and lets no time pass."""
+
+    def ask(self, question: Any, *given: Any, **how: Any) -> Any:
+        return migrating()
+
+    def pause(self, seconds: float) -> None:
+        pass
+
+
+def test_a_dry_run_writes_and_claims_nothing(tmp_path: Path) -> None:
+    said = list[str]()
+    cluster = OfOneGroup(SPEC, lambda ref: "", said.append)
     ports = Evidence()
     run = run_on(cluster, ports, state=tmp_path, **FORM)
     plan_the_toggle(run)
@@ -231,59 +238,72 @@ def test_a_plan_that_is_gone_is_refused_with_the_task_to_clear(scene: Scene) -> 
 class ModeZnode:
     """The mode's znode. ``others_write``: somebody else, just before this run does."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, data: bytes | None) -> None:
+    def __init__(self, data: bytes | None) -> None:
         self.data, self.version = data, 3
         self.look: GroupLook = migrating()
         self.others_write = self.others_write_after = False
-        monkeypatch.setattr(procedure, "ZookeeperReader", lambda *_, **__: nullcontext())
-        monkeypatch.setattr(procedure, "read_mode", lambda *_: self.read())
-        monkeypatch.setattr(procedure, "write_mode", self.write)
-        monkeypatch.setattr(procedure, "see_group", lambda *_, **__: self.look)
 
     def read(self) -> Znode | None:
         return None if self.data is None else Znode("/consumers/g/migration/mode", self.data, self.version, 0, 0, 0, 0)
 
-    def write(self, _: Any, group: str, mode: Mode, seen: Znode | None) -> bool:
+    def write(self, mode: Mode, seen: Znode | None) -> bool:
         if self.others_write or seen != self.read():
             return False
         self.data, self.version = b"zookeeper" if self.others_write_after else mode.value.encode(), self.version + 1
         return True
 
 
+@dataclass(frozen=True)
+class Sides(GroupSides):
+    """The group whose mode's znode this is."""
+
+    znode: ModeZnode
+
+    def look(self, topics: Any = ()) -> GroupLook:
+        return self.znode.look
+
+    def read_mode(self) -> Znode | None:
+        return self.znode.read()
+
+    def write_mode(self, mode: Mode, seen: Znode | None) -> bool:
+        return self.znode.write(mode, seen)
+
+
 TO_KAFKA = plan_toggle(migrating(), migrating(), Direction.TO_KAFKA)
 assert isinstance(TO_KAFKA, Toggle)
 
 
-def toggled(toggle: Any = TO_KAFKA) -> bool:
-    return toggle_group(SPEC, toggle, migrating(), secrets=lambda ref: "")
+def toggled(znode: ModeZnode, toggle: Any = TO_KAFKA) -> bool:
+    sides = lambda spec, group, secrets: Sides(spec, group, secrets, znode)  # noqa: E731 - one word for all
+    return toggle_group(SPEC, toggle, migrating(), secrets=lambda ref: "", sides=sides)
 
 
 @pytest.mark.parametrize("data", [None, b"zookeeper", b"nonsense"])
-def test_the_mode_is_written_at_the_version_that_was_read(monkeypatch: pytest.MonkeyPatch, data: bytes | None) -> None:
-    znode = ModeZnode(monkeypatch, data)
-    assert toggled() and znode.data == b"kafka"
-    assert not toggled(), "it says so by now"
+def test_the_mode_is_written_at_the_version_that_was_read(data: bytes | None) -> None:
+    znode = ModeZnode(data)
+    assert toggled(znode) and znode.data == b"kafka"
+    assert not toggled(znode), "it says so by now"
     assert znode.version == 4
 
 
-def test_somebody_else_s_toggle_is_not_overwritten(monkeypatch: pytest.MonkeyPatch) -> None:
-    znode = ModeZnode(monkeypatch, b"zookeeper")
+def test_somebody_else_s_toggle_is_not_overwritten() -> None:
+    znode = ModeZnode(b"zookeeper")
     znode.others_write = True
     with pytest.raises(Refused, match="was written by somebody else since it was read"):
-        toggled()
+        toggled(znode)
     znode.others_write, znode.others_write_after = False, True
     with pytest.raises(StepFailed, match="does not say kafka any more"):
-        toggled()
+        toggled(znode)
 
 
-def test_a_group_that_is_not_as_planned_is_not_toggled(monkeypatch: pytest.MonkeyPatch) -> None:
-    znode = ModeZnode(monkeypatch, b"zookeeper")
+def test_a_group_that_is_not_as_planned_is_not_toggled() -> None:
+    znode = ModeZnode(b"zookeeper")
     znode.look = migrating(more=(new("app"),))
     with pytest.raises(Refused, match="group g must not be toggled now: it is CONTRADICTORY"):
-        toggled()
+        toggled(znode)
     znode.look = migrating()
     with pytest.raises(Refused, match="the members of group g are not those that were planned for: g_x left") as why:
-        toggled(replace(TO_KAFKA, members=(*TO_KAFKA.members, "g_x")))  # type: ignore[union-attr, type-var]
+        toggled(znode, replace(TO_KAFKA, members=(*TO_KAFKA.members, "g_x")))  # type: ignore[union-attr, type-var]
     assert "preflight.plan" in why.value.way_out
     assert znode.data == b"zookeeper"
 

@@ -40,15 +40,20 @@ def lines_path(directory: Path, cluster: str) -> Path:
 
 
 def keep_look(
-    directory: Path, seen: ClusterObservation, warn: Callable[[str], object], *, most: int = MOST_BYTES
+    directory: Path,
+    seen: ClusterObservation,
+    warn: Callable[[str], object],
+    *,
+    most: int = MOST_BYTES,
+    patience: float = PATIENCE,
 ) -> None:
     """Keep this look, unless a later one is there. One whose time has not come yet, by this host's clock or by its
     file's, is of a clock that is ahead: it is overwritten. ``warn`` hears where that can't be done. ``most``: bytes
-    that its lines may have.
+    that its lines may have; ``patience``: seconds that another writer is waited for.
     """
     try:
         look = look_of(seen)
-        with _locked(directory, look.cluster):
+        with _locked(directory, look.cluster, patience):
             before = read_latest(directory, look.cluster)
             if was_read(before) and before is not None and before.at >= look.at:
                 written = written_at(directory, look.cluster)
@@ -116,16 +121,16 @@ def _append(path: Path, line: Mapping[str, Any], most: int) -> None:
 
 
 @contextmanager
-def _locked(directory: Path, cluster: str) -> Iterator[None]:
+def _locked(directory: Path, cluster: str, patience: float) -> Iterator[None]:
     """One writer at a time: each holds the lock for a few milliseconds. Raises TimeoutError where one holds it for
-    longer than ``PATIENCE``: it may be stopped, or on a host that is gone.
+    longer than ``patience``: it may be stopped, or on a host that is gone.
     """
     path = latest_path(directory, cluster).with_suffix(".lock")
     make_private_directory(path.parent)
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not lock_within(lock, PATIENCE, every=0.02):
-            raise TimeoutError(f"another writer has held {path.name} for {PATIENCE:.0f} s")
+        if not lock_within(lock, patience, every=0.02):
+            raise TimeoutError(f"another writer has held {path.name} for {patience:.0f} s")
         yield
     finally:
         os.close(lock)

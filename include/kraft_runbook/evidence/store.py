@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BufferedRandom
@@ -56,7 +56,9 @@ def run_name(dag_id: str, run_id: str) -> str:
     return f"{file_name(f'{dag_id}__{run_id}')}-{digest[:DIGEST_LENGTH]}"
 
 
-def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> EvidenceRecord:
+def append_record(
+    directory: Path, run: str, body: Mapping[str, Any], *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> EvidenceRecord:
     """Append one record to ``<directory>/<run>.jsonl`` and return it. Two processes may append to one run at once.
 
     A last line that a crash cut off is removed first: its write never returned. Raises RunbookError where a whole
@@ -68,7 +70,7 @@ def append_record(directory: Path, run: str, body: Mapping[str, Any]) -> Evidenc
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o640), "r+b") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         last = _end_at_a_whole_line(stream, path)
-        record = make_record(last, body, at=datetime.now(UTC))
+        record = make_record(last, body, at=now())
         stream.write(record.to_line().encode() + b"\n")
         stream.flush()
         os.fsync(stream.fileno())

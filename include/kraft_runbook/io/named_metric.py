@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kraft_runbook.cluster.group_toggles import Relief
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
@@ -10,13 +12,15 @@ from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
 
 
-def worst_of_brokers(spec: ClusterSpec, relief: Relief, *, secrets: Secrets) -> float | Unread:
+def worst_of_brokers(
+    spec: ClusterSpec, relief: Relief, *, secrets: Secrets, client_of: Callable[..., MetricsClient] = MetricsClient
+) -> float | Unread:
     """The value of the broker that is worst off. Unread where a broker did not say, unless another one's has passed the
     threshold. Raises SecretMissing.
     """
     values: dict[int, float] = {}
     unread: list[str] = []
-    with MetricsClient(spec.metrics, secrets=secrets) as client:
+    with client_of(spec.metrics, secrets=secrets) as client:
         for broker in spec.brokers:
             try:
                 found = client.numbers(broker.host, broker.metrics_port, relief.metric, relief.labels)

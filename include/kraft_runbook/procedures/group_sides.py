@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.look import GroupLook, Mode, Partition
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 from kraft_runbook.io.kafka.group_deletes import delete_group
 from kraft_runbook.io.kafka.group_members import remove_static_members
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper import group_znodes
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.procedures.see_groups import look_at_groups
 
 
@@ -54,6 +55,16 @@ class GroupSides:
     def write_offsets(self, offsets: Mapping[Partition, int]) -> None:
         with self._zookeeper() as reader:
             group_znodes.write_offsets(reader, self.group, offsets)
+
+    def read_mode(self) -> Znode | None:
+        """The znode that says which side migrating members follow."""
+        with self._zookeeper() as reader:
+            return group_znodes.read_mode(reader, self.group)
+
+    def write_mode(self, mode: Mode, seen: Znode | None) -> bool:
+        """False where it is not any more as it was ``seen``."""
+        with self._zookeeper() as reader:
+            return group_znodes.write_mode(reader, self.group, mode, seen)
 
     def _zookeeper(self) -> ZookeeperReader:
         return ZookeeperReader(self.spec.ensemble, secrets=self.secrets)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -339,10 +340,15 @@ class ThrowawayCluster:
 
 @dataclass
 class Watch:
-    """``out_of_time``: the time limit was reached."""
+    """``out_of_time``: the time limit was reached. ``renews``, ``processes``: the lease and the supervisor, asked every
+    ``every`` seconds.
+    """
 
     cluster: ThrowawayCluster
     ends: float
+    renews: Callable[[Path], object] = renew
+    processes: Callable[[Layout], Mapping[str, Any]] = supervision.processes
+    every: float = RENEW_EVERY
     stop: threading.Event = field(default_factory=threading.Event)
     out_of_time: bool = False
 
@@ -355,9 +361,9 @@ class Watch:
                 end_remains(here.directory, but=frozenset({os.getpid()}))
                 return
             with contextlib.suppress(Exception):
-                renew(here.directory)
+                self.renews(here.directory)
             with contextlib.suppress(Exception):
-                running = supervision.processes(here).values()
+                running = self.processes(here).values()
                 self.cluster.usage.look((each.service, each.pid) for each in running if each.runs and each.pid)
-            if self.stop.wait(RENEW_EVERY):
+            if self.stop.wait(self.every):
                 return

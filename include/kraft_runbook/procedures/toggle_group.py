@@ -10,38 +10,37 @@ from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import Direction, MoveRefused
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.group_znodes import mode_path, read_mode, write_mode
-from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.io.zookeeper.group_znodes import mode_path
 from kraft_runbook.io.zookeeper.znode import Znode
-from kraft_runbook.procedures.move_group import see_group
+from kraft_runbook.procedures.group_sides import GroupSides, OfGroup
 
 KAFKA = b"kafka"
 
 
-def toggle_group(spec: ClusterSpec, toggle: Toggle, earlier: GroupLook, *, secrets: Secrets) -> bool:
+def toggle_group(
+    spec: ClusterSpec, toggle: Toggle, earlier: GroupLook, *, secrets: Secrets, sides: OfGroup = GroupSides
+) -> bool:
     """Write the mode that the toggle wants, and read it back; False where it says so by now. ``earlier``: a look some
     moments before.
 
     Raises Refused where the group is not as the toggle has it, or somebody else toggles it; StepFailed where another
     mode is read back; WriteRefused, Unreachable. Nothing was written where it is Refused.
     """
-    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        before = read_mode(reader, toggle.group)
-        if says_so(before, toggle):
-            return False
-        require_as_planned(
-            plan_toggle(earlier, see_group(spec, toggle.group, secrets=secrets), toggle.direction), toggle
+    group = sides(spec, toggle.group, secrets)
+    before = group.read_mode()
+    if says_so(before, toggle):
+        return False
+    require_as_planned(plan_toggle(earlier, group.look(), toggle.direction), toggle)
+    if not group.write_mode(toggle.wanted, before):
+        raise Refused(
+            f"{mode_path(toggle.group)} was written by somebody else since it was read",
+            way_out="see who else toggles this group, then clear this task",
         )
-        if not write_mode(reader, toggle.group, toggle.wanted, before):
-            raise Refused(
-                f"{mode_path(toggle.group)} was written by somebody else since it was read",
-                way_out="see who else toggles this group, then clear this task",
-            )
-        if not says_so(read_mode(reader, toggle.group), toggle):
-            raise StepFailed(
-                f"{mode_path(toggle.group)} does not say {toggle.wanted} any more: somebody else toggles this group",
-                way_out="see who does, then clear this task",
-            )
+    if not says_so(group.read_mode(), toggle):
+        raise StepFailed(
+            f"{mode_path(toggle.group)} does not say {toggle.wanted} any more: somebody else toggles this group",
+            way_out="see who does, then clear this task",
+        )
     return True
 
 

@@ -62,12 +62,16 @@ class RungEnded(Exception):
 
 @dataclass
 class Ladder:
-    """``done``: the rungs so far; ``found``: reasons not to pass that did not end it; ``measured``: by ladder alone."""
+    """``done``: the rungs so far; ``found``: reasons not to pass that did not end it; ``measured``: by ladder alone.
+    ``judge`` and ``leave``: how a gate is judged, and how KRaft is left.
+    """
 
     throwaway: ThrowawayCluster
     cluster: Cluster
     compare: Compare
     evidence: Path
+    judge: Callable[..., tuple[Finding, ...]] = judge_gate
+    leave: Callable[..., dict[str, Any]] = leaving.leave
     done: list[Rung] = field(default_factory=list)
     found: list[Finding] = field(default_factory=list)
     measured: Measured = field(default_factory=Measured)
@@ -180,7 +184,7 @@ class Ladder:
             self.await_no_lag()
             run, ports = self._go_on(LEAVE)
             try:
-                told = leaving.leave(run, parity_task=PARITY_BEFORE_LEAVING)
+                told = self.leave(run, parity_task=PARITY_BEFORE_LEAVING)
             except (StepFailed, Refused) as refused:
                 self.cluster.tell(f"try {number} of {TRIES} to leave KRaft: {refused.problem}")
                 if number == TRIES:
@@ -260,7 +264,7 @@ class Ladder:
 
     def _judge(self, gate: Gate) -> tuple[Finding, ...]:
         assert self._ports is not None, "a climb begins with forward"
-        found = judge_gate(self._ports.run(), self._ports, gate, self.throwaway.usage.load or None)
+        found = self.judge(self._ports.run(), self._ports, gate, self.throwaway.usage.load or None)
         self.found += [each for each in found if each not in self.found]
         return found
 

@@ -34,14 +34,15 @@ class LooksTrigger(BaseTrigger):
         super().__init__()
         self.cluster = cluster
         self.every = every
+        self.sleep, self.clock = asyncio.sleep, time.monotonic
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "every": self.every}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        began = time.monotonic()
+        began = self.clock()
         while True:
-            next_one = time.monotonic() + self.every
+            next_one = self.clock() + self.every
             asked = True
             try:
                 self.log.info("%s", await asyncio.to_thread(self.look))
@@ -50,7 +51,7 @@ class LooksTrigger(BaseTrigger):
                 self.log.error("%s", error, exc_info=not isinstance(error, RunbookError))
             if next_one > began + LASTS:
                 break
-            await asyncio.sleep(max(0.0, next_one - time.monotonic()))
+            await self.sleep(max(0.0, next_one - self.clock()))
         yield TaskSuccessEvent() if asked else TaskFailedEvent()
 
     def look(self) -> str:

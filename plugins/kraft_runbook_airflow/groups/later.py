@@ -10,6 +10,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.toggles.waiting import WATCHES
@@ -29,15 +30,22 @@ class LaterTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        looking, over = WATCHES[self.watch](**self.given), False
+        looking, over = self.looking(), False
         while not over and time.time() < self.until:
             try:
-                over = await asyncio.to_thread(lambda: looking.look(hand(self.cluster, self.log.info)))
+                over = await asyncio.to_thread(lambda: looking.look(self.hand()))
             except RunbookError as error:
                 self.log.warning("Not seen, looking again: %s", error.problem)
             if not over:
                 await asyncio.sleep(looking.every)
         yield TriggerEvent({"over": over, **looking.told()})
+
+    def looking(self) -> Any:
+        return WATCHES[self.watch](**self.given)
+
+    def hand(self) -> Cluster:
+        """The cluster as its file is now."""
+        return hand(self.cluster, self.log.info)
 
 
 class WaitLater(ClusterOperator):

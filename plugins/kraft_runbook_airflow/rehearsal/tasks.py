@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsals import that_passed
 from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.procedures.throwaway_cluster import remove_when_free
@@ -17,6 +19,9 @@ from kraft_runbook.steps.rehearse import Ask, rehearse
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.operators import ClusterOperator
 
+Rehearses = Callable[..., Canary]
+"""As ``steps.rehearse.rehearse``."""
+
 
 class RehearseOperator(ClusterOperator):
     """Rehearse, and put the verdict on record. The task fails unless it is PASSED; a later gate reads the record, never
@@ -25,13 +30,17 @@ class RehearseOperator(ClusterOperator):
 
     custom_operator_name = "rehearse"
 
+    def __init__(self, *, rehearses: Rehearses = rehearse, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.rehearses = rehearses
+
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         ask = Ask(
             whole=not context["params"].get("short"),
             passed=that_passed(evidence_directory(os.environ), self.cluster, now=datetime.now(UTC)),
             record=run.journal.record,
         )
-        told = rehearse(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
+        told = self.rehearses(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
         self.log.info("%s", render(run.spec, told))
         if told.verdict != Verdict.PASSED:
             raise AirflowFailException(f"{told.verdict}: {'; '.join(told.reasons)}")
