@@ -165,7 +165,7 @@ def test_a_level_that_somebody_else_changed_meanwhile_is_not_changed_on_the_old_
     stage.plan()
     stage.sign()
     stage.level = 19
-    with pytest.raises(Refused, match=r"what was signed is metadata\.version 21 -> 20 on Kafka 3\.9\.2; now"):
+    with pytest.raises(Refused, match=r"the signed plan is metadata\.version 21 -> 20 on Kafka 3\.9\.2; now"):
         stage.change()
     assert stage.applied == []
 

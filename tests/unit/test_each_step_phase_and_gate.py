@@ -150,8 +150,8 @@ WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
 """The phase by its name, a healthy cluster in it, what is amiss, and what ``explain`` says it waits for."""
 
 LOST = (
-    "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of groups)"
-    " stays behind in the controllers' data, which is set aside."
+    "Nothing that ZooKeeper can hold is lost. Configs of client metrics and of groups are in KRaft alone: they stay"
+    " behind in the controllers' data, which is set aside."
 )
 
 

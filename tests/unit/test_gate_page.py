@@ -127,7 +127,7 @@ def test_the_rollback_gate_shows_its_steps_once_and_what_it_risks():
         page.index("leave_kraft")
         < page.index("What a rollback risks")
         < page.index("- Risk: ")
-        < page.index("What is lost")
+        < page.index("Nothing that ZooKeeper can hold is lost")
     )
 
 

@@ -97,6 +97,6 @@ def test_what_a_text_names_is_a_fact(each: Situation) -> None:
 
 def test_the_docs_are_made_of_them() -> None:
     assert render_situations() in DOCS.read_text(), (
-        "put into docs/interruptions.md what this prints: python -c 'from kraft_runbook.migration.situations import"
+        "put into docs/interruptions.md what this prints: python -c 'from kraft_runbook.migration.situation_docs import"
         " render_situations as made; print(made(), end=str())'"
     )

@@ -58,7 +58,7 @@ def no_old_member_commits_to_kafka(scan: GroupScan, spec: ClusterSpec) -> Findin
     fix="scan again after a commit interval; where it stays, decide which side is right: moving takes ZooKeeper's",
 )
 def both_sides_hold_the_same_offsets(scan: GroupScan, spec: ClusterSpec) -> Finding:
-    """Where both ZooKeeper and Kafka hold an offset, it is the same.
+    """ZooKeeper and Kafka hold the same offset of a partition, if both hold one.
 
     Migrating members write both. Beside old members, Kafka's are left from an earlier try: a move overwrites them.
     Between two commits they differ for a moment.

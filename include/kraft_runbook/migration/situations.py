@@ -113,8 +113,8 @@ COPIED = Answer(
 )
 NO_LEADER = Answer(COPIED.text, lambda it: (DIED if it.died_in_the_copy else COPIED).of(it))
 TOO_EARLY = Answer(
-    "A controller without the migration flag finalized the migration too early: {behind}. What runs"
-    " goes on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
+    "A controller without the migration flag finalized the migration too early: {behind}. Running"
+    " nodes go on serving, but ZooKeeper lacks everything created since then. Putting the flag back does not help."
 )
 IN_KRAFT_MODE = Answer(
     "restart {left_behind} in KRaft mode, one by one (docs/finalization.md): it is the only way left. Do not"

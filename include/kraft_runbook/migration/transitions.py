@@ -132,8 +132,8 @@ TABLE = Transitions(
             checked=False,
             goes_back=True,
             loses=(
-                "What is lost: nothing that ZooKeeper can hold. What only KRaft knows (configs of client metrics and of"
-                " groups) stays behind in the controllers' data, which is set aside."
+                "Nothing that ZooKeeper can hold is lost. Configs of client metrics and of groups are in KRaft alone:"
+                " they stay behind in the controllers' data, which is set aside."
             ),
         ),
     ),

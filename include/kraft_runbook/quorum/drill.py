@@ -171,7 +171,7 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
         "Probes run without a fault: records to every partition of a topic of their own, and a metadata change every"
         " 500 ms.",
         "The fault, while the probes go on.",
-        "What was stopped is started again once every probe was answered, or a silence exceeds the budget.",
+        "The stopped process is started again once every probe was answered, or once a silence exceeds the budget.",
         "Wait until every node runs, every replica is in sync and every controller is warm. Then the next repeat.",
         "The probes' topics are deleted.",
     )

@@ -65,7 +65,7 @@ TABLE = Transitions(
         GateTerms(
             CANCEL,
             asks="cancel these reassignments?",
-            means="Partitions get the replicas back that they had. What was copied so far is deleted.",
+            means="Partitions get their former replicas back. Copies made so far are deleted.",
         ),
     ),
     edges=(

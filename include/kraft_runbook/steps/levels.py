@@ -140,7 +140,7 @@ def apply_level(run: Run) -> dict[str, Any]:
     run.signatures.require(FEATURES, Gate.LEVEL, seen, exhibit=plan.digest)
     if not plan.fits(preview.change):
         raise Refused(
-            f"what was signed is {plan} on Kafka {plan.software}; now it would"
+            f"the signed plan is {plan} on Kafka {plan.software}; now it would"
             f" be {preview.change.now} -> {preview.change.target} on Kafka {preview.change.software}",
             way_out=f"clear {PLAN} with its downstream tasks, and let the new plan be signed",
         )

@@ -204,7 +204,7 @@ def what_is_down_was_left_so_by_the_roll(seen: ClusterObservation, spec: Cluster
 def the_version_before_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """kafka.home holds the version before on every host.
 
-    What the target needs is not asked for here: that a host lacks it may be the reason to go back.
+    The needs of the target are not checked here: a host that lacks one may be the reason to go back.
     """
     return each_host(seen, lambda host: _not_installed(host, spec.kafka), "it is")
 

@@ -61,7 +61,7 @@ def the_target_has_every_class_that_is_named(seen: ClusterObservation, spec: Clu
 def the_target_has_every_further_jar(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every jar that somebody put into the libs of the version that runs is in the target's too.
 
-    Kafka's own jars are not compared. What such a jar is for is not known from here: a plug-in may load classes that
+    Kafka's own jars are not compared. The purpose of such a jar is not known from here: a plug-in may load classes that
     no property names.
     """
 

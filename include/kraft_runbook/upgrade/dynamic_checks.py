@@ -81,7 +81,7 @@ def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, sp
 def no_dynamic_key_is_read_over_by_the_target(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No dynamic configuration of a broker, or of all, has a key that the target reads over in silence.
 
-    What such a key asked for is off then, without a word.
+    Kafka then leaves the key out, without a word.
     """
     table = needed(config_table(both(spec)[-1].version))
     wrong = [f"{_who(whose)}: {key}" for whose, key, _ in _of_brokers(seen) if table.has_lost(key)]

@@ -59,7 +59,7 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
 def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No node's file holds a key that the target reads over in silence.
 
-    What such a key asked for is off then, without a word: delegation tokens with delegation.token.master.key alone.
+    Kafka then leaves the key out, without a word: delegation.token.master.key alone gives no delegation tokens.
     """
 
     def ignored(found: Iterable[FileFinding]) -> Iterator[str]:

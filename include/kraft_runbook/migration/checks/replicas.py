@@ -131,7 +131,7 @@ def every_replica_directory_has_an_id(seen: ClusterObservation, spec: ClusterSpe
     fix=(
         "delete nothing: the named directories may hold the only copies of acknowledged records. One that was there"
         " before the migration, or whose topic was deleted and created again under its name: move it out of the log"
-        " directory (Kafka does not use it). What a move left behind is not named here. Otherwise brokers have set live"
+        " directory (Kafka does not use it). Leftovers of a move are not named here. Otherwise brokers have set live"
         " replicas aside since the metadata copy: do not go on, compare the topic_id in their partition.metadata with"
         " the topic's (kafka-topics --describe), and find out first what the topic lacks"
     ),
