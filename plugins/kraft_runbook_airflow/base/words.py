@@ -85,13 +85,13 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
         yield dag
 
 
-def preflight(cluster: ClusterSpec, operation: Operation) -> TaskGroup:
-    """Claim the cluster for this run, then every check."""
+def preflight(cluster: ClusterSpec, operation: Operation, does: Callable[[Run], Any] | None = None) -> TaskGroup:
+    """Claim the cluster for this run, then every check. ``does``: the operation's own preflight, which asks more."""
     with TaskGroup("preflight") as group:
         ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
             task_id="checks",
             cluster=cluster.name,
-            does=partial(require_preflight, operation=operation),
+            does=does or partial(require_preflight, operation=operation),
             changes=False,
         )
     return group

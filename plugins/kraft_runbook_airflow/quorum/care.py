@@ -11,7 +11,6 @@ from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.quorum_care import examine, prepare, shows_care, take_care
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.node_steps import TakeSteps
-from kraft_runbook_airflow.base.operators import ClaimOperator
 
 PARAMS = {
     "care": Param(Care.LEADERSHIP.value, type="string", enum=[each.value for each in Care], title="What"),
@@ -23,11 +22,7 @@ PARAMS = {
 
 def preflight(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check, and whom it is about."""
-    with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
-            task_id="checks", cluster=cluster.name, does=prepare, changes=False
-        )
-    return group
+    return words.preflight(cluster, QUORUM_CARE, prepare)
 
 
 def approve(cluster: ClusterSpec) -> TaskGroup:

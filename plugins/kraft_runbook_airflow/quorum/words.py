@@ -15,7 +15,6 @@ from kraft_runbook.steps.drill import cause_faults, end, examine, measure_baseli
 from kraft_runbook.steps.quorum_watch import watch_quorum
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.node_steps import TakeSteps
-from kraft_runbook_airflow.base.operators import ClaimOperator
 
 PARAMS: Mapping[str, Param] = {
     "fault": Param(
@@ -69,11 +68,7 @@ def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
 
 def preflight(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check; nothing may move."""
-    with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
-            task_id="checks", cluster=cluster.name, does=prepare, changes=False
-        )
-    return group
+    return words.preflight(cluster, QUORUM_DRILL, prepare)
 
 
 def approve(cluster: ClusterSpec) -> TaskGroup:
