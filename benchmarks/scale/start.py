@@ -80,13 +80,18 @@ def _serves(host: str, port: int) -> bool:
     return b"Node count:" in said
 
 
-def start_controller(plan: Plan, spec: ClusterSpec, processes: Processes, controller_id: int) -> None:
+def start_controller(
+    plan: Plan,
+    spec: ClusterSpec,
+    processes: Processes,
+    controller_id: int,
+    mode: ControllerMode = ControllerMode.MIGRATION,
+) -> None:
+    """Write its file, format its directory, and start it."""
     controller = spec.controller(controller_id)
     config = Path(controller.config_file)
     config.write_text(
-        render_properties(
-            controller_properties(spec, controller, ControllerMode.MIGRATION), header="Written by benchmarks.scale"
-        )
+        render_properties(controller_properties(spec, controller, mode), header="Written by benchmarks.scale")
     )
     tool = Path(spec.kafka.home) / "bin" / "kafka-storage.sh"
     done = subprocess.run(
@@ -99,10 +104,15 @@ def start_controller(plan: Plan, spec: ClusterSpec, processes: Processes, contro
     if done.returncode:
         said = " ".join(line for line in (done.stderr or done.stdout).splitlines() if not line.startswith("\tat "))
         raise StepFailed(f"{controller.service} could not be formatted: {said[-600:]}", way_out=f"read {config}")
+    run_controller(plan, spec, processes, controller_id)
+
+
+def run_controller(plan: Plan, spec: ClusterSpec, processes: Processes, controller_id: int) -> None:
+    """Start one that has its file and its formatted directory."""
+    controller = spec.controller(controller_id)
     metrics = f"{controller.host}:{controller.metrics_port}"
-    processes.start_java(
-        controller.service, ["kafka.Kafka", str(config)], heap=plan.controller_heap, log4j=_log4j(plan), metrics=metrics
-    )
+    arguments = ["kafka.Kafka", controller.config_file]
+    processes.start_java(controller.service, arguments, heap=plan.controller_heap, log4j=_log4j(plan), metrics=metrics)
 
 
 def await_leader(spec: ClusterSpec, processes: Processes, *, within: float = 120) -> None:

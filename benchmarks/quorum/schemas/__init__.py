@@ -1,0 +1,1 @@
+"""ControlledShutdown (Kafka 3.9), which kafka-python does not bring."""
