@@ -11,6 +11,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
@@ -22,6 +23,8 @@ from kraft_runbook_consumer.settings import MIGRATION, SECURITY
 from kraft_runbook_consumer.znodes import Partition
 
 CALL_SECONDS = 10.0
+GIVEN_UP_SECONDS = 600.0
+"""After this time librdkafka gives up a request by itself (``_ask``)."""
 PASSING = frozenset(
     {
         *(KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError._WAIT_COORD),
@@ -78,6 +81,8 @@ class EmbeddedConsumer:
             k: v for k, v in config.items() if k == "bootstrap.servers" or k.startswith(SECURITY)
         }
         self._admin: AdminClient | None = AdminClient(self._asks_with)  # kept: a temporary one does not answer
+        self._asked: Any = None
+        """The answer that is still to come to who is in Kafka's group."""
         self._member = ""
         self._sent: deque[tuple[str, float]] = deque()
         self._partitions_of: dict[str, frozenset[Partition]] = {}
@@ -102,7 +107,7 @@ class EmbeddedConsumer:
         go of ``_admin`` its threads would go on until Python looks for cycles, and reconnect to brokers that have gone.
         """
         self.lease.end()
-        self._admin = None
+        self._admin = self._asked = None
         self._consumer.close()
 
     # commits
@@ -224,17 +229,17 @@ class EmbeddedConsumer:
         """Whether the group is stable, and each client id with its partitions: the last known ones while it is not.
         None: Kafka does not answer within the time, or this is closed. Raises ConsumerError where it refuses.
         """
-        if self._admin is None:
-            return None
+        until = time.monotonic() + seconds
         try:
-            asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=seconds)
-            told = asked[self.group].result(seconds)
+            told = self._ask(until)
         except (KafkaException, TimeoutError) as error:
             if isinstance(error, KafkaException) and error.args[0].code() in REFUSED:
                 raise _no_answer(error.args[0]) from error
-            logger.info("who is in Kafka's group: %s", error)
+            logger.info("who is in Kafka's group: %s", error or "no answer yet")
             if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.NOT_COORDINATOR:
                 self._ask_anew()
+            return None
+        if told is None:
             return None
         stable = told.state in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
         found: dict[str, frozenset[Partition]] = {}
@@ -244,6 +249,30 @@ class EmbeddedConsumer:
             found[each.client_id] = found.get(each.client_id, frozenset()) | known
         self._partitions_of = found
         return stable, found
+
+    def _ask(self, until: float) -> Any:
+        """What Kafka tells of the group since this call began; None: this is closed. Raises TimeoutError where it does
+        not answer until then, KafkaException.
+
+        A request is never given up: librdkafka ends the process where the answer comes after the request's own time
+        (``rd_kafka_enq_once_del_source_return``, confluentinc/librdkafka#4605; measured with a time of 2 s while Kafka
+        made __consumer_offsets). So that time is long, nobody waits for it, and the late answer is dropped.
+        """
+        if self._asked is not None:
+            with suppress(KafkaException):
+                self._asked.result(max(0.0, until - time.monotonic()))
+            self._asked = None
+        if self._admin is None:
+            return None
+        asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=GIVEN_UP_SECONDS)
+        self._asked = asked[self.group]
+        try:
+            told = self._asked.result(max(0.0, until - time.monotonic()))
+        except KafkaException:
+            self._asked = None
+            raise
+        self._asked = None
+        return told
 
     def _ask_anew(self) -> None:
         """A client asks the broker that it has once found as the group's coordinator, again and again, though that one

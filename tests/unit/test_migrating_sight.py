@@ -7,6 +7,7 @@ import secrets
 import time
 import traceback
 import weakref
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -182,6 +183,30 @@ def test_a_client_that_asks_the_wrong_broker_is_replaced(monkeypatch: pytest.Mon
     embedded._ask_anew()
     assert [embedded.members(), embedded.members(), embedded.members()] == [None, (True, {}), (True, {})]
     assert len(made) == 2 and made[0] == made[1]
+
+
+def test_a_request_that_is_not_answered_is_not_given_up_and_its_late_answer_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """librdkafka ends the process where an answer comes after the request's own time."""
+    stable = SimpleNamespace(state=ConsumerGroupState.STABLE, members=[])
+    asked: list[tuple[float, Future[object]]] = []
+
+    class Admin:
+        def describe_consumer_groups(self, groups: list[str], request_timeout: float) -> dict[str, Future[object]]:
+            asked.append((request_timeout, Future()))
+            if len(asked) > 1:
+                asked[-1][1].set_result(stable)
+            return {"g": asked[-1][1]}
+
+    embedded = embedded_consumer(monkeypatch, Lease(45.0))
+    embedded._admin = Admin()  # type: ignore[assignment]
+    assert embedded.members(0.01) is None
+    assert embedded.members(0.01) is None, "it is still waited for"
+    assert [seconds for seconds, _ in asked] == [600.0]
+    asked[0][1].set_result("old")
+    assert embedded.members(0.01) == (True, {}), "asked anew: the late answer may be from before"
+    assert len(asked) == 2
 
 
 def test_a_closed_member_leaves_no_client_behind() -> None:
