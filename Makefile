@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: venv jars jars4 jars-old ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-quorum demo-down demo-reassign demo-reassign-down
+.PHONY: venv jars jars4 jars-old ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-quorum demo-groups demo-down demo-reassign demo-reassign-down
 
 venv: $(VENV)
 
@@ -129,6 +129,10 @@ demo-upgrade: ready
 PARTITIONS ?= 0
 demo-quorum: ready
 	$(BIN)/python -m lab.demo_quorum --approve "$(APPROVE)" --partitions "$(PARTITIONS)"
+
+# KIP-125's example: old consumers, migrating ones, KafkaConsumers, under a flow of records: docs/migrating-consumer.md. Nothing stays up.
+demo-groups: ready
+	$(BIN)/python -m lab.demo_groups
 
 demo-down: $(VENV)
 	$(BIN)/python -m lab.demo down

@@ -82,7 +82,8 @@ class EmbeddedConsumer:
         }
         self._admin: AdminClient | None = AdminClient(self._asks_with)  # kept: a temporary one does not answer
         self._asked: Any = None
-        """The answer that is still to come to who is in Kafka's group."""
+        """The answer that is still to come to who is in Kafka's group, and when it was asked for."""
+        self._asked_at = 0.0
         self._member = ""
         self._sent: deque[tuple[str, float]] = deque()
         self._partitions_of: dict[str, frozenset[Partition]] = {}
@@ -259,13 +260,16 @@ class EmbeddedConsumer:
         made __consumer_offsets). So that time is long, nobody waits for it, and the late answer is dropped.
         """
         if self._asked is not None:
-            with suppress(KafkaException):
-                self._asked.result(max(0.0, until - time.monotonic()))
-            self._asked = None
+            if time.monotonic() - self._asked_at > CALL_SECONDS:
+                self._ask_anew()
+            else:
+                with suppress(KafkaException):
+                    self._asked.result(max(0.0, until - time.monotonic()))
+                self._asked = None
         if self._admin is None:
             return None
         asked: Any = self._admin.describe_consumer_groups([self.group], request_timeout=GIVEN_UP_SECONDS)
-        self._asked = asked[self.group]
+        self._asked, self._asked_at = asked[self.group], time.monotonic()
         try:
             told = self._asked.result(max(0.0, until - time.monotonic()))
         except KafkaException:
@@ -278,6 +282,7 @@ class EmbeddedConsumer:
         """A client asks the broker that it has once found as the group's coordinator, again and again, though that one
         says that it is not (measured: 1,146 times in 60 s, librdkafka 2.16.1). A new one finds the coordinator.
         """
+        self._asked = None
         self._admin = AdminClient(self._asks_with)
 
 

@@ -207,6 +207,10 @@ def test_a_request_that_is_not_answered_is_not_given_up_and_its_late_answer_is_d
     asked[0][1].set_result("old")
     assert embedded.members(0.01) == (True, {}), "asked anew: the late answer may be from before"
     assert len(asked) == 2
+    embedded._asked, embedded._asked_at = Future(), time.monotonic() - 11
+    monkeypatch.setattr(embedding, "AdminClient", lambda config: Admin())
+    assert embedded.members(0.01) == (True, {}), "one that never comes goes with its client"
+    assert len(asked) == 3
 
 
 def test_a_closed_member_leaves_no_client_behind() -> None:

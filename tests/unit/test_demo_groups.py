@@ -1,0 +1,57 @@
+"""The demo of a group's way: its picture, its account, and how its members are started."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from groups_seen_as import kafka, look, new, zookeeper
+from observations import SPEC
+from toggled_group import T0, T1, migrating
+
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.groups.look import Owner
+from kraft_runbook.groups.report import report
+from lab.demo_groups import EXAMPLE, GROUP, PRINTED, Members, await_that, command, judged, owners, picture
+
+
+def test_the_picture_shows_who_reads_what() -> None:
+    side = zookeeper(owners={T0: Owner(f"{GROUP}_migrating-1-0", False)}, offsets={T0: 1, T1: 1})
+    seen = report(look(side, kafka(new(f"{GROUP}_migrating-1", T0), new("new-1", T1), offsets={T0: 1, T1: 1})))
+    assert owners(seen) == {"migrating-1": ["0"], "new-1": ["1"]}
+    lines = picture(5, EXAMPLE[4], seen, 1963).splitlines()
+    assert lines[0].startswith("5 · a KafkaConsumer replaces one, as a canary: ") and "1,963 records" in lines[0]
+    assert lines[1:] == ["    migrating-1  ■ 0", "    new-1        ■ 1"]
+
+
+def test_who_owns_a_partition_in_zookeeper_reads_it_whatever_kafka_assigns() -> None:
+    assert [each for some in owners(report(migrating())).values() for each in some] == ["0", "1"]
+
+
+def test_each_record_is_counted_once() -> None:
+    read = Counter(PRINTED.findall("0 0\n0 5 0 1\n1 0\n1 0\nnonsense\n"))
+    assert judged({0: 2, 1: 1}, read) == (0, 1), "a migrating member prints partition, offset and text"
+    assert judged({0: 3, 1: 1}, read) == (1, 1)
+
+
+def test_the_example_ends_with_new_members_alone_and_each_is_started_before_it_is_stopped(tmp_path: Path) -> None:
+    running: set[str] = set()
+    for stage in EXAMPLE:
+        running |= set(stage.starts)
+        assert set(stage.stops) <= running
+        running -= set(stage.stops)
+    assert running == {"new-1", "new-2"}
+    for name, expected in (("old-1", "kafka.tools.ConsoleConsumer"), ("new-1", "client.id=new-1")):
+        assert expected in command(name, SPEC, tmp_path)
+    assert "consumer.id=migrating-1" in command("migrating-1", SPEC, tmp_path)
+    assert "consumer.id=old-1\n" in (tmp_path / "old-1.properties").read_text()
+
+
+def test_a_member_that_ends_by_itself_ends_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.demo_groups.command", lambda name, spec, where: ["false"])
+    members = Members(SPEC, tmp_path)
+    members.start("old-1")
+    members.running["old-1"].wait(30)
+    with pytest.raises(StepFailed, match="old-1 ended"):
+        await_that(members, "nothing", lambda: False)
