@@ -95,9 +95,26 @@ def test_the_records_of_that_cluster_s_own_runs_are_read(tmp_path: Path) -> None
     record(tmp_path, "zk_to_kraft_migration", "small", "FINALIZED")
     record(tmp_path, "metadata_parity_check", "small", "UNKNOWN")
     record(tmp_path, "canary_migration", "small", "ZOOKEEPER")
+    record(tmp_path, "quorum_watch", "small", "KRAFT")  # who controls it, or that is not known
     record(tmp_path, "zk_to_kraft_migration", "small-two", "ZOOKEEPER")
     found = phases_on_record(tmp_path, "small")
-    assert [each.phase for each in found.seen] == [Phase.FINALIZED] and found.lost is None
+    assert [each.phase for each in found.seen] == [Phase.FINALIZED, Phase.UNKNOWN] and found.lost is None
+
+
+def test_an_altered_file_of_a_cluster_whose_name_ends_alike_is_not_this_one_s(tmp_path: Path) -> None:
+    file = record(tmp_path, "zk_to_kraft_migration", "big__small", "ZOOKEEPER")
+    file.write_text(file.read_text().replace("ZOOKEEPER", "FINALIZED"))
+    assert phases_on_record(tmp_path, "small") == PhasesOnRecord(())
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    (tmp_path / f"{run_name('zk_to_kraft_migration__small', 'r')}.jsonl").symlink_to(tmp_path / "gone")
+    assert phases_on_record(tmp_path, "small").lost is not None
+
+
+def test_one_that_shows_no_phase_now_does_not_let_the_next_begin() -> None:
+    assert check(seen((9, Phase.FINALIZED), (1, Phase.UNKNOWN))).verdict is Verdict.UNKNOWN
+    assert check(seen((9, Phase.FINALIZED), (2, Phase.UNKNOWN), (1, Phase.FINALIZED))).verdict is Verdict.PASS
 
 
 def test_an_altered_file_is_told(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ class SeenIn:
 
 @dataclass(frozen=True, slots=True)
 class PhasesOnRecord:
-    """``seen``: by time, without UNKNOWN, which is no phase. ``lost``: when a file was written last that can't be read
+    """``seen``: by time. ``lost``: when a file was written last that can't be read
     or trusted, and why; the latest.
     """
 

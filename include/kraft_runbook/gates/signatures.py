@@ -220,8 +220,9 @@ def refusal(
         way_out = f"undo what is named and clear this task; or, if the change is intended, {prove}"
         return Refusal(f"the cluster changed since the proof: {'; '.join(foreign)}", way_out)
     valid_for = spec.approvals.valid_for
+    soak = spec.canary.soak if spec.canary else 0.0
     half_way = not confirming and gate.begun and any(each.by is By.THE_STEPS for each in found)
-    if half_way or (not confirming and gate.acted_at and (now - gate.acted_at).total_seconds() <= valid_for):
+    if half_way or (not confirming and gate.acted_at and (now - gate.acted_at).total_seconds() <= valid_for + soak):
         return None
     return too_old(proof, valid_for, now)
 

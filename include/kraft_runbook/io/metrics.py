@@ -36,8 +36,12 @@ DEPRECATED_MBEAN = "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPer
 
 FAILED = ("FailedProduceRequestsPerSec", "FailedFetchRequestsPerSec")
 PRODUCE_COUNT, PRODUCE_MEAN = "produce.count", "produce.mean"
+TOTAL_TIME = "TotalTimeMs"
+DEPRECATED_REQUESTS = ("RequestMetrics", "DeprecatedRequestsPerSec")
+CANARY_REQUESTS = frozenset({("RequestMetrics", TOTAL_TIME), *(("BrokerTopicMetrics", name) for name in FAILED)})
+"""MBeans by type and name."""
 REQUEST_MBEANS = (
-    "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce",
+    f"kafka.network:type=RequestMetrics,name={TOTAL_TIME},request=Produce",
     *(f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in FAILED),
 )
 """Kafka registers these at its start (RequestMetrics; BrokerTopicStats.allTopicsStats)."""
@@ -175,7 +179,7 @@ def _request_number(plain: str, labels: Mapping[str, str]) -> str | None:
     """
     named = plain + _plain(labels.get("name", ""))
     if "brokertopicmetrics" in plain and "topic" not in labels and plain.endswith(COUNTS):
-        return next((each for each in FAILED if _plain(each) in named), None)
+        return next((each for each in FAILED if _plain(each.removesuffix("PerSec")) in named), None)
     if REQUESTS in plain and "totaltimems" in named and labels.get("request", "").lower() == "produce":
         return PRODUCE_COUNT if plain.endswith(COUNTS) else PRODUCE_MEAN if plain.endswith("mean") else None
     return None
@@ -272,7 +276,7 @@ def partitions_of_jolokia(answer: Iterable[Mapping[str, Any]]) -> tuple[str, ...
     found = []
     for part in answer:
         for mbean, attributes in part["value"].items() if part["status"] == 200 else ():
-            keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
+            keys = _keys(mbean)
             if {"topic", "partition"} <= keys.keys() and attributes.get("Value"):
                 found.append(f"{keys['topic']}-{keys['partition']}")
     return tuple(found)
@@ -285,15 +289,16 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
     deprecated: dict[str, int] | None = None
     requests: dict[str, float] = {}
     for part in answer:
-        if part.get("request", {}).get("mbean") == DEPRECATED_MBEAN and part["status"] in (200, 404):
+        asked = _keys(part.get("request", {}).get("mbean", ""))
+        if (asked.get("type"), asked.get("name")) == DEPRECATED_REQUESTS and part["status"] in (200, 404):
             deprecated = {}
         if part["status"] != 200:
             continue
-        if (one := part.get("request", {}).get("mbean")) in REQUEST_MBEANS:
-            requests |= _of_jolokia(one, part["value"])
+        if (asked.get("type"), asked.get("name")) in CANARY_REQUESTS:
+            requests |= _of_jolokia(asked["name"], part["value"])
             continue
         for mbean, attributes in part["value"].items():
-            keys = dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(","))
+            keys = _keys(mbean)
             if keys.get("type") == "app-info":
                 version = attributes.get("Version") or attributes.get("version")
             elif keys.get("type") == "RequestMetrics":
@@ -309,11 +314,18 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
     return NodeMetrics(gauges, version, deprecated_requests=deprecated, requests=requests)
 
 
-def _of_jolokia(mbean: str, attributes: Mapping[str, Any]) -> dict[str, float]:
+def _keys(mbean: str) -> dict[str, str]:
+    """The key properties of an MBean's name. Jolokia gives a name back in its canonical order, which is another than
+    that in which it was asked for.
+    """
+    return dict(pair.split("=", 1) for pair in mbean.partition(":")[2].split(",") if "=" in pair)
+
+
+def _of_jolokia(name: str, attributes: Mapping[str, Any]) -> dict[str, float]:
     """A canary's numbers of one MBean, whose attributes come as they are where its name has no pattern."""
-    if "TotalTimeMs" in mbean:
+    if name == TOTAL_TIME:
         return {PRODUCE_COUNT: float(attributes["Count"]), PRODUCE_MEAN: float(attributes["Mean"])}
-    return {mbean.rpartition("name=")[2]: float(attributes["Count"])}
+    return {name: float(attributes["Count"])}
 
 
 def _is_number(value: Any) -> bool:

@@ -28,7 +28,8 @@ def judged(after: After, found: PhasesOnRecord, now: datetime) -> CheckResult:
     name, wanted = after.cluster, Phase(after.phase)
     needs = f"{in_words(timedelta(seconds=after.for_seconds))} in {wanted}"
     far = frozenset(ORDER[ORDER.index(wanted) :])
-    held = tuple(takewhile(lambda each: each.phase in far, reversed(found.seen)))
+    known = [each for each in found.seen if each.phase is not Phase.UNKNOWN]
+    held = tuple(takewhile(lambda each: each.phase in far, reversed(known)))
     since = held[-1].at if held else None
     if found.lost is not None and (since is None or found.lost[0] >= since):
         return _result(Verdict.UNKNOWN, found.lost[1], "keep the file for an inquiry, and move it out of the directory")
@@ -44,6 +45,12 @@ def judged(after: After, found: PhasesOnRecord, now: datetime) -> CheckResult:
             Verdict.UNKNOWN,
             f"{name} was last seen at {last.at:%Y-%m-%d %H:%M} UTC, which has not come yet ({last.run})",
             "set the clocks of this machine and of Airflow's other workers",
+        )
+    if last.phase is Phase.UNKNOWN:
+        return _result(
+            Verdict.UNKNOWN,
+            f"{name} was last seen in no phase that is known, {in_words(now - last.at)} ago ({last.run})",
+            f"make readable what kraft-runbook explain --cluster {name} names, and trigger its parity check",
         )
     shown = f"{name} was last seen in {last.phase}, {in_words(now - last.at)} ago ({last.run})"
     if since is None:

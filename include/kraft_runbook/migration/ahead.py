@@ -11,6 +11,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
+from kraft_runbook.runbook.canary import first_and_watched
 
 
 def is_behind(gate: str, seen: ClusterObservation) -> bool:
@@ -59,7 +60,7 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
             f"Provision {nodes('controller', fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is"
             " touched."
         )
-    yield from _restarts(seen, BrokerMode.HYBRID, "migration mode")
+    yield from _restarts(seen, spec, BrokerMode.HYBRID, "migration mode")
     tuning = copy_tuning(seen, spec) if detect_phase(seen).phase in COPY_AHEAD else None
     if tuning is None:
         return
@@ -74,12 +75,13 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     )
 
 
-def _restarts(seen: ClusterObservation, mode: BrokerMode, named: str) -> Iterator[str]:
+def _restarts(seen: ClusterObservation, spec: ClusterSpec, mode: BrokerMode, named: str) -> Iterator[str]:
     ahead = [b.id for b in seen.brokers.values() if not (b.running is True and b.mode in (mode, BrokerMode.KRAFT))]
     if ahead:
         yield (
             f"Restart {nodes('broker', ahead)} in {named}, one by one. Each waits until the one before is in every ISR."
             f" About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
+            f"{first_and_watched(spec) if spec.canary and spec.canary.broker in ahead else ''}"
         )
 
 

@@ -208,6 +208,7 @@ def _restart(spec: ClusterSpec, broker: Broker, now: BrokerMode, then: BrokerMod
     does = (
         f"broker {broker.id} on {broker.host}: restart in {'migration' if then is BrokerMode.HYBRID else 'KRaft'} mode,"
         " wait until it is registered and in every ISR"
+        f"{', then watch it as the canary' if spec.canary and spec.canary.broker == broker.id else ''}"
     )
     return does, broker.id, broker.config_file, changes
 

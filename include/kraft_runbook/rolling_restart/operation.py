@@ -12,6 +12,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.rolling_restart.checks import CHECKS
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
+from kraft_runbook.runbook.canary import first_and_watched
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
@@ -100,7 +101,7 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
     return (
         first,
         f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, one by one. Each waits"
-        " until the one before is in every ISR.",
+        f" until the one before is in every ISR.{first_and_watched(spec)}",
     )
 
 

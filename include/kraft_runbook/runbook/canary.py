@@ -6,16 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from statistics import median
 
 from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, was_read
+from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.conditions import Condition, Holds, Progress
-from kraft_runbook.runbook.health import exited_broker
+from kraft_runbook.runbook.conditions import Condition, Holds, Progress, first_missing
+from kraft_runbook.runbook.health import exited_broker, out_of_sync
 
 FAILED_PER_SECOND = 1.0
 TIMES = 3.0
 """How many times the others' median a rate or a time may be."""
+WHERE_ONE_IS_DOWN = 1.5
+"""How many times the others' median of under-replicated partitions: a broker that is down leaves about as many short at
+each.
+"""
 SLOWER_MS = 200.0
 """Milliseconds beyond the others' median that a request may take in any case: a broker that has just started compiles
 its code, and reads its log from the disk.
@@ -66,7 +72,7 @@ NUMBERS = (
         "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
         lambda seen: seen.under_replicated_partitions is not None,
         lambda now, *_: now.under_replicated_partitions,
-        lambda others: others,
+        lambda others: WHERE_ONE_IS_DOWN * others,
     ),
     Number(
         "failed requests a second",
@@ -101,6 +107,10 @@ def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: Clus
     if not any(was_read(each) for each in others.values()):
         yield "no other broker's metrics were read"
         return
+    for each in NUMBERS:
+        there = sum(was_read(its) and each.there(its) for its in others.values())
+        if 2 * there < len(others):
+            yield f"{there} of {len(others)} other brokers show {each.needs}"
     for needs in missing_numbers(mine):
         yield f"broker {node}'s metrics lack {needs}"
     before = earlier if earlier is not None else seen
@@ -124,8 +134,9 @@ def canary_holds(
     """A single bad look is no verdict; ``steps.waiting`` gives up on what is bad for 10 s without a break."""
     exited = exited_broker(seen, earlier, node)
     if exited:
-        return exited
-    worse = "; ".join(_worse(seen, spec, node, earlier))
+        return Progress(False, exited.waiting_for, hopeless=True)
+    behind = first_missing(out_of_sync(seen, earlier, spec, node))
+    worse = "; ".join([*([] if behind.done else [behind.waiting_for]), *_worse(seen, spec, node, earlier)])
     return Progress(not worse, worse and f"the canary is not as healthy as the others: {worse}", hopeless=bool(worse))
 
 
@@ -147,14 +158,16 @@ def another_in_its_mode(seen: ClusterObservation, node: int) -> bool:
     return was_read(mode) and any(each.mode == mode for each in seen.brokers.values() if each.id != node)
 
 
-def another_on_its_software(seen: ClusterObservation, node: int) -> bool:
-    """Whether another broker runs the software of this one."""
-    version = seen.brokers[node].software_version
-    return was_read(version) and any(
-        each.software_version == version for each in seen.brokers.values() if each.id != node
-    )
-
-
 def never_known(_seen: ClusterObservation, _node: int) -> bool:
-    """Of a roll that leaves no trace at a broker."""
+    """Of a roll that leaves no trace at a broker, or one that others bear too: a broker that was down is started on the
+    new software before the roll.
+    """
     return False
+
+
+def first_and_watched(spec: ClusterSpec) -> str:
+    """What a person reads of the canary where brokers are restarted; empty without one."""
+    if spec.canary is None:
+        return ""
+    soak = in_words(timedelta(seconds=spec.canary.soak))
+    return f" Broker {spec.canary.broker} goes first, and is watched for {soak} before the next one."

@@ -18,6 +18,9 @@ HOPELESS_AFTER = 10.0
 open its port.
 """
 
+UNSEEN = 10.0
+"""Seconds: what lies between two looks counts as seen up to this."""
+
 SAY_EVERY = 10.0
 """Seconds after which an unchanged message is said again."""
 
@@ -48,7 +51,8 @@ class Wait:
     (``Progress.far`` rises) has as many seconds again from its last advance: how long a controller takes to apply its
     log depends on the log.
 
-    A condition that must hold for a time (``Condition.holds``) is looked at for all of it; the deadline begins behind.
+    A condition that must hold for a time (``Condition.holds``) is looked at for all of it, and from its beginning again
+    where it did not hold, or where another process goes on with the wait. The deadline is that much later.
 
     ``first``: a condition that must hold before, with its own deadline in seconds; ``deadline`` counts from the moment
     it held. Both must hold at the same looks. Once ``first`` has held, an election may hide it until the later
@@ -72,6 +76,8 @@ class Wait:
     _said: tuple[str, float] = ("", 0.0)
     _reached: dict[str, int] = field(default_factory=dict)
     _advanced: float | None = None
+    _held: float = 0.0
+    _looked: float | None = None
 
     def __post_init__(self) -> None:
         self.began = self.began or self.cluster.now()
@@ -85,10 +91,10 @@ class Wait:
         self._healthy = self._healthy + 1 if progress.done else 0
         elapsed = self.cluster.now() - self.began
         asked = condition.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
-        if progress.done and elapsed < asked:
-            progress = replace(
-                progress, waiting_for=f"{condition.describe(self.node_id)}: so far it does, {asked:.0f} s asked"
-            )
+        held = self._held_for(progress)
+        if progress.done and held < asked:
+            said = f"{condition.describe(self.node_id)}: it did for {held:.0f} of {asked:.0f} s"
+            progress = replace(progress, waiting_for=said)
         elif self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
             for node, why in condition.keeps(self.seen).get(NOT_KNOWN, {}).items():
@@ -97,7 +103,8 @@ class Wait:
         self._hopeless_since = (self._hopeless_since or self.cluster.now()) if progress.hopeless else None
         hopeless = self._hopeless_since is not None and self.cluster.now() - self._hopeless_since >= HOPELESS_AFTER
         stands = self._stands_still_for(progress)
-        if hopeless or (elapsed > deadline + asked and (stands is None or stands > self.deadline)):
+        late = not progress.done and elapsed > deadline + asked
+        if hopeless or (late and (stands is None or stands > self.deadline)):
             why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
             why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
             raise StepFailed(
@@ -118,6 +125,15 @@ class Wait:
         """Of the last look."""
         assert self.seen is not None
         return self.advice(self.seen, self.cluster.spec, earlier=next(iter(self._before), None))
+
+    def _held_for(self, progress: Progress) -> float:
+        """Seconds that the condition held without a break, as far as it was looked at: a long time between two looks
+        counts as ``UNSEEN`` seconds.
+        """
+        now, before = self.cluster.now(), self._looked
+        self._looked = now
+        self._held = self._held + min(max(0.0, now - before), UNSEEN) if progress.done and before is not None else 0.0
+        return self._held
 
     def _stands_still_for(self, progress: Progress) -> float | None:
         """Seconds since what is waited for last got on, as far as this wait saw it; None where it saw nothing of it."""

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.canary import first_and_watched
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 from kraft_runbook.upgrade.conditions import target_version
@@ -55,6 +56,7 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Ite
                 f"Restart {nodes(kind, these)} on Kafka {version}, one by one"
                 f"{', the active one last' if kind == 'controller' else ', each once the one before is in every ISR'}:"
                 f" about {_time(len(these) * NODE_SECONDS)}."
+                f"{'' if back or kind == 'controller' else first_and_watched(spec)}"
             )
     yield "No feature level is changed."
 

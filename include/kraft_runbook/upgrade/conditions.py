@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.canary import another_on_its_software, canary
+from kraft_runbook.runbook.canary import canary, never_known
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import (
     broker_registered,
@@ -98,7 +98,7 @@ BROKER_IN_SYNC = Condition(
     ),
 )
 
-CANARY_HOLDS = canary(another_on_its_software)
+CANARY_HOLDS = canary(never_known)
 
 CONDITIONS = by_name(
     CANARY_HOLDS,
