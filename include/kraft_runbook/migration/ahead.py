@@ -46,7 +46,7 @@ def what_happens_next(
         case Gate.START:
             return tuple(_start(seen, spec))
         case Gate.DUAL_WRITE:
-            return tuple(_restarts(seen, BrokerMode.KRAFT, "KRaft mode"))
+            return tuple(_restarts(seen, spec, BrokerMode.KRAFT, "KRaft mode"))
         case Gate.FINALIZE:
             return tuple(_finalization(seen))
         case Gate.ROLLBACK:
