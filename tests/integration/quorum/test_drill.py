@@ -116,6 +116,7 @@ def test_in_kraft_mode_the_leader_is_stopped_another_leads_and_it_comes_back_war
     assert whole(kraft)
 
 
+@pytest.mark.long
 def test_partitions_that_the_operator_names_are_written_to_and_stay(kraft: Lab) -> None:
     made_topic(kraft, "orders")
     _, measured, _ = drilled(kraft, Fault.FAILOVER, partitions="orders-1")
