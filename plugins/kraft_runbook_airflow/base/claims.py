@@ -89,16 +89,16 @@ def rest(
     *,
     within: float = REST_SECONDS,
     again: float = AGAIN_SECONDS,
-    say: Callable[..., None] = rest_cluster,
+    say: Callable[..., None] | None = None,
 ) -> None:
     """Let the claim say that this task acts no more: its run waits. It is tried for some seconds. What can't be said is
-    left: consumer groups that other runs move wait then for the run's next task.
+    left: consumer groups that other runs move wait then for the run's next task. ``say``: ``rest_cluster``.
     """
     ends = time.monotonic() + within
     while True:
         try:
             mine = _acting(context, cluster, datetime.now(UTC))
-            return say(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
+            return (say or rest_cluster)(cluster.spec, mine, secrets=cluster.secrets, directory=state_directory())
         except RunbookError as error:
             if time.monotonic() >= ends:
                 return log.warning("The claim still says that this task acts: %s", error.problem)
