@@ -23,13 +23,13 @@ from kraft_runbook.cli.evidence_command import show_evidence
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import Workload
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.procedures.observe import observe
 from lab import lifecycle
 from lab.airflow_standalone import USER, Airflow, AirflowClient
 from lab.clients import lab_secrets
+from lab.demo_command import command
 from lab.demo_report import render, summarize
 from lab.layout import ROOT, environment, load, starts
 from lab.seed import seed
@@ -275,28 +275,14 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("down")
     options = parser.parse_args(arguments)
 
-    def say(text: str) -> None:
-        print(text, flush=True)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the workload must not go on alone
-        signal.signal(number, signal.default_int_handler)
-    try:
+    def does(say: Callable[[str], None]) -> int:
         if options.command == "down":
             clean_up(purge=True, say=say)
             return 0
         return run(approve_automatically=options.approve == "auto", soak_minutes=options.soak_minutes, say=say)
-    except RunbookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if options.command == "run":
-            print(
-                "what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins"
-                " anew",
-                file=sys.stderr,
-            )
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; the lab and Airflow stay as they are, `make demo-down` ends them", file=sys.stderr)
-        return 130
+
+    stays = "what runs of the lab and of Airflow stays for a look; `make demo-down` ends it, `make demo` begins anew"
+    return command(does, then=stays if options.command == "run" else "")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -20,20 +19,19 @@ from confluent_kafka.admin import NewTopic
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.quorum.before_after import KeptFault, draw, pairs, told
 from kraft_runbook.quorum.faults import BY_QUORUM, Fault
 from kraft_runbook.steps.kept_drills import read_kept
 from lab import lifecycle
 from lab.airflow_standalone import USER
 from lab.demo import BUILD, DAG, clean_up, demo_airflow, follow, observed_phase
+from lab.demo_command import Say, command
 from lab.health import admin, wait_until_healthy
 from lab.layout import ROOT, environment, load
 from lab.seed import seed
 
 DRILL = "quorum_drill__lab"
 FAULTS = (Fault.FAILOVER, Fault.SHUTDOWN)
-Say = Callable[[str], None]
 Pair = tuple[KeptFault, KeptFault]
 
 
@@ -141,20 +139,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=30, help="of each baseline, and of each fault at least")
     given = parser.parse_args(arguments)
 
-    def say(text: str) -> None:
-        print(text, flush=True)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    try:
-        automatic = given.approve == "auto"
-        return run(approve_automatically=automatic, partitions=given.partitions, seconds=given.seconds, say=say)
-    except RunbookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; the lab and Airflow stay as they are, `make demo-down` ends them", file=sys.stderr)
-        return 130
+    automatic = given.approve == "auto"
+    return command(
+        lambda say: run(approve_automatically=automatic, partitions=given.partitions, seconds=given.seconds, say=say)
+    )
 
 
 if __name__ == "__main__":

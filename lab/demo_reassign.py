@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +26,7 @@ from lab.airflow_standalone import USER, Airflow, AirflowClient
 from lab.clients import lab_secrets
 from lab.cluster_file import write_cluster_file
 from lab.demo import end_workloads, follow, start_workload, stop_workload, write_evidence
+from lab.demo_command import Say, command
 from lab.health import admin
 from lab.layout import ROOT, environment, load
 from lab.workload import PLAIN, TRANSACTIONS
@@ -40,7 +40,6 @@ TOPICS = {ORDERS: 24, PLAIN: 12, TRANSACTIONS: 4}
 """The demo's topics and their partitions; the workload writes to the last two."""
 THROTTLE_MB = 20
 REASSIGN, RESTORE = "reassign_partitions__lab", "restore_assignment__lab"
-Say = Callable[[str], None]
 
 
 def place() -> dict[str, str]:
@@ -226,23 +225,13 @@ def main() -> int:
     parser.add_argument("--approve", default="", help="auto: this program answers the gates")
     options = parser.parse_args()
 
-    def say(text: str) -> None:
-        print(text, flush=True)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the workload must not go on alone
-        signal.signal(number, signal.default_int_handler)
-    try:
+    def does(say: Say) -> int:
         if options.what == "run":
             return run(approve=options.approve == "auto", say=say)
         down(say=say)
-    except RunbookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        stays = "interrupted; the lab and Airflow stay as they are, `make demo-reassign-down` ends them"
-        print(stays, file=sys.stderr)
-        return 130
-    return 0
+        return 0
+
+    return command(does, ends="make demo-reassign-down")
 
 
 if __name__ == "__main__":

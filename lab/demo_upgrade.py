@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,18 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle
 from lab.airflow_standalone import USER, AirflowClient
 from lab.clients import lab_secrets
 from lab.demo import BUILD, demo_airflow, follow, start_workload, stop_workload
+from lab.demo_command import Say, command
 from lab.installation import kafka4_version
 from lab.layout import config_files, environment, load, starts
 from lab.software import with_kafka4, write_cluster_file
 
 UP, BACK, LEVELS = "upgrade_software__lab", "downgrade_software__lab", "upgrade_features__lab"
-Say = Callable[[str], None]
 
 
 def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
@@ -181,19 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--round-trip", action="store_true", help="the software goes up, back and up again")
     options = parser.parse_args(arguments)
 
-    def say(text: str) -> None:
-        print(text, flush=True)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    try:
-        return run(approve_automatically=options.approve == "auto", round_trip=options.round_trip, say=say)
-    except RunbookError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; the lab and Airflow stay as they are, `make demo-down` ends them", file=sys.stderr)
-        return 130
+    automatic = options.approve == "auto"
+    return command(lambda say: run(approve_automatically=automatic, round_trip=options.round_trip, say=say))
 
 
 if __name__ == "__main__":
