@@ -4,7 +4,6 @@ the controller's calls, and two real brokers that hold nothing and control.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ from kafka.protocol.metadata import MetadataRequest
 from benchmarks.quorum.measured import FAILOVER, SHUTDOWN, ZOOKEEPER, Run, timed, until
 from benchmarks.scale.cluster import Plan, write_cluster_file
 from benchmarks.scale.processes import Processes
-from benchmarks.scale.start import GHOSTS, LOG4J, sockets, start_zookeeper
+from benchmarks.scale.start import LOG4J, sockets, start_stand_ins, start_zookeeper
 from benchmarks.scale.start import ZOOKEEPER as SERVER
 from benchmarks.scale.tree import write_snapshot
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
@@ -28,7 +28,6 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.depose import depose
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from lab.installation import fetch_jars, install, java
-from lab.layout import ROOT
 
 REAL = (201, 202)
 """The ids of the two brokers that control; a stand-in has a lower one."""
@@ -61,8 +60,7 @@ class Zookeeper:
         """
         write_snapshot(self.plan.zookeeper_data, self.plan.shape, self.spec.cluster_id or "")
         loaded = start_zookeeper(self.plan, self.spec, self.processes)
-        command = [sys.executable, "-m", "benchmarks.quorum.stand_ins", str(self.plan.directory)]
-        self.processes.start(GHOSTS, command, {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"})
+        start_stand_ins(self.plan, self.processes, BrokerMode.ZOOKEEPER)
         with ZookeeperReader(self.spec.ensemble, secrets=SECRETS) as reader:
             until(
                 "the stand-ins' znodes",

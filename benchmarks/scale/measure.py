@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -24,9 +23,11 @@ from benchmarks.scale.start import (
     await_registration,
     sockets,
     start_controller,
+    start_stand_ins,
     start_zookeeper,
 )
 from benchmarks.scale.tree import write_snapshot
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local.ports import require_free
@@ -34,7 +35,6 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
 from lab.installation import fetch_jars, install, java
-from lab.layout import ROOT
 
 Say = Callable[[str], None]
 BOOTSTRAP = "00000000000000000000-0000000000.checkpoint"
@@ -122,11 +122,7 @@ def _up(plan: Plan, processes: Processes, patience: float, copy_only: bool, say:
     for controller in spec.controllers:
         start_controller(plan, spec, processes, controller.id)
     await_leader(spec, processes)
-    processes.start(
-        GHOSTS,
-        [sys.executable, "-m", "benchmarks.scale.ghosts", str(plan.directory)],
-        {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"},
-    )
+    start_stand_ins(plan, processes, BrokerMode.HYBRID)
     registered_at = await_registration(plan, spec, processes)
     say(f"{plan.brokers} stand-ins have registered; the copy can begin")
     watch = DriverLog(plan, spec, processes, deadline=time.monotonic() + patience)

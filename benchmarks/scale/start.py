@@ -6,19 +6,21 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 from benchmarks.scale.cluster import Plan
 from benchmarks.scale.processes import Processes
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.kafka.stand_ins import told
 from kraft_runbook.io.secrets import environment_secrets
+from lab.layout import ROOT
 
 ZOOKEEPER, GHOSTS = "zookeeper", "ghosts"
 LOG4J = Path(__file__).with_name("log4j.properties")
@@ -129,6 +131,12 @@ def await_leader(spec: ClusterSpec, processes: Processes, *, within: float = 120
                     f"no controller led within {within:g} s: {error.problem}", way_out="read the controllers' logs"
                 ) from None
         time.sleep(0.2)
+
+
+def start_stand_ins(plan: Plan, processes: Processes, mode: BrokerMode) -> None:
+    """The stand-ins for data brokers, in one mode from the start (``ghosts``)."""
+    command = [sys.executable, "-m", "benchmarks.scale.ghosts", str(plan.directory), mode.value]
+    processes.start(GHOSTS, command, {"PYTHONPATH": f"{ROOT}:{ROOT / 'include'}"})
 
 
 def await_registration(plan: Plan, spec: ClusterSpec, processes: Processes, *, within: float = 300) -> float:
