@@ -4,7 +4,7 @@ brought back. Both in KRaft mode, where the migration can't become final by them
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
@@ -13,7 +13,7 @@ from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.quorum.care_rules import Care, Step, may_bring_back, may_move
 from kraft_runbook.quorum.faults import BY_QUORUM
-from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.changes import By, Change, State, changes_between, others, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
@@ -21,10 +21,9 @@ from kraft_runbook.runbook.conditions import Condition, by_name
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.read_parts import host_parts, split_read
-from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
+from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.warm import unjudged
-from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 CARE = "care"
 """The gate."""
@@ -155,23 +154,9 @@ TABLE = Transitions(
 )
 
 
-def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    if why := why_unknown(seen):
-        return not_known(why)
-    return RollbackPlan(True, "a restart and a new directory change nothing that could be undone", ())
-
-
 def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
     """A controller that restarts is this run's own doing."""
-    return changes_between(was, now, node=node, of_broker=_others, of_controller=_own, of_phase=lambda: By.OTHERS)
-
-
-def _own(_: object, after: Sequence[object]) -> By:
-    return By.UNREAD if UNREAD in after else By.THE_STEPS
-
-
-def _others(_: object, after: Sequence[object]) -> By:
-    return By.UNREAD if UNREAD in after else By.OTHERS
+    return changes_between(was, now, node=node, of_broker=others, of_controller=the_steps, of_phase=lambda: By.OTHERS)
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
@@ -187,7 +172,7 @@ QUORUM_CARE = Operation(
     checks=CHECKS,
     conditions=by_name(WARM),
     read=read_running,
-    way_back=_way_back,
+    way_back=nothing_to_undo("a restart and a new directory change nothing that could be undone"),
     changes=_changes,
     ahead=_ahead,
     is_behind=lambda gate, seen, spec: False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,7 @@ from kraft_runbook.quorum.before_after import WHAT
 from kraft_runbook.quorum.control import Control, control_time
 from kraft_runbook.quorum.faults import BY_ZOOKEEPER, DRILLED, Fault
 from kraft_runbook.quorum.silences import Measured, effects
-from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.changes import By, Change, State, changes_between, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
@@ -23,10 +23,9 @@ from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first
 from kraft_runbook.runbook.health import exited_controllers, out_of_sync, unfinished_quorum
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
-from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
+from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 from kraft_runbook.runbook.warm import controllers_are_warm, unjudged
-from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 DRILL = "drill"
 """The gate."""
@@ -151,19 +150,11 @@ TABLE = Transitions(
 )
 
 
-def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    if why := why_unknown(seen):
-        return not_known(why)
-    return RollbackPlan(True, "nothing is left to undo once task mend has started what stands", ())
-
-
 def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
     """A node that restarts is the drill's own doing; one that can't be read is not known to be."""
-    return changes_between(was, now, node=node, of_broker=_own, of_controller=_own, of_phase=lambda: By.OTHERS)
-
-
-def _own(_: object, after: Sequence[object]) -> By:
-    return By.UNREAD if UNREAD in after else By.THE_STEPS
+    return changes_between(
+        was, now, node=node, of_broker=the_steps, of_controller=the_steps, of_phase=lambda: By.OTHERS
+    )
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
@@ -209,7 +200,7 @@ QUORUM_DRILL = Operation(
     checks=CHECKS,
     conditions=by_name(WHOLE),
     read=read_running,
-    way_back=_way_back,
+    way_back=nothing_to_undo("nothing is left to undo once task mend has started what stands"),
     changes=_changes,
     ahead=_ahead,
     is_behind=lambda gate, seen, spec: False,

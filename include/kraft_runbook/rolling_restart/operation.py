@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -13,11 +13,10 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.rolling_restart.checks import CHECKS
 from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
 from kraft_runbook.runbook.canary import first_and_watched
-from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.changes import By, Change, State, changes_between, others
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
+from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
-from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 
 class Step(StrEnum):
@@ -69,19 +68,9 @@ TABLE = Transitions(
 )
 
 
-def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
-    if why := why_unknown(seen):
-        return not_known(why)
-    return RollbackPlan(True, "a restart changes nothing that could be undone", ())
-
-
 def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
     """A restart leaves every node as it was: whatever else differs is somebody else's doing."""
-    return changes_between(was, now, node=node, of_broker=_others, of_controller=_others, of_phase=lambda: By.OTHERS)
-
-
-def _others(_: object, after: Sequence[object]) -> By:
-    return By.UNREAD if UNREAD in after else By.OTHERS
+    return changes_between(was, now, node=node, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
 
 
 def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
@@ -111,7 +100,7 @@ ROLLING_RESTART = Operation(
     checks=CHECKS,
     conditions=CONDITIONS,
     read=read_running,
-    way_back=_way_back,
+    way_back=nothing_to_undo("a restart changes nothing that could be undone"),
     changes=_changes,
     ahead=_ahead,
     is_behind=lambda gate, seen, spec: False,

@@ -100,6 +100,16 @@ def changes_between(
         yield Change(f"the phase was {was['phase']}, now {now['phase']}", of_phase())
 
 
+def the_steps(_: object, after: Sequence[object]) -> By:
+    """Of a node that the steps restart; UNREAD where it can't be read now."""
+    return By.UNREAD if UNREAD in after else By.THE_STEPS
+
+
+def others(_: object, after: Sequence[object]) -> By:
+    """Of a node that no step touches; UNREAD where it can't be read now."""
+    return By.UNREAD if UNREAD in after else By.OTHERS
+
+
 def by_the_steps_if_read(before: Any, after: Any) -> By:
     """THE_STEPS, or UNREAD where one of the two looks did not read enough to show a change. A node that is down has no
     mode.

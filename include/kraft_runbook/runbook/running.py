@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.transitions import Stage
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 RUNNING = "RUNNING"
 """The one stage of such an operation."""
@@ -40,3 +42,13 @@ def why_unknown(seen: ClusterObservation) -> str | None:
     """Why the phase is not known; None where it is."""
     reading = detect_phase(seen)
     return f"the phase is not known: {'; '.join(reading.reasons)}" if reading.phase is Phase.UNKNOWN else None
+
+
+def nothing_to_undo(why: str) -> Callable[..., RollbackPlan]:
+    """The way back of such an operation: none is needed, for this reason; not known while the phase is not."""
+
+    def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+        unknown = why_unknown(seen)
+        return not_known(unknown) if unknown else RollbackPlan(True, why, ())
+
+    return way_back
