@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import by_hand
 import kept_states
 import pytest
 from kazoo.client import KazooClient
@@ -12,9 +13,10 @@ from labs import Lab, describe_new_lab
 from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.io.local import supervision
 from kraft_runbook.parity.spark.session import session
 from lab import lifecycle
-from lab.layout import ZOOKEEPER
+from lab.layout import ZOOKEEPER, layout
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,6 +49,21 @@ def zookeeper_alone() -> Iterator[Lab]:
     """A seeded lab in ZooKeeper mode of which only ZooKeeper runs."""
     with kept_states.lab_in(Phase.ZOOKEEPER, only=[ZOOKEEPER]) as lab:
         yield lab
+
+
+@pytest.fixture(scope="module")
+def quiet_lab(own_lab: Lab) -> Lab:
+    """A seeded lab whose brokers were killed at once, so that its tree is that of a healthy cluster: a copy reads
+    ZooKeeper alone, and two cores have enough to do.
+    """
+    here = layout(own_lab.spec)
+    for broker in own_lab.spec.brokers:
+        supervision.begin_stop(here, broker.service, signal="KILL")
+    by_hand.wait_until(
+        "the brokers have ended",
+        lambda: not any(supervision.processes(here)[b.service].runs for b in own_lab.spec.brokers),
+    )
+    return own_lab
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def stage(zookeeper_alone: Lab, place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(quiet_lab: Lab, place: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """An Airflow whose cluster file says: every day at this minute. A rehearsal reads ZooKeeper alone."""
     clusters = tmp_path_factory.mktemp("clusters")
     document = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
@@ -50,7 +50,7 @@ def stage(zookeeper_alone: Lab, place: Path, tmp_path_factory: pytest.TempPathFa
     text = yaml.safe_dump(document, sort_keys=False).replace("${PROJECT_ROOT}", str(ROOT))
     (clusters / "lab.yaml").write_text(text)
     further = {"KRAFT_RUNBOOK_CLUSTERS": str(clusters)}
-    opened = open_stage(zookeeper_alone, tmp_path_factory.mktemp("airflow"), further=further)
+    opened = open_stage(quiet_lab, tmp_path_factory.mktemp("airflow"), further=further)
     yield opened
     opened.airflow.stop()
 

@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.remains import remains
 from kraft_runbook.parity.spark.full_comparison import run_parity
 from kraft_runbook.procedures.print_tree import print_tree
@@ -33,23 +32,8 @@ from kraft_runbook.rehearsal.verdict import SHORT, WHOLE
 from kraft_runbook.steps.rehearse import Ask, rehearse
 from lab import ROOT
 from lab.installation import CLASS_ARCHIVE
-from lab.layout import environment, layout
+from lab.layout import environment
 from lab.trial import free_network
-
-
-@pytest.fixture(scope="module")
-def quiet_lab(own_lab: Lab) -> Lab:
-    """A seeded lab whose brokers were killed at once, so that its tree is that of a healthy cluster: a copy reads
-    ZooKeeper alone, and two cores have enough to do.
-    """
-    here = layout(own_lab.spec)
-    for broker in own_lab.spec.brokers:
-        supervision.begin_stop(here, broker.service, signal="KILL")
-    by_hand.wait_until(
-        "the brokers have ended",
-        lambda: not any(supervision.processes(here)[b.service].runs for b in own_lab.spec.brokers),
-    )
-    return own_lab
 
 
 @pytest.fixture
