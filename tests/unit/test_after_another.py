@@ -15,7 +15,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.waves import After
 from kraft_runbook.evidence.phases_on_record import phases_on_record
-from kraft_runbook.evidence.seen_phases import PhasesOnRecord, SeenIn
+from kraft_runbook.evidence.seen_phases import Lost, PhasesOnRecord, SeenIn
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.migration.after_another import CODE, judged
 from kraft_runbook.migration.transitions import Gate
@@ -81,7 +81,7 @@ def test_a_record_that_lies_in_the_future_is_no_proof() -> None:
 @pytest.mark.parametrize(("days", "verdict"), [(9, Verdict.PASS), (1, Verdict.UNKNOWN)])
 def test_a_file_that_was_lost_since_then_may_say_otherwise(days: int, verdict: Verdict) -> None:
     found = seen((8, Phase.FINALIZED))
-    lost = PhasesOnRecord(found.seen, (NOW - timedelta(days=days), "x can't be trusted"))
+    lost = PhasesOnRecord(found.seen, Lost(NOW - timedelta(days=days), "x can't be trusted"))
     assert check(lost).verdict is verdict
 
 
@@ -121,7 +121,7 @@ def test_an_altered_file_is_told(tmp_path: Path) -> None:
     file = record(tmp_path, "zk_to_kraft_migration", "small", "ZOOKEEPER")
     file.write_text(file.read_text().replace("ZOOKEEPER", "FINALIZED"))
     found = phases_on_record(tmp_path, "small")
-    assert found.seen == () and found.lost is not None and "can't be trusted" in found.lost[1]
+    assert found.seen == () and found.lost is not None and "can't be trusted" in found.lost.why
 
 
 def test_without_a_directory_nothing_is_on_record(tmp_path: Path) -> None:

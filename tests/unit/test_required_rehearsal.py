@@ -15,7 +15,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.dashboard.runs_seen import run_seen
-from kraft_runbook.evidence import rehearsals
+from kraft_runbook.evidence import trusted_runs
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_rehearsal, that_passed
@@ -192,7 +192,7 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
             raise PermissionError(13, "Permission denied", f"{wanted}.jsonl")
         return inspect_run(directory, wanted)
 
-    monkeypatch.setattr(rehearsals, "inspect_run", inspect)
+    monkeypatch.setattr(trusted_runs, "inspect_run", inspect)
 
 
 def test_evidence_that_can_not_be_read_is_unread_until_a_later_whole_one(

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
 from kraft_runbook.evidence.rehearsal_record import DAG as REHEARSAL
-from kraft_runbook.evidence.seen_phases import PhasesOnRecord, SeenIn
-from kraft_runbook.evidence.store import FoundRun, file_name, inspect_run, run_name
+from kraft_runbook.evidence.seen_phases import Lost, PhasesOnRecord, SeenIn
+from kraft_runbook.evidence.store import FoundRun, file_name
+from kraft_runbook.evidence.trusted_runs import trusted_runs
 
 ELSEWHERE = (f"{REHEARSAL}__", "quorum_")
 """How the names of runs begin whose phase is another thing: that of a rehearsal's throwaway, or who controls the
@@ -23,56 +23,24 @@ def phases_on_record(directory: Path, cluster: str) -> PhasesOnRecord:
     """The phases of ``cluster`` in the evidence below ``directory``; nothing where there is no such directory. A
     directory that can't be read is lost for all time.
     """
-    seen: list[SeenIn] = []
-    lost: list[tuple[datetime, str]] = []
+    of_it = f"__{file_name(cluster)}__"
     try:
-        files = list(_files(directory, cluster))
+        runs = trusted_runs(
+            directory,
+            lambda name: of_it in name and not name.startswith(ELSEWHERE),
+            lambda dag: dag.endswith(f"__{cluster}") and "__" not in dag.removesuffix(f"__{cluster}"),
+        )
     except OSError as error:
-        return PhasesOnRecord((), (_END, f"the evidence can't be read: {error}"))
-    for file in files:
-        try:
-            chain = inspect_run(directory, file.stem)
-        except (OSError, RunbookError) as error:
-            lost.append((_written(file), error.problem if isinstance(error, RunbookError) else str(error)))
-            continue
-        if chain.broken is None:
-            seen += _seen(chain, cluster)
-        elif not _is_anothers(chain, cluster):
-            lost.append((_written(file), f"the evidence in {file} can't be trusted: {chain.broken}"))
-    return PhasesOnRecord(tuple(sorted(seen)), max(lost, default=None))
+        lost = Lost(datetime.max.replace(tzinfo=UTC), f"the evidence can't be read: {error}")
+        return PhasesOnRecord((), lost)
+    return PhasesOnRecord(tuple(sorted(each for run in runs.runs for each in _seen(run, cluster))), runs.lost)
 
 
 _PHASES = frozenset(Phase)
-_END = datetime.max.replace(tzinfo=UTC)
 
 
-def _seen(chain: FoundRun, cluster: str) -> Iterator[SeenIn]:
-    for record in chain.records:
+def _seen(run: FoundRun, cluster: str) -> Iterator[SeenIn]:
+    for record in run.records:
         phase = text(record.body, "phase")
         if text(record.body, "cluster") == cluster and phase in _PHASES:
-            yield SeenIn(datetime.fromisoformat(record.at), Phase(phase), chain.run)
-
-
-def _files(directory: Path, cluster: str) -> Iterator[Path]:
-    """Of the runs whose DAG is named after the cluster: ``<what>__<cluster>__<run>``."""
-    if not directory.is_dir():
-        return
-    for file in sorted(directory.iterdir()):
-        if file.suffix == ".jsonl" and f"__{file_name(cluster)}__" in file.name and not file.name.startswith(ELSEWHERE):
-            yield file
-
-
-def _is_anothers(chain: FoundRun, cluster: str) -> bool:
-    """Whether this run is one of another cluster, whose name ends alike. A record alone does not say so, since it may
-    be the one that was changed: the digest in the run's name must be that of the DAG and run in the record.
-    """
-    dags = ((text(each.body, "dag"), text(each.body, "run")) for each in chain.records)
-    return any("__" in dag.removesuffix(f"__{cluster}") and run_name(dag, run) == chain.run for dag, run in dags)
-
-
-def _written(file: Path) -> datetime:
-    """When last; the end of all time where nobody can tell."""
-    try:
-        return datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    except OSError:
-        return _END
+            yield SeenIn(datetime.fromisoformat(record.at), Phase(phase), run.run)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
 from kraft_runbook.evidence.kinds import Canary, of_kind
-from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
-from kraft_runbook.evidence.store import file_name, inspect_run, run_name
+from kraft_runbook.evidence.seen_phases import Lost
+from kraft_runbook.evidence.store import FoundRun, file_name
+from kraft_runbook.evidence.trusted_runs import trusted_runs
 
 PASSED = "PASSED"
 
@@ -46,20 +46,12 @@ def that_passed(directory: Path, cluster: str, *, now: datetime) -> tuple[OnReco
     return tuple(sorted(found, key=lambda each: each.at, reverse=True))
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Lost:
-    """A file whose records are not to be had. ``written``: when last."""
-
-    written: datetime
-    why: str
-
-
 @dataclass(frozen=True, slots=True)
 class _Seen:
     """``lost``: the newest."""
 
     found: tuple[OnRecord, ...]
-    lost: _Lost | None
+    lost: Lost | None
 
 
 def _newest(found: Iterable[OnRecord], now: datetime) -> OnRecord | None:
@@ -68,43 +60,12 @@ def _newest(found: Iterable[OnRecord], now: datetime) -> OnRecord | None:
 
 
 def _seen(directory: Path, cluster: str) -> _Seen:
-    found: list[OnRecord] = []
-    lost: list[_Lost] = []
-    for file in _files(directory, cluster):
-        try:
-            chain = inspect_run(directory, file.stem)
-        except (OSError, RunbookError) as error:
-            why = error.problem if isinstance(error, RunbookError) else f"the evidence in {file} can't be read: {error}"
-            lost.append(_Lost(_written(file), why))
-            continue
-        if chain.broken is None:
-            found += _rehearsals(file.stem, chain.records, cluster)
-        elif not _is_anothers(file.stem, chain.records, cluster):
-            lost.append(_Lost(_written(file), f"the evidence in {file} can't be trusted: {chain.broken}"))
-    return _Seen(tuple(found), max(lost, default=None))
-
-
-def _files(directory: Path, cluster: str) -> list[Path]:
     beginning = file_name(f"{dag_of(cluster)}__")
-    if not directory.is_dir():
-        return []
-    return sorted(each for each in directory.iterdir() if each.name.startswith(beginning) and each.suffix == ".jsonl")
+    runs = trusted_runs(directory, lambda name: name.startswith(beginning), dag_of(cluster).__eq__)
+    return _Seen(tuple(each for run in runs.runs for each in _rehearsals(run, cluster)), runs.lost)
 
 
-def _rehearsals(run: str, records: Iterable[EvidenceRecord], cluster: str) -> Iterator[OnRecord]:
-    for record, told in of_kind(records, Canary):
+def _rehearsals(run: FoundRun, cluster: str) -> Iterator[OnRecord]:
+    for record, told in of_kind(run.records, Canary):
         if text(record.body, "cluster") == cluster and text(record.body, "dag") == dag_of(cluster):
-            yield OnRecord(run, datetime.fromisoformat(record.at), told)
-
-
-def _is_anothers(run: str, records: Iterable[EvidenceRecord], cluster: str) -> bool:
-    """Whether this run is one of another cluster, whose name begins alike. A record alone does not say so, since it may
-    be the one that was changed: the digest in the run's name must be that of the DAG and run in the record.
-    """
-    told = ((text(each.body, "dag"), text(each.body, "run")) for each in records)
-    return any(dag != dag_of(cluster) and run_name(dag, run_id) == run for dag, run_id in told)
-
-
-def _written(file: Path) -> datetime:
-    """Raises OSError."""
-    return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+            yield OnRecord(run.run, datetime.fromisoformat(record.at), told)

@@ -1,4 +1,4 @@
-"""The phases of a cluster as they are on record."""
+"""The phases of a cluster as they are on record, and what is lost of the record."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kraft_runbook.cluster.phases import Phase
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lost:
+    """A file of evidence whose records are not to be had. ``written``: when last, UTC."""
+
+    written: datetime
+    why: str
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,9 +27,7 @@ class SeenIn:
 
 @dataclass(frozen=True, slots=True)
 class PhasesOnRecord:
-    """``seen``: by time. ``lost``: when a file was written last that can't be read
-    or trusted, and why; the latest.
-    """
+    """``seen``: by time. ``lost``: the file that was written last of those that can't be read or trusted."""
 
     seen: tuple[SeenIn, ...]
-    lost: tuple[datetime, str] | None = None
+    lost: Lost | None = None

@@ -31,8 +31,9 @@ def judged(after: After, found: PhasesOnRecord, now: datetime) -> CheckResult:
     known = [each for each in found.seen if each.phase is not Phase.UNKNOWN]
     held = tuple(takewhile(lambda each: each.phase in far, reversed(known)))
     since = held[-1].at if held else None
-    if found.lost is not None and (since is None or found.lost[0] >= since):
-        return _result(Verdict.UNKNOWN, found.lost[1], "keep the file for an inquiry, and move it out of the directory")
+    if found.lost is not None and (since is None or found.lost.written >= since):
+        fix = "keep the file for an inquiry, and move it out of the directory"
+        return _result(Verdict.UNKNOWN, found.lost.why, fix)
     if not found.seen:
         return _result(
             Verdict.FAIL,
