@@ -19,7 +19,7 @@ from stage import ENDED, Stage, open_stage, process_of_task
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.evidence.rehearsals import last_rehearsal
-from kraft_runbook.evidence.store import evidence_directory
+from kraft_runbook.evidence.store import evidence_directory, run_name
 from kraft_runbook.io.local.remains import remains
 from kraft_runbook.procedures.throwaway_cluster import own_directory
 from kraft_runbook.rehearsal.verdict import WHOLE
@@ -70,7 +70,7 @@ def test_the_schedule_performs_the_whole_ladder_and_the_verdict_is_on_record(sta
     assert stage.wait(CANARY, run, "remove_throwaway", {"success", "failed"}) == "success"
     home = evidence_directory({"KRAFT_RUNBOOK_STATE": str(stage.airflow.home / "kraft-runbook")})
     last = last_rehearsal(home, "lab", now=datetime.now(UTC))
-    assert isinstance(last, OnRecord) and last.run == run
+    assert isinstance(last, OnRecord) and last.run == run_name(CANARY, run)
     assert (last.told.verdict, last.told.reasons, last.told.rungs) == ("PASSED", (), tuple(e.value for e in WHOLE))
     assert not remains(throwaway(place)) and not throwaway(place).exists()
 

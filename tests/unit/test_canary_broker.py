@@ -20,7 +20,7 @@ from kraft_runbook.io.metrics import broker_metrics, parse_jolokia, parse_promet
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.conditions import CANARY_HOLDS
 from kraft_runbook.migration.plan import make_plan
-from kraft_runbook.runbook.canary import canary_holds, missing_numbers
+from kraft_runbook.runbook.canary import canary_holds, first_and_watched, missing_numbers
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.steps.waiting import Wait
 from kraft_runbook.upgrade.operation import UPGRADE
@@ -128,7 +128,7 @@ def test_a_bad_look_alone_stops_nothing_and_one_that_stays_bad_stops_the_roll() 
 
 def test_one_that_is_restarted_again_and_again_never_passes() -> None:
     looks = [hybrid, hybrid, lambda at: hybrid(at, b2=Unread("no answer"))] * 20
-    with pytest.raises(StepFailed, match=r"the metrics of broker 2: no answer.*the deadline of 100 s has passed"):
+    with pytest.raises(StepFailed, match=r"the metrics of broker 2: no answer.*the deadline of 160 s has passed"):
         run_wait(waits(*looks))
 
 
@@ -150,6 +150,17 @@ def test_one_that_is_out_of_an_isr_does_not_hold() -> None:
     """UnderReplicatedPartitions counts at the leaders: a canary that leads nothing shows none."""
     behind = part(topics=replace(observation(Phase.PRE_MIGRATION).topics, out_of_sync_by_broker={2: 3}))(seen())
     assert "broker 2" in canary_holds(behind, CANARY, 2, seen()).waiting_for
+
+
+def test_another_broker_that_does_not_answer_is_waited_for_and_not_the_canary_s_fault() -> None:
+    topics = replace(observation(Phase.PRE_MIGRATION).topics, topics_known_by_broker={1: 4, 2: 4})
+    told = canary_holds(part(topics=topics)(seen()), CANARY, 2, seen())
+    assert not told.done and not told.hopeless and "the canary" not in told.waiting_for
+
+
+def test_a_page_names_the_canary_while_it_is_still_to_come() -> None:
+    assert first_and_watched(CANARY, [1, 2]) == " Broker 2 goes first, and is watched for 1 min before the next one."
+    assert first_and_watched(CANARY, [1, 3]) == first_and_watched(SPEC, [1, 2]) == ""
 
 
 def test_a_number_that_most_others_lack_is_no_pass() -> None:

@@ -293,6 +293,17 @@ def played(journal, ended):
     return journal.write("restart", "played", {**body, "began_at": at, "ended_at": at})
 
 
+@pytest.mark.parametrize(("condition", "counts"), [("canary_holds", True), ("broker_in_sync", False)])
+def test_behind_the_watch_over_a_canary_the_age_counts_from_its_end(condition, counts):
+    """A soak may last longer than a proof holds; an ordinary wait is no reason."""
+    proof = proof_of(HYBRID)
+    journal = played(signed(proof, "ann").confirm()._of_gate("restart", "begins"), NOW + timedelta(minutes=10))
+    waited = {"condition": condition, "node_id": 2, "began_at": NOW.isoformat(), "seconds": 1.0, "error": ""}
+    journal.write("canary", "reached", waited, at=NOW + timedelta(minutes=190))
+    told = why(proof, journal, HYBRID, confirming=False, now=NOW + timedelta(minutes=200))
+    assert told is None if counts else "s old" in told
+
+
 @pytest.mark.parametrize(
     ("gate", "seen", "node"), [(Gate.DUAL_WRITE, HYBRID, 1), (Gate.ROLLBACK, DUAL, 1), (Gate.FINALIZE, DUAL, 102)]
 )

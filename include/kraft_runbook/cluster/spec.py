@@ -99,7 +99,7 @@ class ClusterSpec(Model):
     def rolled(self) -> tuple[Broker, ...]:
         """The brokers in the order in which a roll restarts them: the canary first, then as in the file."""
         first = self.canary.broker if self.canary else None
-        return tuple(sorted(self.brokers, key=lambda each: each.id != first)) if self.canary else self.brokers
+        return tuple(sorted(self.brokers, key=lambda each: each.id != first))
 
     @property
     def controller_ids(self) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ from kraft_runbook.evidence.body import Body, part
 from kraft_runbook.evidence.gate_kinds import Answered as Answered
 from kraft_runbook.evidence.gate_kinds import Approved as Approved
 from kraft_runbook.evidence.gate_kinds import Asked as Asked
-from kraft_runbook.evidence.gate_kinds import AtTask as AtTask
 from kraft_runbook.evidence.gate_kinds import Begins as Begins
 from kraft_runbook.evidence.gate_kinds import Confirmed as Confirmed
 from kraft_runbook.evidence.gate_kinds import OfGate as OfGate

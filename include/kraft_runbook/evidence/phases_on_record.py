@@ -13,7 +13,7 @@ from kraft_runbook.evidence.seen_phases import Lost, PhasesOnRecord, SeenIn
 from kraft_runbook.evidence.store import FoundRun, file_name
 from kraft_runbook.evidence.trusted_runs import trusted_runs
 
-ELSEWHERE = (f"{REHEARSAL}__", "quorum_")
+ELSEWHERE = (f"{REHEARSAL}__", "quorum_watch__")
 """How the names of runs begin whose phase is another thing: that of a rehearsal's throwaway, or who controls the
 cluster (the watch of the quorum).
 """
@@ -23,12 +23,12 @@ def phases_on_record(directory: Path, cluster: str) -> PhasesOnRecord:
     """The phases of ``cluster`` in the evidence below ``directory``; nothing where there is no such directory. A
     directory that can't be read is lost for all time.
     """
-    of_it = f"__{file_name(cluster)}__"
+    of_it = f"{file_name(cluster)}__"
     try:
         runs = trusted_runs(
             directory,
-            lambda name: of_it in name and not name.startswith(ELSEWHERE),
-            lambda dag: dag.endswith(f"__{cluster}") and "__" not in dag.removesuffix(f"__{cluster}"),
+            lambda name: _behind(name).startswith(of_it) and not name.startswith(ELSEWHERE),
+            lambda dag: _behind(dag) == cluster,
         )
     except OSError as error:
         lost = Lost(datetime.max.replace(tzinfo=UTC), f"the evidence can't be read: {error}")
@@ -37,6 +37,11 @@ def phases_on_record(directory: Path, cluster: str) -> PhasesOnRecord:
 
 
 _PHASES = frozenset(Phase)
+
+
+def _behind(name: str) -> str:
+    """What stands behind an operation's name: the cluster's, in a DAG's name."""
+    return name.partition("__")[2]
 
 
 def _seen(run: FoundRun, cluster: str) -> Iterator[SeenIn]:

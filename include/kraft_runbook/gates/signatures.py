@@ -22,12 +22,14 @@ from kraft_runbook.evidence.kinds import (
     OfGate,
     Played,
     Proven,
+    Reached,
     Rejected,
     of_kind,
 )
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates.proof import Proof, digest_of_file
 from kraft_runbook.parity.parity_report import Verdict
+from kraft_runbook.runbook.canary import CANARY_HOLDS
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.digests import digest_of
 from kraft_runbook.runbook.operation import Operation
@@ -65,7 +67,7 @@ class Standing:
     nothing was left to sign for. ``confirmed``: the digest that was confirmed after the last signature. ``read_back``:
     the task instances whose answers were then read again from Airflow. ``begun``: a step that the gate guards has begun
     to act since the last confirmation. Only the cluster shows whether it changed anything (``refusal``). ``acted_at``:
-    when the last restart of such a step ended.
+    when the last restart of such a step ended, or the watch over the canary broker behind it.
     """
 
     gate: str
@@ -132,7 +134,12 @@ def standing(records: Sequence[EvidenceRecord], gate: str) -> Standing:
     if not now.begun:
         return now
     acted = [told.ended_at for record, told in of_kind(records, Played) if told.was_restart and record.sequence > began]
-    return replace(now, acted_at=max((each for each in acted if each), default=None))
+    watched = [
+        datetime.fromisoformat(record.at)
+        for record, told in of_kind(records, Reached)
+        if told.condition == CANARY_HOLDS and record.sequence > began
+    ]
+    return replace(now, acted_at=max((each for each in (*acted, *watched) if each), default=None))
 
 
 def _signature(record: EvidenceRecord, told: Approved, task: str) -> Signature | None:
@@ -220,9 +227,8 @@ def refusal(
         way_out = f"undo what is named and clear this task; or, if the change is intended, {prove}"
         return Refusal(f"the cluster changed since the proof: {'; '.join(foreign)}", way_out)
     valid_for = spec.approvals.valid_for
-    soak = spec.canary.soak if spec.canary else 0.0
     half_way = not confirming and gate.begun and any(each.by is By.THE_STEPS for each in found)
-    if half_way or (not confirming and gate.acted_at and (now - gate.acted_at).total_seconds() <= valid_for + soak):
+    if half_way or (not confirming and gate.acted_at and (now - gate.acted_at).total_seconds() <= valid_for):
         return None
     return too_old(proof, valid_for, now)
 

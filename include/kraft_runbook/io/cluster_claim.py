@@ -81,8 +81,7 @@ AskRun = Callable[[Claim], RunState]
 def lease_end(spec: ClusterSpec, now: datetime) -> datetime:
     """The end of a claim that is taken or renewed now: the longest wait and stop, plus an hour."""
     d = spec.deadlines
-    soaks = d.in_sync + (spec.canary.soak if spec.canary else 0.0)
-    longest = max(d.quorum, d.registration, soaks, d.metadata_copy) + spec.service_manager.stop_timeout
+    longest = max(d.quorum, d.registration, d.in_sync, d.metadata_copy) + spec.service_manager.stop_timeout
     return now.astimezone(UTC) + timedelta(seconds=longest + SPARE_SECONDS)
 
 

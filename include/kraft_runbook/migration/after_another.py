@@ -51,9 +51,11 @@ def judged(after: After, found: PhasesOnRecord, now: datetime) -> CheckResult:
         return _result(
             Verdict.UNKNOWN,
             f"{name} was last seen in no phase that is known, {in_words(now - last.at)} ago ({last.run})",
-            f"make readable what kraft-runbook explain --cluster {name} names, and trigger its parity check",
+            f"make readable what kraft-runbook explain --cluster {name} names, and trigger reassignment_watch__{name}",
         )
     shown = f"{name} was last seen in {last.phase}, {in_words(now - last.at)} ago ({last.run})"
+    if found.lost is not None:
+        shown += f" (besides, of {found.lost.written:%Y-%m-%d}: {found.lost.why})"
     if since is None:
         return _result(Verdict.FAIL, f"{shown}; {needs} is asked of it", f"migrate {name} first")
     shown += f"; in {wanted} or further since {since:%Y-%m-%d %H:%M} UTC"

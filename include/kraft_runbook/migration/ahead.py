@@ -81,7 +81,7 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, mode: BrokerMode, nam
         yield (
             f"Restart {nodes('broker', ahead)} in {named}, one by one. Each waits until the one before is in every ISR."
             f" About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
-            f"{first_and_watched(spec) if spec.canary and spec.canary.broker in ahead else ''}"
+            f"{first_and_watched(spec, ahead)}"
         )
 
 

@@ -13,7 +13,7 @@ from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_e
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode
+from kraft_runbook.metadata.znodes.znode_values import BadZnode
 from kraft_runbook.parity.standstill import CURE
 
 STANDSTILL = 3.0

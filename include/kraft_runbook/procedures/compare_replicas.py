@@ -23,7 +23,7 @@ from kraft_runbook.io.kafka.replica_ids import IdsHeld, ask_for_ids
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.znode_json import parse_object
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode
+from kraft_runbook.metadata.znodes.znode_values import BadZnode
 from kraft_runbook.procedures.stray_replicas import Topic, Topics, by_topic, place_of, strays_of
 from kraft_runbook.runbook.check_results import sample
 

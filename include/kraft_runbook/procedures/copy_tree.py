@@ -22,7 +22,7 @@ from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, Snapshot, e
 from kraft_runbook.io.zookeeper.tree_walk import TOPICS, TreeWalk, Walked
 from kraft_runbook.metadata.znodes.tally import Tally
 from kraft_runbook.metadata.znodes.znode_json import parse_object
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode
+from kraft_runbook.metadata.znodes.znode_values import BadZnode
 from kraft_runbook.parity.decoding import encoder_secret as source_encoder_secret
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.replacing import LOOKED_INTO, Dropped, Replaced, Replacements, held, why_dropped

@@ -90,7 +90,7 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
     return (
         first,
         f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, one by one. Each waits"
-        f" until the one before is in every ISR.{first_and_watched(spec)}",
+        f" until the one before is in every ISR.{first_and_watched(spec, spec.broker_ids)}",
     )
 
 

@@ -4,7 +4,7 @@ median of theirs. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
@@ -12,9 +12,11 @@ from statistics import median
 from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, was_read
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.conditions import Condition, Holds, Progress, first_missing
+from kraft_runbook.runbook.conditions import Condition, Progress, first_missing
 from kraft_runbook.runbook.health import exited_broker, out_of_sync
 
+CANARY_HOLDS = "canary_holds"
+"""The condition's name, in a wait and in the evidence."""
 FAILED_PER_SECOND = 1.0
 TIMES = 3.0
 """How many times the others' median a rate or a time may be."""
@@ -33,16 +35,20 @@ Read = Callable[[BrokerMetrics, BrokerMetrics, float], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """``needs``: what the exporter must pass. ``allowed``: the most that the canary may show, from the others' median.
-    ``unit``: behind the number.
+    """``field``: of BrokerMetrics; None there: it is missing. ``needs``: what the exporter must pass. ``allowed``: the
+    most that the canary may show, from the others' median. ``unit``: behind the number.
     """
 
     name: str
+    field: str
     needs: str
-    there: Callable[[BrokerMetrics], bool]
     read: Read
     allowed: Callable[[float], float]
     unit: str = ""
+
+    def is_in(self, seen: BrokerMetrics) -> bool:
+        """Whether a broker shows it."""
+        return getattr(seen, self.field) is not None
 
 
 def _failed(now: BrokerMetrics, before: BrokerMetrics, seconds: float) -> float | None:
@@ -62,29 +68,29 @@ def _produce_ms(now: BrokerMetrics, before: BrokerMetrics, _: float) -> float | 
 NUMBERS = (
     Number(
         "offline replicas",
+        "offline_replicas",
         "kafka.server:type=ReplicaManager,name=OfflineReplicaCount",
-        lambda seen: seen.offline_replicas is not None,
         lambda now, *_: now.offline_replicas,
         lambda others: others,
     ),
     Number(
         "under-replicated partitions",
+        "under_replicated_partitions",
         "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
-        lambda seen: seen.under_replicated_partitions is not None,
         lambda now, *_: now.under_replicated_partitions,
         lambda others: WHERE_ONE_IS_DOWN * others,
     ),
     Number(
         "failed requests a second",
+        "failed_requests",
         "Count of kafka.server:type=BrokerTopicMetrics,name=FailedProduceRequestsPerSec and FailedFetchRequestsPerSec",
-        lambda seen: seen.failed_requests is not None,
         _failed,
         lambda others: max(FAILED_PER_SECOND, TIMES * others),
     ),
     Number(
         "the mean time of a Produce request",
+        "produce",
         "Count and Mean of kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce",
-        lambda seen: seen.produce is not None,
         _produce_ms,
         lambda others: max(TIMES * others, others + SLOWER_MS),
         " ms",
@@ -94,7 +100,7 @@ NUMBERS = (
 
 def missing_numbers(seen: BrokerMetrics) -> tuple[str, ...]:
     """The MBeans without which this broker can't be compared."""
-    return tuple(each.needs for each in NUMBERS if not each.there(seen))
+    return tuple(each.needs for each in NUMBERS if not each.is_in(seen))
 
 
 def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None) -> Iterator[str]:
@@ -108,7 +114,7 @@ def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: Clus
         yield "no other broker's metrics were read"
         return
     for each in NUMBERS:
-        there = sum(was_read(its) and each.there(its) for its in others.values())
+        there = sum(was_read(its) and each.is_in(its) for its in others.values())
         if 2 * there < len(others):
             yield f"{there} of {len(others)} other brokers show {each.needs}"
     for needs in missing_numbers(mine):
@@ -131,13 +137,22 @@ def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: Clus
 def canary_holds(
     seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
 ) -> Progress:
-    """A single bad look is no verdict; ``steps.waiting`` gives up on what is bad for 10 s without a break."""
+    """A single bad look is no verdict; ``steps.waiting`` gives up on what is bad for 10 s without a break. What keeps
+    others from answering, or from being in sync, is waited for as behind any restart.
+    """
     exited = exited_broker(seen, earlier, node)
     if exited:
         return Progress(False, exited.waiting_for, hopeless=True)
-    behind = first_missing(out_of_sync(seen, earlier, spec, node))
-    worse = "; ".join([*([] if behind.done else [behind.waiting_for]), *_worse(seen, spec, node, earlier)])
-    return Progress(not worse, worse and f"the canary is not as healthy as the others: {worse}", hopeless=bool(worse))
+    worse = "; ".join([*_out_of_isrs(seen, node), *_worse(seen, spec, node, earlier)])
+    if worse:
+        return Progress(False, f"the canary is not as healthy as the others: {worse}", hopeless=True)
+    return first_missing(out_of_sync(seen, earlier, spec, node))
+
+
+def _out_of_isrs(seen: ClusterObservation, node: int) -> Iterator[str]:
+    lagging = seen.topics.out_of_sync_by_broker.get(node, 0) if was_read(seen.topics) else 0
+    if lagging:
+        yield f"broker {node} is out of {lagging} ISRs"
 
 
 def canary(went_on: Callable[[ClusterObservation, int], bool]) -> Condition:
@@ -148,8 +163,7 @@ def canary(went_on: Callable[[ClusterObservation, int], bool]) -> Condition:
     def holds(seen: ClusterObservation, spec: ClusterSpec, node: int) -> float:
         return 0.0 if spec.canary is None or went_on(seen, node) else spec.canary.soak
 
-    named: Holds = holds
-    return Condition("canary_holds", "broker {id} to stay as healthy as the others", canary_holds, holds=named)
+    return Condition(CANARY_HOLDS, "broker {id} to stay as healthy as the others", canary_holds, holds=holds)
 
 
 def another_in_its_mode(seen: ClusterObservation, node: int) -> bool:
@@ -165,9 +179,9 @@ def never_known(_seen: ClusterObservation, _node: int) -> bool:
     return False
 
 
-def first_and_watched(spec: ClusterSpec) -> str:
-    """What a person reads of the canary where brokers are restarted; empty without one."""
-    if spec.canary is None:
+def first_and_watched(spec: ClusterSpec, ahead: Collection[int]) -> str:
+    """What a person reads of the canary where these brokers are to be restarted; empty where it is not among them."""
+    if spec.canary is None or spec.canary.broker not in ahead:
         return ""
     soak = in_words(timedelta(seconds=spec.canary.soak))
     return f" Broker {spec.canary.broker} goes first, and is watched for {soak} before the next one."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.runbook.check_results import SAMPLE
 
@@ -53,4 +54,4 @@ def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> t
 
 def capped(items: tuple[str, ...]) -> str:
     """The first items, and the number of the others."""
-    return ", ".join(items[: 2 * SAMPLE]) + (f" and {len(items) - 2 * SAMPLE} more" if len(items) > 2 * SAMPLE else "")
+    return some(items, 2 * SAMPLE)

@@ -93,7 +93,7 @@ class Wait:
         asked = condition.holds(self.seen, self.cluster.spec, -1 if self.node_id is None else self.node_id)
         held = self._held_for(progress)
         if progress.done and held < asked:
-            said = f"{condition.describe(self.node_id)}: it did for {held:.0f} of {asked:.0f} s"
+            said = f"{condition.describe(self.node_id)}: it did for {held - held % SAY_EVERY:.0f} of {asked:.0f} s"
             progress = replace(progress, waiting_for=said)
         elif self._healthy >= self.cluster.spec.deadlines.healthy_in_a_row:
             self.cluster.tell(f"{condition.describe(self.node_id)}: holds after {elapsed:.0f} s")
@@ -105,7 +105,7 @@ class Wait:
         stands = self._stands_still_for(progress)
         late = not progress.done and elapsed > deadline + asked
         if hopeless or (late and (stands is None or stands > self.deadline)):
-            why = "waiting can't help" if hopeless else f"the deadline of {deadline:.0f} s has passed"
+            why = "waiting can't help" if hopeless else f"the deadline of {deadline + asked:.0f} s has passed"
             why += "" if hopeless or stands is None else f", and for {stands:.0f} s nothing got on"
             raise StepFailed(
                 f"{progress.waiting_for or condition.describe(self.node_id)}, {elapsed:.0f} s: {why}",

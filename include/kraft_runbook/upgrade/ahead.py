@@ -46,7 +46,7 @@ def what_happens_next(
 def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Iterator[str]:
     on_new = read_roll_of(seen, spec.kafka.version, target_version(spec)).on_new
     active = seen.active_controller
-    ordered = order(seen.brokers, seen.controllers, active.id if active else -1, back=back)
+    ordered = order([each.id for each in spec.rolled], spec.controller_ids, active.id if active else -1, back=back)
     ahead = [i for i in ordered if (i in on_new) == back]
     version = spec.kafka.version if back else target_version(spec)
     for kind, ids in (("controller", seen.controllers), ("broker", seen.brokers)):
@@ -56,7 +56,7 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Ite
                 f"Restart {nodes(kind, these)} on Kafka {version}, one by one"
                 f"{', the active one last' if kind == 'controller' else ', each once the one before is in every ISR'}:"
                 f" about {_time(len(these) * NODE_SECONDS)}."
-                f"{'' if back or kind == 'controller' else first_and_watched(spec)}"
+                f"{'' if back else first_and_watched(spec, these)}"
             )
     yield "No feature level is changed."
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,9 +65,7 @@ def read_roll_of(seen: ClusterObservation, old: str, new: str) -> RollReading:
     )
 
 
-def order(
-    brokers: Mapping[int, object], controllers: Mapping[int, object], leader_id: int, *, back: bool = False
-) -> tuple[int, ...]:
+def order(brokers: Iterable[int], controllers: Iterable[int], leader_id: int, *, back: bool = False) -> tuple[int, ...]:
     """The nodes in the order in which they change: controllers first and the active one last of them, then brokers;
     on the way back the brokers come first.
 

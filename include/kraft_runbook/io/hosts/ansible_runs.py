@@ -276,6 +276,3 @@ def remove_what_killed_runs_left(parent: Path | None = None) -> None:
                     os.close(handle)
             elif time.time() - left.stat().st_mtime > _OLD_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-# -- what a run reports ------------------------------------------------------------------------------------------------

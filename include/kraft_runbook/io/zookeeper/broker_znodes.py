@@ -16,7 +16,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from kraft_runbook.metadata.znodes.znode_json import parse_object
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode
+from kraft_runbook.metadata.znodes.znode_values import BadZnode
 
 IDS, CLUSTER_ID = "/brokers/ids", "/cluster/id"
 SESSION = 60.0

@@ -23,7 +23,7 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.servers import ask_server, tls_of
 from kraft_runbook.io.zookeeper.znode import Znode
 from kraft_runbook.metadata.znodes.cluster_rows import parse_controller, parse_migration
-from kraft_runbook.metadata.znodes.znode_rows import BadZnode
+from kraft_runbook.metadata.znodes.znode_values import BadZnode
 
 SINGLE = (
     "/cluster/id",

@@ -19,9 +19,9 @@ from kraft_runbook.metadata.znodes.cluster_rows import broker_rows, cluster_id_r
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, decode_password
 from kraft_runbook.metadata.znodes.znode_json import parse_object
 from kraft_runbook.metadata.znodes.znode_values import (
-    _PATH_NUMBER,
     INT32,
     INT64,
+    PATH_NUMBER,
     BadZnode,
     desanitize,
     double,
@@ -111,7 +111,7 @@ def stat_rows(path: str, version: int) -> list[Row]:
     epoch.
     """
     match path.split("/")[1:]:
-        case ["brokers", "topics", topic, "partitions", partition, "state"] if _PATH_NUMBER.fullmatch(partition):
+        case ["brokers", "topics", topic, "partitions", partition, "state"] if PATH_NUMBER.fullmatch(partition):
             found = canonical_rows.partition_epoch(topic, int(partition), version)
             return [Row(found.kind, found.key, found.value, path)]
         case _:

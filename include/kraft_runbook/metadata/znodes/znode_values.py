@@ -96,13 +96,13 @@ def json_texts(value: Any) -> list[str]:
     return [json_text(each) for each in value]
 
 
-_PATH_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
+PATH_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def number_in_a_path(name: str) -> int:
     """A broker's or a partition's number as a znode's name. Kafka reads these znodes at a number's own spelling alone.
     Raises BadZnode.
     """
-    if not _PATH_NUMBER.fullmatch(name):
+    if not PATH_NUMBER.fullmatch(name):
         raise BadZnode("its name is not how Kafka writes a number: no broker reads it")
     return int(name)
