@@ -6,7 +6,15 @@ import os
 import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, host_lock, make_directory, owner_of, read_text, why
+from ansible.module_utils.kafka_host import (
+    HostError,
+    holds_metadata_log,
+    host_lock,
+    make_directory,
+    owner_of,
+    read_text,
+    why,
+)
 from ansible.module_utils.kafka_user import kafka_user
 from ansible.module_utils.properties_text import properties_of, shown_log
 from ansible.module_utils.service_manager import service_manager
@@ -77,7 +85,7 @@ def formatted(asked: dict) -> bool:
     log_dir = asked["log_dir"]
     text = read_text(os.path.join(log_dir, "meta.properties"))
     if text is None:
-        if os.path.isdir(os.path.join(log_dir, "__cluster_metadata-0")):
+        if holds_metadata_log(log_dir):
             raise HostError(f"{log_dir} holds a metadata log but no meta.properties", SET_ASIDE)
         return False
     found = properties_of(text)

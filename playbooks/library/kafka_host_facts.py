@@ -15,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, read_text, split_address, why
+from ansible.module_utils.kafka_host import HostError, holds_metadata_log, read_text, split_address, why
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
 from ansible.module_utils.properties_text import properties_of, read
@@ -224,7 +224,7 @@ def cluster_id(log_dir: str) -> str | None:
 
 
 def has_metadata_log(log_dirs: list) -> bool:
-    return any(os.path.isdir(os.path.join(path, "__cluster_metadata-0")) for path in log_dirs)
+    return any(holds_metadata_log(path) for path in log_dirs)
 
 
 def unreachable(addresses: list) -> list:

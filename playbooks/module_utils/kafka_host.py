@@ -187,6 +187,16 @@ def read_text(path: str) -> str | None:
     return None if found is None else found[0].decode("latin-1")
 
 
+def holds_metadata_log(log_dir: str) -> bool:
+    """Whether a metadata log is in this directory. Raises OSError where that can't be told: what may not be read, or
+    fails, is not empty.
+    """
+    try:
+        return stat.S_ISDIR(os.stat(os.path.join(log_dir, "__cluster_metadata-0")).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def owner_of(path: str) -> tuple[int, int]:
     """User and group of the path, or of the nearest directory above it that exists: whom a new file there should belong
     to.

@@ -114,3 +114,12 @@ def test_a_file_written_after_a_start_is_newer_and_one_from_before_is_not(tmp_pa
     host.write_whole(str(path), b"a=2\n", 0o640, host.owner_of(str(path)))
     assert host.changed_since(began, [str(path)]) == [str(path)]
     assert path.read_bytes() == b"a=2\n" and [each.name for each in tmp_path.iterdir()] == ["server.properties"]
+
+
+def test_a_directory_that_can_not_be_looked_into_is_not_one_without_a_metadata_log(tmp_path: Path) -> None:
+    assert not host.holds_metadata_log(str(tmp_path)) and not host.holds_metadata_log(str(tmp_path / "gone"))
+    (tmp_path / "__cluster_metadata-0").mkdir()
+    assert host.holds_metadata_log(str(tmp_path))
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    with pytest.raises(OSError, match="symbolic links"):
+        host.holds_metadata_log(str(tmp_path / "round"))

@@ -132,6 +132,30 @@ def test_what_earlier_drills_measured_is_not_overwritten_where_it_can_not_be_rea
     assert file_of(tmp_path, "lab").read_text() == content
 
 
+def test_what_was_drilled_in_kraft_mode_before_belongs_to_an_earlier_migration() -> None:
+    assert pair([AFTER, BEFORE], FAULT) is None and pair([BEFORE, AFTER], FAULT) == (BEFORE, AFTER)
+
+
+def test_what_was_kept_before_more_was_measured_is_read() -> None:
+    old = BEFORE.to_dict()
+    for each in (old["baseline"], old["measured"]):
+        for key in ("handover", "processors", "control"):
+            del each[key]
+    read = KeptFault.from_dict(old)
+    assert read is not None and read.measured.silences == BEFORE.measured.silences and read.measured.handover is None
+
+
+def test_a_fault_is_kept_in_the_phase_in_which_it_was_caused(tmp_path: Path) -> None:
+    """The report may come later, when the cluster can't be read or has gone on."""
+    kept = Kept()
+    run = run_on(RecordingCluster(observation(Phase.FINALIZED), answers=ANSWERS), kept, state=tmp_path, **FORM)
+    kept.record(Drilled(values=BEFORE.baseline.to_dict(), what="baseline", fault="none", node_id=None))
+    found = BEFORE.measured.to_dict()
+    kept.record(Drilled(values=found, what="fault", fault=FAULT, node_id=101, phase=Phase.ZOOKEEPER.value))
+    drill.end(run)
+    assert [each.phase for each in read_kept(tmp_path, SPEC.name)] == [Phase.ZOOKEEPER]
+
+
 def test_the_report_of_the_second_drill_shows_both(tmp_path: Path) -> None:
     keep(tmp_path, SPEC.name, [BEFORE])
     kept = Kept()

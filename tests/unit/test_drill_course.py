@@ -175,6 +175,15 @@ def test_a_silence_beyond_the_budget_starts_what_stands_and_ends_the_run() -> No
         drill.cause_faults(run, opening())
 
 
+def test_a_silence_that_no_look_saw_while_it_lasted_ends_the_run_too() -> None:
+    """What was measured decides: a silence that begins and ends behind the last look is as long as any."""
+    run, kept = made(repeats=3, stall_budget=3.0)
+    with_baseline(kept)
+    with pytest.raises(StepFailed, match="exceeded the budget of 3 s"):
+        drill.cause_faults(run, opening(silent=(1.2, 5.0)))
+    assert whats(kept).count("stops") == 1 and whats(kept)[-1] == "stall"
+
+
 def test_a_cleared_task_goes_on_with_the_faults_that_are_to_come() -> None:
     run, kept = made(repeats=3)
     with_baseline(kept)

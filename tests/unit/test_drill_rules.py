@@ -11,7 +11,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.processor_time import Used
 from kraft_runbook.errors import Refused
 from kraft_runbook.quorum.drill import QUORUM_DRILL, WHOLE, account, operation_for
-from kraft_runbook.quorum.faults import KILL, STOP, Fault, Form, aim, page, partitions_named
+from kraft_runbook.quorum.faults import KILL, STOP, Fault, Form, aim, page, partitions_to_probe
 from kraft_runbook.quorum.handover import Handover, handover
 from kraft_runbook.quorum.silences import CHANGES, Effect, Measured, effects, longest_silence
 from kraft_runbook.runbook.check_results import Verdict
@@ -121,8 +121,8 @@ def test_every_part_of_the_form_is_signed() -> None:
         Form(Fault.FAILOVER, None, 2, 60.0, 60.0),
         Form(Fault.FAILOVER, None, 1, 61.0, 60.0),
         Form(Fault.FAILOVER, None, 1, 60.0, 61.0),
-        Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_named("orders-0")),
-        Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_named("orders-1")),
+        Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_to_probe("orders-0")),
+        Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_to_probe("orders-1")),
     ]
     assert len({each.digest for each in forms}) == len(forms)
 
@@ -130,20 +130,20 @@ def test_every_part_of_the_form_is_signed() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("orders", "orders is not a partition"),
-        ("orders-0; orders-1", "orders-0; is not a partition"),
-        ("-1", "-1 is not a partition"),
+        ("orders", "'orders' names no partition"),
+        ("orders-0; orders-1", "'orders-0;' names no partition"),
+        ("-1", "'-1' names no partition"),
         ("__consumer_offsets-3", "belongs to a topic of Kafka's own"),
         (",".join(f"t-{n}" for n in range(201)), "201 partitions are named"),
     ],
 )
 def test_what_are_no_partitions_is_refused(text: str, why: str) -> None:
     with pytest.raises(Refused, match=why):
-        partitions_named(text)
+        partitions_to_probe(text)
 
 
 def test_the_gate_says_whose_partitions_keep_the_probes_records() -> None:
-    wanted = Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_named("a-b-10, a-b-9"))
+    wanted = Form(Fault.FAILOVER, None, 1, 60.0, 60.0, partitions_to_probe("a-b-10, a-b-9"))
     shown = page(wanted, aim(wanted, observation(Phase.KRAFT), SPEC), SPEC)
     assert "stay in your partitions** a-b-9, a-b-10:" in shown
     assert "They create a topic of their own" not in shown
@@ -158,6 +158,7 @@ def test_the_gate_says_whose_partitions_keep_the_probes_records() -> None:
         (3, 1.0, [(2.0, 3), (9.0, 1)], Handover(3, None)),
         (0, 1.0, [(2.0, 0)], Handover(0, None)),
         (3, 4.0, [(3.9, 0)], Handover(3, 0.0)),
+        (3, 4.0, [(1.0, 0)], Handover(3, None)),  # the host's clock is three seconds ahead
     ],
 )
 def test_the_last_leader_has_moved_at_the_first_look_that_shows_none_left(

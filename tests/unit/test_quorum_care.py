@@ -158,13 +158,28 @@ def test_a_controller_is_not_brought_back_while_another_is_missing_or_it_holds_d
     assert isinstance(answer, Refused) and why in str(answer)
 
 
-@pytest.mark.parametrize(("version", "refused"), [("3.9.2", False), ("4.1.1", True)])
-def test_a_voter_of_a_dynamic_quorum_is_not_formatted(version: str, refused: bool) -> None:
-    """3.9 shows level 1 where somebody set it, and its quorum stays a static one."""
-    spec = SPEC.model_copy(update={"kafka": SPEC.kafka.model_copy(update={"version": version}), "zookeeper": None})
-    cluster, answer = taking(LOST_DISK, DOWN, node=103, spec=spec, level=1)
+@pytest.mark.parametrize(("version", "refused"), [("3.9.2", False), ("4.1.1", True), (WHY, True)])
+def test_a_voter_of_a_dynamic_quorum_is_not_formatted(version: str | Unread, refused: bool) -> None:
+    """3.9 shows level 1 where somebody set it, and its quorum stays a static one. What runs counts: the cluster file
+    says 3.9.2 also behind a roll to another Kafka.
+    """
+    running = [a_controller(each, software_version=version) for each in (101, 102)]
+    spec = SPEC.model_copy(update={"zookeeper": None})
+    cluster, answer = taking(LOST_DISK, both(DOWN, *running), node=103, spec=spec, level=1)
     assert (cluster.did == []) == refused
     assert ("known by its directory's id" in str(answer)) == refused
+
+
+def test_a_leader_that_an_earlier_try_stopped_and_did_not_start_is_started() -> None:
+    """Another one leads by then; to say that nothing is left to do would leave it down for ever."""
+    elected = part(quorum=replace(observation(Phase.KRAFT).quorum, leader_id=102))  # type: ignore[type-var]
+    cluster, answer = taking(LEADERSHIP, elected, a_controller(101, running=False, mode=WHY, metrics=WHY), node=101)
+    assert cluster.did == ["played restart_node on 101"] and "already_done" not in str(answer)
+
+
+def test_a_controller_that_runs_has_lost_no_disk() -> None:
+    with pytest.raises(Refused, match="controller 102 runs: it is not the one that lost its disk"):
+        whom(CareForm(Care.LOST_DISK, 102), DOWN(observation(Phase.KRAFT)), SPEC)
 
 
 def test_the_others_must_show_one_id_of_the_cluster() -> None:

@@ -217,7 +217,8 @@ class Drilled(Kind):
     """Of a drill. ``what``: "baseline", "fault" and "stall" (a fault that exceeded the budget) were measured, and
     ``values`` hold it (``quorum.silences.Measured``); "stops": the node is stopped next; "started": it runs again;
     "probes": their topic, ``fault``, is made next.
-    ``fault``: its name. ``node_id`` None: no node stops.
+    ``fault``: its name. ``node_id`` None: no node stops. ``phase``: in which a fault was caused; None elsewhere,
+    and in older records.
     """
 
     outcome = Outcome.DRILLED
@@ -225,6 +226,7 @@ class Drilled(Kind):
     what: str
     fault: str
     node_id: int | None
+    phase: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

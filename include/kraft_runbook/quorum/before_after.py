@@ -66,9 +66,11 @@ def with_new(kept: Sequence[KeptFault], new: Sequence[KeptFault]) -> list[KeptFa
 
 
 def pair(kept: Sequence[KeptFault], fault: str) -> tuple[KeptFault, KeptFault] | None:
-    """The last such fault in ZooKeeper mode and the last one in KRaft mode; None where one is missing."""
+    """The last such fault in ZooKeeper mode and the last one in KRaft mode; None where one is missing, or the one in
+    KRaft mode came first: it belongs to an earlier migration.
+    """
     before, after = _last(kept, fault, BY_ZOOKEEPER), _last(kept, fault, BY_QUORUM)
-    return (before, after) if before and after else None
+    return (before, after) if before and after and kept.index(before) < kept.index(after) else None
 
 
 def _last(kept: Sequence[KeptFault], fault: str, phases: Collection[Phase]) -> KeptFault | None:
@@ -83,7 +85,7 @@ def pairs(kept: Sequence[KeptFault]) -> tuple[list[tuple[KeptFault, KeptFault]],
     alone: list[KeptFault] = []
     for name in dict.fromkeys(each.fault for each in kept):
         found, before = pair(kept, name), _last(kept, name, BY_ZOOKEEPER)
-        if found and kept.index(found[0]) < kept.index(found[1]):
+        if found:
             both.append(found)
         elif before:
             alone.append(before)

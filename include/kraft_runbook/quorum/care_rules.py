@@ -17,11 +17,11 @@ from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.runbook.check_results import Finding, failed, passed, unknown
+from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed, unknown
 from kraft_runbook.runbook.conditions import first_missing
 from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
 from kraft_runbook.runbook.lost_disk import why_not_anew
-from kraft_runbook.runbook.warm import controllers_are_warm, warmth_of
+from kraft_runbook.runbook.warm import controllers_are_warm
 
 
 class Step(StrEnum):
@@ -70,6 +70,11 @@ def whom(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:
                 f"the form names {named}, and the cluster file has {name_ids(spec.controller_ids)}",
                 way_out="name the controller that lost its disk in a new run",
             )
+        if seen.controllers[form.controller].running is True:
+            raise Refused(
+                f"controller {form.controller} runs: it is not the one that lost its disk",
+                way_out="name the controller that is down in a new run",
+            )
         return form.controller
     if form.controller is not None:
         raise Refused(
@@ -93,7 +98,7 @@ def may_move(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObserv
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
     whole = quorum_whole(seen, spec, earlier=earlier)
-    return controllers_are_warm(seen, spec, earlier) if whole.done else failed(whole.waiting_for)
+    return controllers_are_warm(seen, spec.controller_ids, earlier) if whole.done else failed(whole.waiting_for)
 
 
 def may_bring_back(
@@ -117,9 +122,9 @@ def may_bring_back(
     whole = first_missing(*(unfinished_quorum(seen, spec, earlier, only=each) for each in others))
     if not whole.done:
         return failed(whole.waiting_for)
-    unjudged_ones = {i: each for i, each in warmth_of(seen, others, earlier).items() if not was_read(each)}
-    if unjudged_ones:
-        return unknown("; ".join(f"controller {i}: {each.reason}" for i, each in unjudged_ones.items()))
+    warm = controllers_are_warm(seen, others, earlier)
+    if warm.verdict is not Verdict.PASS:
+        return warm
     unsafe = why_not_anew(seen, lost)
     return failed(unsafe) if unsafe else passed(f"controller {lost} is down, and {name_ids(others)} hold everything")
 

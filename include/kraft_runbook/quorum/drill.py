@@ -115,7 +115,11 @@ def all_is_whole_before_a_fault(
     whole = _whole(seen, spec, earlier)
     if not whole.done:
         return failed(whole.waiting_for)
-    return controllers_are_warm(seen, spec, earlier) if by_quorum else passed("every broker runs and is in sync")
+    return (
+        controllers_are_warm(seen, spec.controller_ids, earlier)
+        if by_quorum
+        else passed("every broker runs and is in sync")
+    )
 
 
 # -- the operation -----------------------------------------------------------------------------------------------------

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kraft_runbook.cluster.assignment import TopicPartition, partitions_named
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -46,34 +46,17 @@ MOST_PARTITIONS = 200
 """Of the operator's own that one drill may write to: ten records a second go to each."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Partition:
-    """One that the probes write to."""
-
-    topic: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.number}"
-
-
-def partitions_named(text: str) -> tuple[Partition, ...]:
+def partitions_to_probe(text: str) -> tuple[TopicPartition, ...]:
     """Those that a form names, as ``orders-0, orders-1``, in order, each once. Raises Refused for any other word, for a
     topic of Kafka's own, and for too many.
     """
-    found: set[Partition] = set()
-    for word in filter(None, re.split(r"[,\s]+", text)):
-        topic, _, number = word.rpartition("-")
-        if not topic or not (number.isascii() and number.isdigit()):
+    found = partitions_named(text)
+    for each in found:
+        if each.topic.startswith("__"):
             raise Refused(
-                f"{word} is not a partition", way_out="name topic and number, as in orders-0, with commas between"
-            )
-        if topic.startswith("__"):
-            raise Refused(
-                f"{word} belongs to a topic of Kafka's own, which the probes may not write to",
+                f"{each} belongs to a topic of Kafka's own, which the probes may not write to",
                 way_out="name partitions of your own topics, or none: then the probes have a topic of their own",
             )
-        found.add(Partition(topic, int(number)))
     if len(found) > MOST_PARTITIONS:
         raise Refused(
             f"{len(found)} partitions are named, and the probes write to {MOST_PARTITIONS} at most",
@@ -94,7 +77,7 @@ class Form:
     repeats: int
     budget: float
     seconds: float
-    partitions: tuple[Partition, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Form:
@@ -106,7 +89,7 @@ class Form:
             int(params["repeats"]),
             float(params["stall_budget"]),
             float(params["seconds"]),
-            partitions_named(params.get("partitions") or ""),
+            partitions_to_probe(params.get("partitions") or ""),
         )
 
     @property

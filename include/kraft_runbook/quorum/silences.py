@@ -62,7 +62,7 @@ class Measured:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Measured | None:
-        """None where it is no such value."""
+        """None where it is no such value. What earlier drills did not measure is not there."""
         try:
             silences = {str(name): float(each) for name, each in body["silences"].items()}
             return cls(
@@ -70,9 +70,9 @@ class Measured:
                 silences,
                 int(body["answered"]),
                 int(body["failed"]),
-                Handover.from_list(body["handover"]),
-                Used.from_dict(body["processors"]),
-                tuple(map(str, body["control"])),
+                Handover.from_list(body.get("handover")),
+                Used.from_dict(body["processors"]) if "processors" in body else Used(),
+                tuple(map(str, body.get("control", ()))),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             return None

@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMetrics, Unread, was_read
-from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, settle
 from kraft_runbook.runbook.conditions import Missing
 
@@ -154,9 +153,9 @@ WARM_FIX = (
 )
 
 
-def controllers_are_warm(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
-    """Whether every declared controller is warm. UNKNOWN where one's gauges are missing, with the rule to add."""
-    found = warmth_of(seen, spec.controller_ids, earlier)
+def controllers_are_warm(seen: ClusterObservation, ids: Iterable[int], earlier: ClusterObservation | None) -> Finding:
+    """Whether each of these controllers is warm. UNKNOWN where one's gauges are missing, with the rule to add."""
+    found = warmth_of(seen, ids, earlier)
     cold = [f"controller {i} is cold: {_told(seen, i)}" for i, each in found.items() if each is Warmth.COLD]
     unread = [f"controller {i}: {each.reason}" for i, each in found.items() if not was_read(each)]
     answer = settle(cold, unread, f"{len(found)} of {len(found)} are")

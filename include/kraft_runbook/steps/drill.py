@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Drilled, Moves, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
@@ -168,10 +168,10 @@ def compare(run: Run) -> None:
     faults = [(record.at, told) for record, told in of_kind(records, Drilled) if told.what == FAULT]
     if not faults:
         return
-    phase = detect_phase(run.cluster.settled()).phase
     usual = baseline_of(records)
+    now = detect_phase(run.cluster.settled()).phase if any(told.phase is None for _, told in faults) else Phase.UNKNOWN
     new = [
-        KeptFault(f"{run.name} {number}", at, phase, told.fault, usual, measured)
+        KeptFault(f"{run.name} {number}", at, Phase(told.phase or now), told.fault, usual, measured)
         for number, (at, told) in enumerate(faults, 1)
         if (measured := Measured.from_dict(told.values)) is not None
     ]
@@ -201,10 +201,12 @@ def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follow
             if not over:
                 watch(run, probes, until=began + form.seconds)
         measured = measure(probes, began, probes.now(), leaders=leaders, told_at=told_at)
+    over = over or max(measured.silences.values(), default=0.0) > form.budget
     if not over:
         measured = before.with_processors(run, measured, run.cluster.settled())
+    told, phase = form.fault.value, detect_phase(seen).phase.value
     what = STALL if over else FAULT
-    run.journal.record(Drilled(values=measured.to_dict(), what=what, fault=form.fault.value, node_id=found.node))
+    run.journal.record(Drilled(values=measured.to_dict(), what=what, fault=told, node_id=found.node, phase=phase))
     for each in effects(baseline, measured):
         run.cluster.tell(f"effect: {each}")
     if over:
@@ -268,7 +270,7 @@ def _require_still(run: Run, form: Form, found: Aim) -> None:
             f"{moving} partitions are being reassigned", way_out="wait until that has ended, then clear this task"
         )
     if form.partitions:
-        run.cluster.ask(require_partitions, [(each.topic, each.number) for each in form.partitions])
+        run.cluster.ask(require_partitions, form.partitions)
     if found.node is None:
         run.cluster.ask(require_deposable)
 

@@ -58,7 +58,7 @@ def open_probes(run: Run) -> Probes:
         run.journal.record(Drilled(values={}, what=PROBES, fault=topic, node_id=None))
     if not named:
         run.cluster.do(make_topic, topic, would=[Act(f"create the probes' topic {topic}")])
-    partitions = [(each.topic, each.number) for each in named] or own_partitions(run.spec, topic)
+    partitions = named or own_partitions(run.spec, topic)
     return Probes(run.spec, topic, CHANGES, partitions=partitions, key=PROBE_KEY, secrets=run.cluster.secrets)
 
 

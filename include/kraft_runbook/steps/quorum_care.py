@@ -19,6 +19,7 @@ from kraft_runbook.quorum.care_rules import Care, CareForm, Step, may_bring_back
 from kraft_runbook.rolling_restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Finding, Verdict
 from kraft_runbook.runbook.plays import Play
+from kraft_runbook.runbook.versions import version_parts
 from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.run import Run
@@ -47,14 +48,18 @@ def _require(judge: Callable[[ClusterObservation, ClusterObservation | None], Fi
 
 
 def _leads_no_more(look: Look) -> str | None:
-    """It is no longer the leader that the run is about: by a try of this run, or by itself."""
+    """It runs, and is no longer the leader that the run is about: by a try of this run, or by itself. One that an
+    earlier try stopped and did not start is not done with.
+    """
     quorum = look.seen.quorum
-    if not was_read(quorum) or quorum.leader_id == look.node:
+    if not was_read(quorum) or quorum.leader_id == look.node or look.seen.controllers[look.node].running is not True:
         return None
     return f"controller {look.node} does not lead any more: controller {quorum.leader_id} does"
 
 
 def _require_warm_standbys(look: Look) -> None:
+    if look.seen.controllers[look.node].running is False:
+        return  # it is started, which takes nothing away from anybody
     _require(lambda seen, earlier: may_move(seen, look.spec, earlier), look)
 
 
@@ -87,13 +92,22 @@ def _require_a_static_quorum(look: Look) -> None:
             f"whether the quorum is a dynamic one could not be read: {level.reason}",
             way_out="let the leader answer (kraft-runbook features), then clear this task",
         )
-    if level and tuple(int(each) for each in look.spec.kafka.version.split(".")[:2]) >= DYNAMIC_SINCE:
+    if level and _may_be_dynamic(look):
         raise Refused(
             f"kraft.version is {level}: in a dynamic quorum the voter is known by its directory's id, which a new disk"
             " has not",
             way_out=f"take voter {look.node} out and put it in again, by kafka-metadata-quorum.sh remove-controller"
             " and add-controller (docs/quorum-care.md)",
         )
+
+
+def _may_be_dynamic(look: Look) -> bool:
+    """By the software that controllers run, not by the cluster file: a roll to another Kafka leaves that as it is. One
+    whose software is not known may be.
+    """
+    running = [each for each in look.seen.controllers.values() if each.running is not False]
+    versions = [each.software_version for each in running]
+    return any(not was_read(each) or version_parts(each)[:2] >= DYNAMIC_SINCE for each in versions)
 
 
 def _bring_back(look: Look) -> Play:

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.processor_time import Spent
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.ansible_reports import HostReport
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, host_name, label, node_variables
@@ -23,29 +24,33 @@ def read_processor_time(spec: ClusterSpec, *, state_dir: Path | None = None) -> 
     the nodes. What can't be read is Unread with its reason, never an exception.
     """
     nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    ensemble = spec.zookeeper.servers if spec.zookeeper else ()
     machines = {f"host-of-{host_name(together[0])}": together for together in by_machine(spec, nodes)}
     servers = {name: _servers_there(spec, together) for name, together in machines.items()}
-    report = run_ansible(
-        playbook_directory() / "read_cpu.yml",
-        {
-            name: {
-                **node_variables(spec, together[0]),
-                "services": {label(each): each.service for each in together},
-                "listeners": servers[name],
-            }
-            for name, together in machines.items()
-        },
-        check=False,
-        timeout=_SECONDS,
-        secret_text=None,
-        secret_values=[],
-        tell=lambda _: None,
-        labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
-        directory=state_dir,
-    )
+    try:
+        report = run_ansible(
+            playbook_directory() / "read_cpu.yml",
+            {
+                name: {
+                    **node_variables(spec, together[0]),
+                    "services": {label(each): each.service for each in together},
+                    "listeners": servers[name],
+                }
+                for name, together in machines.items()
+            },
+            check=False,
+            timeout=_SECONDS,
+            secret_text=None,
+            secret_values=[],
+            tell=lambda _: None,
+            labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
+            directory=state_dir,
+        )
+    except (RunbookError, OSError) as error:
+        why = Unread(error.problem if isinstance(error, RunbookError) else str(error))
+        return dict.fromkeys([*map(label, nodes), *(f"ZooKeeper {each}" for each in ensemble)], why)
     found: dict[str, Spent | Unread] = {
-        f"ZooKeeper {each}": Unread("no node of the cluster file is on its host")
-        for each in (spec.zookeeper.servers if spec.zookeeper else ())
+        f"ZooKeeper {each}": Unread("no node of the cluster file is on its host") for each in ensemble
     }
     for name, together in machines.items():
         host = report.hosts[name]

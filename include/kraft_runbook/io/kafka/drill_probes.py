@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import CreateTopicsRequest
 
+from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
@@ -33,18 +34,14 @@ DENIED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATIO
 Answers = dict[str, list[float]]
 
 
-Partition = tuple[str, int]
-"""Topic and number."""
-
-
 def topic_of(run: str) -> str:
     """The probes' topic of a run."""
     return f"{PREFIX}{run}"
 
 
-def own_partitions(spec: ClusterSpec, topic: str) -> list[Partition]:
+def own_partitions(spec: ClusterSpec, topic: str) -> Sequence[TopicPartition]:
     """Those of the topic that ``make_topic`` makes."""
-    return [(topic, number) for number in range(PARTITIONS_A_BROKER * len(spec.brokers))]
+    return [TopicPartition(topic, number) for number in range(PARTITIONS_A_BROKER * len(spec.brokers))]
 
 
 def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
@@ -66,13 +63,13 @@ def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
             raise _failed(f"the probes' topic {topic} could not be made", error) from None
 
 
-def require_partitions(spec: ClusterSpec, wanted: Iterable[Partition], *, secrets: Secrets) -> None:
+def require_partitions(spec: ClusterSpec, wanted: Iterable[TopicPartition], *, secrets: Secrets) -> None:
     """Raise Refused where one of them is not there. Changes nothing. Raises StepFailed."""
     try:
         topics = _admin(spec, secrets).list_topics(timeout=ANSWER_SECONDS).topics
     except KafkaException as error:
         raise _failed("the topics could not be listed", error) from None
-    missing = [f"{topic}-{number}" for topic, number in wanted if number not in _numbers(topics.get(topic))]
+    missing = [str(each) for each in wanted if each.partition not in _numbers(topics.get(each.topic))]
     if missing:
         raise Refused(
             f"the cluster has no partition {', '.join(missing[:5])}",
@@ -130,7 +127,7 @@ class Probes:
         topic: str,
         changes: str,
         *,
-        partitions: Sequence[Partition],
+        partitions: Sequence[TopicPartition],
         key: str,
         secrets: Secrets,
     ) -> None:
@@ -141,7 +138,7 @@ class Probes:
         self._security = client_security(spec.broker_security, secrets)
         self._servers = ",".join(spec.bootstrap_servers)
         self._copies = min(2, len(spec.brokers))
-        self.answers |= {f"{name}-{number}": [] for name, number in partitions}
+        self.answers |= {str(each): [] for each in partitions}
         self._partitions, self._key = tuple(partitions), key
         self._over = threading.Event()
         self._broken: list[str] = []

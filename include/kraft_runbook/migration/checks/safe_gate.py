@@ -234,7 +234,7 @@ def every_controller_is_warm(
     nobody led for up to 64 s (measured on 3.9.2 with 200,000 partitions). Warm: LastAppliedRecordOffset within 20
     records of the high watermark or past that of the look before, or LastAppliedRecordLagMs below 2,000.
     """
-    return controllers_are_warm(seen, spec, earlier)
+    return controllers_are_warm(seen, spec.controller_ids, earlier)
 
 
 @check(
