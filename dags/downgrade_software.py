@@ -4,9 +4,9 @@ It starts from any half-done roll, and leaves alone what is back already. Each n
 restarted: a level that the version before does not know keeps it away, also one that was lowered again.
 """
 
-from kraft_runbook.upgrade.stages import Gate
+from kraft_runbook.software.stages import Gate
 from kraft_runbook_airflow.base.words import runbook_dag
-from kraft_runbook_airflow.upgrade.words import (
+from kraft_runbook_airflow.software.words import (
     approve,
     bring_back_what_is_down,
     closing_report,

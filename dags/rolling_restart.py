@@ -5,9 +5,9 @@ Any task can be cleared: a process that is younger than this run is left alone.
 
 from airflow.sdk import chain
 
-from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook_airflow.base.words import clusters_served_by, runbook_dag
-from kraft_runbook_airflow.rolling_restart.words import (
+from kraft_runbook_airflow.restart.words import (
     PARAMS,
     approve,
     closing_report,
@@ -16,7 +16,7 @@ from kraft_runbook_airflow.rolling_restart.words import (
     restart_controllers,
 )
 
-for cluster in clusters_served_by(ROLLING_RESTART):
+for cluster in clusters_served_by(RESTARTS):
     with runbook_dag("rolling_restart", cluster, doc=__doc__, params=PARAMS):
         chain(
             preflight(cluster),

@@ -5,7 +5,7 @@ validate-only. What is signed is that plan. No process is restarted.
 """
 
 from kraft_runbook_airflow.base.words import runbook_dag
-from kraft_runbook_airflow.features.words import (
+from kraft_runbook_airflow.levels.words import (
     FORM,
     approve,
     await_level,

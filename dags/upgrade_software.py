@@ -5,9 +5,9 @@ No feature level is changed, so the way back stays open (downgrade_software). An
 cluster first and goes on from what is true.
 """
 
-from kraft_runbook.upgrade.stages import Gate
+from kraft_runbook.software.stages import Gate
 from kraft_runbook_airflow.base.words import runbook_dag
-from kraft_runbook_airflow.upgrade.words import (
+from kraft_runbook_airflow.software.words import (
     approve,
     closing_report,
     clusters_with_a_target,

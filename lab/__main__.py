@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     workload.add_argument(
         "--status", type=Path, metavar="FILE", help="a line that says how it goes, rewritten each second"
     )
+    workload.add_argument("--rate", type=float, metavar="N", help="records a second of each producer")
     return parser
 
 
@@ -78,8 +79,9 @@ def _run(options: argparse.Namespace) -> int:
             print(f"for clients:  . {here.secrets_environment}\nfor Kafka:    {spec.secrets_file}")
         case "workload":
             from lab.workload import run
+            from lab.writers import RECORDS_A_SECOND
 
-            return run(spec, report=options.report, status=options.status)
+            return run(spec, report=options.report, status=options.status, rate=options.rate or RECORDS_A_SECOND)
     return 0
 
 

@@ -11,15 +11,19 @@ import yaml
 from lab.layout import ROOT
 
 
-def write_cluster_file(directory: Path, *, racks: Sequence[str]) -> Path:
+def write_cluster_file(directory: Path, *, racks: Sequence[str], disks: int = 1) -> Path:
     """Write ``lab.yaml`` below ``directory``: the lab's own, with one broker for each of ``racks``, in their order.
 
     Give the directory to the lab as ``KRB_LAB_CLUSTERS`` and to the tool as ``KRAFT_RUNBOOK_CLUSTERS``. Returns the
-    file. Brokers are at the addresses 11, 12, … of the lab's network; controllers begin at 101.
+    file. Brokers are at the addresses 11, 12, … of the lab's network; controllers begin at 101. ``disks``: log
+    directories of each broker.
     """
     document = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
     first = document["brokers"][0]
     document["brokers"] = [_like(first, number, rack) for number, rack in enumerate(racks, 1)]
+    for broker in document["brokers"]:
+        (own,) = broker["log_dirs"]
+        broker["log_dirs"] = [own, *(f"{own}-{number}" for number in range(2, disks + 1))]
     document["description"] = f"The lab with {len(racks)} brokers in {len(set(racks))} racks"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "lab.yaml"

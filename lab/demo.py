@@ -27,7 +27,8 @@ from kraft_runbook.evidence.kinds import Workload
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook.procedures.observe import observe
 from lab import lifecycle
-from lab.airflow_standalone import USER, Airflow, AirflowClient
+from lab.airflow_client import AirflowClient
+from lab.airflow_standalone import USER, Airflow
 from lab.clients import lab_secrets
 from lab.demo_command import command
 from lab.demo_report import render, summarize

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.proof import ConsumptionProof, HandedOut, prove
 from kraft_runbook.groups.report import GroupReport, report
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.procedures.see_groups import look_at_groups
@@ -81,10 +81,11 @@ class Members:
     spec: ClusterSpec
     where: Path
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    command: Callable[[str, ClusterSpec, Path], list[str]] = field(default_factory=lambda: command)
 
     def start(self, name: str) -> None:
         with (self.where / f"{name}.log").open("wb") as log, (self.where / f"{name}.err").open("wb") as errors:
-            self.running[name] = subprocess.Popen(command(name, self.spec, self.where), stdout=log, stderr=errors)
+            self.running[name] = subprocess.Popen(self.command(name, self.spec, self.where), stdout=log, stderr=errors)
 
     def stop(self, name: str) -> None:
         """In an orderly way: it commits."""
@@ -99,9 +100,14 @@ class Members:
     def ended(self) -> list[str]:
         return [name for name, process in self.running.items() if process.poll() is not None]
 
-    def read(self) -> Counter[tuple[str, str]]:
-        """Partition and number of each record that somebody has printed, and how often."""
-        return Counter(each for log in self.where.glob("*.log") for each in PRINTED.findall(log.read_text()))
+    def proof(self, sent: Mapping[int, int]) -> ConsumptionProof:
+        """Of what they have printed. ``sent``: how many records each partition has. When is not known of old ones."""
+        records = (
+            HandedOut(TOPIC, int(partition), int(number), log.stem)
+            for log in self.where.glob("*.log")
+            for partition, number in PRINTED.findall(log.read_text())
+        )
+        return prove(records, {(TOPIC, partition): (0, count) for partition, count in sent.items()})
 
 
 def command(name: str, spec: ClusterSpec, where: Path) -> list[str]:
@@ -152,12 +158,6 @@ def picture(number: int, stage: Stage, found: GroupReport, sent: int) -> str:
     for member, partitions in sorted(owners(found).items()):
         lines.append(f"    {member:12} {'■ ' * len(partitions)}{' '.join(partitions)}")
     return "\n".join(lines)
-
-
-def judged(sent: Mapping[int, int], read: Mapping[tuple[str, str], int]) -> tuple[int, int]:
-    """How many records nobody has read, and how many came more than once."""
-    lost = sum((str(p), str(n)) not in read for p, count in sent.items() for n in range(count))
-    return lost, sum(times > 1 for times in read.values())
 
 
 class Records(threading.Thread):
@@ -212,10 +212,10 @@ def run(say: Say = print) -> int:
         assert records is not None
         records.stop()
         sent = records.sent
-        await_that(members, "every record to be read", lambda: judged(sent, members.read())[0] == 0)
-        lost, twice = judged(sent, members.read())
-        say(f"{sum(sent.values()):,} records: {lost} lost, {twice} twice")
-        return 0 if (lost, twice) == (0, 0) else 1
+        await_that(members, "every record to be read", lambda: not members.proof(sent).count("lost"))
+        proof = members.proof(sent)
+        say(proof.render_text())
+        return 0 if proof.holds else 1
     except RunbookError as error:
         say(str(error))
         return 1

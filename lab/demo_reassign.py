@@ -22,7 +22,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.assignment_seen import assignment_seen
 from lab import lifecycle
-from lab.airflow_standalone import USER, Airflow, AirflowClient
+from lab.airflow_client import AirflowClient
+from lab.airflow_standalone import USER, Airflow
 from lab.clients import lab_secrets
 from lab.cluster_file import write_cluster_file
 from lab.demo import end_workloads, follow, start_workload, stop_workload, write_evidence

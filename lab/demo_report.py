@@ -9,7 +9,7 @@ from typing import Any
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.parity.parity_report import Verdict
-from lab.airflow_standalone import AirflowClient
+from lab.airflow_client import AirflowClient
 
 FORWARD = (Gate.START, Gate.DUAL_WRITE, Gate.FINALIZE)
 """The gates of the migration's DAG."""

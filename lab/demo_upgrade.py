@@ -22,7 +22,8 @@ from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle
-from lab.airflow_standalone import USER, AirflowClient
+from lab.airflow_client import AirflowClient
+from lab.airflow_standalone import USER
 from lab.clients import lab_secrets
 from lab.demo import BUILD, demo_airflow, follow, start_workload, stop_workload
 from lab.demo_command import Say, command

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kraft_runbook.cluster.operation_settings import UpgradeSoftware
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from lab.installation import kafka4_version
 from lab.layout import ROOT, layout
+
+LOOKS_APART = 2
+"""Seconds: the lab's clients are all new, and nobody shall wait for them."""
 
 
 def with_kafka4(spec: ClusterSpec, version: str = "") -> ClusterSpec:
@@ -24,6 +28,7 @@ def with_kafka4(spec: ClusterSpec, version: str = "") -> ClusterSpec:
     return spec.model_copy(
         update={
             "kafka": spec.kafka.model_copy(update={"upgrade_to": target}),
+            "upgrade_software": UpgradeSoftware(old_clients_window=LOOKS_APART),
             "brokers": tuple(each.model_copy(update=link(each.service)) for each in spec.brokers),
             "controllers": tuple(each.model_copy(update=link(each.service)) for each in spec.controllers),
         }
@@ -40,7 +45,7 @@ def write_cluster_file(directory: Path) -> Path:
         f"  home: {place}/kafka\n",
         f'  home: {place}/kafka\n  upgrade_to: {{version: {version}, home: "{place}/kafka-{version}"}}\n',
     )
-    lines = []
+    lines = [f"upgrade_software: {{old_clients_window: {LOOKS_APART}}}"]
     for line in text.splitlines():
         lines.append(line)
         if line.startswith("    service: "):

@@ -23,7 +23,7 @@ from lab.clients import client_settings
 from lab.health import admin
 from lab.readers import consume, read_back
 from lab.seed.topics import Topic, ensure
-from lab.writers import write, write_in_transactions
+from lab.writers import RECORDS_A_SECOND, write, write_in_transactions
 
 PLAIN, TRANSACTIONS = "workload", "workload-transactions"
 TOPICS = (Topic(PLAIN, 12), Topic(TRANSACTIONS, 6))
@@ -32,16 +32,16 @@ WRITERS, MEMBERS = 2, 2
 READ_BACK_SECONDS = 90.0
 
 
-def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
+def run(spec: ClusterSpec, *, report: Path, status: Path | None, rate: float = RECORDS_A_SECOND) -> int:
     """Work until SIGTERM or SIGINT, then write the account to ``report`` (all of it or nothing). Exit code 0 when the
     account is good.
 
-    ``status``: one line, rewritten each second.
+    ``status``: one line, rewritten each second. ``rate``: records a second of each producer.
     """
     stop_asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop_asked.set())
-    account = work(spec, stop_asked, status=status)
+    account = work(spec, stop_asked, status=status, rate=rate)
     write_private(report, json.dumps(asdict(account), indent=2) + "\n")
     print(
         f"acknowledged {account.acknowledged}, lost {account.lost}, duplicated {account.duplicated}, failed"
@@ -50,7 +50,9 @@ def run(spec: ClusterSpec, *, report: Path, status: Path | None) -> int:
     return 0 if account.good else 1
 
 
-def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None) -> Account:
+def work(
+    spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None, rate: float = RECORDS_A_SECOND
+) -> Account:
     """Produce and consume until ``stop_asked`` is set; then settle, read everything back with a fresh reader, and
     compare.
     """
@@ -62,12 +64,11 @@ def work(spec: ClusterSpec, stop_asked: threading.Event, *, status: Path | None)
     members = [Tally(f"{run_id}-member-{n + 1}") for n in range(MEMBERS)]
     broken: list[str] = []
     no_more_records, no_more_reading = threading.Event(), threading.Event()
-    producing = [_thread(partial(write, PLAIN, servers, tally, no_more_records), tally, broken) for tally in writers]
-    producing += [
-        _thread(
-            partial(write_in_transactions, TRANSACTIONS, servers, transactional, no_more_records), transactional, broken
-        )
+    producing = [
+        _thread(partial(write, PLAIN, servers, tally, no_more_records, rate), tally, broken) for tally in writers
     ]
+    in_transactions = partial(write_in_transactions, TRANSACTIONS, servers, transactional, no_more_records, rate)
+    producing.append(_thread(in_transactions, transactional, broken))
     topics = [PLAIN, TRANSACTIONS]
     reading = [
         _thread(partial(consume, topics, GROUP, servers, tally, no_more_reading), tally, broken) for tally in members

@@ -13,12 +13,12 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from lab.account import Tally
 from lab.health import QUIET
 
-RECORDS_A_SECOND = 20
+RECORDS_A_SECOND = 20.0
+"""Of each producer, unless told otherwise."""
 KEYS = 24
 RECORDS_A_TRANSACTION = 10
 COMMIT_SECONDS = 60.0
 """How long one transaction may take to be committed before its producer is given up for a new one."""
-TRANSACTION_PERIOD = 0.5
 FLUSH_SECONDS = 60.0
 
 PATIENT = {
@@ -36,9 +36,11 @@ PATIENT = {
 """A record may wait ten minutes for its acknowledgement: a stall is measured, not turned into a failure."""
 
 
-def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
-    """An idempotent producer: a record each 50 ms, whose value is ``<writer> <sequence number>``; ends with everything
-    settled.
+def write(
+    topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event, rate: float = RECORDS_A_SECOND
+) -> None:
+    """An idempotent producer: ``rate`` records a second, each with the value ``<writer> <sequence number>``; ends with
+    everything settled.
     """
     settings = {**servers, **PATIENT, "enable.idempotence": True, "client.id": tally.name}
     producer = Producer(settings, logger=QUIET)
@@ -48,7 +50,7 @@ def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.
         try:
             _produce(producer, topic, tally, number)
             number += 1
-            _serve_until(producer, began + number / RECORDS_A_SECOND)
+            _serve_until(producer, began + number / rate)
         except BufferError:
             producer.poll(1)
         except KafkaException as error:
@@ -61,10 +63,13 @@ def write(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.
     _settle(producer, tally)
 
 
-def write_in_transactions(topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event) -> None:
-    """A transactional producer: ten records twice a second. A record counts as acknowledged when its transaction is
-    committed.
+def write_in_transactions(
+    topic: str, servers: Mapping[str, str], tally: Tally, stop: threading.Event, rate: float = RECORDS_A_SECOND
+) -> None:
+    """A transactional producer: ``rate`` records a second, ten in each transaction. A record counts as acknowledged
+    when its transaction is committed.
     """
+    period = RECORDS_A_TRANSACTION / rate
     settings = {
         **servers,
         **PATIENT,
@@ -97,7 +102,7 @@ def write_in_transactions(topic: str, servers: Mapping[str, str], tally: Tally, 
         tally.acknowledged.update(batch)
         tally.slowest_acknowledgement = max(tally.slowest_acknowledgement, now - began)
         tally.progress(now)
-        stop.wait(max(0.0, TRANSACTION_PERIOD - (now - began)))
+        stop.wait(max(0.0, period - (now - began)))
 
 
 def _produce(producer: Producer, topic: str, tally: Tally, number: int) -> None:

@@ -1,6 +1,6 @@
 """For all tests: the order of the files, time for generated examples, and an end in which every cluster is ended first.
 
-``make test`` runs three files at once, each in a process of its own (pytest-xdist). Such a process ends its clusters
+``make test`` runs two files at once, each in a process of its own (pytest-xdist). Such a process ends its clusters
 when it is interrupted, before the session ends; xdist by itself gives it fifteen seconds, and then kills it.
 """
 
@@ -35,7 +35,7 @@ ORDER = (
     "unit",
 )
 """Files and directories below tests/. What takes long begins early, so that no process is left alone with it at the
-end; what waits for much and computes little (playbooks) runs beside two clusters with their Airflows, not after them.
+end; what waits for much and computes little (playbooks) runs beside a cluster with its Airflow, not after them all.
 """
 ONE_LAB = ("tests/integration/quorum/",)
 """Directories whose files share a lab: the same process runs them, one after the other."""

@@ -28,9 +28,10 @@ def restart_broker(
     finalized: bool = False,
     way_back: bool = False,
     gone: Collection[int] = (),
+    **how: Any,
 ) -> PlaybookResult:
     what = plays.restart_broker(spec, node_id, mode, finalized=finalized, way_back=way_back, gone=gone)
-    return play(spec, what, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir)
+    return play(spec, what, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir, **how)
 
 
 def provision_controller(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,7 @@ from uuid import uuid4
 
 from kafka.protocol.admin import CreateTopicsRequest
 
-from benchmarks.quorum.measured import COLD, FAILOVER, KILL, KRAFT, SHUTDOWN, Run, timed, until
+from benchmarks.quorum.measured import COLD, FAILOVER, KILL, KRAFT, SHUTDOWN, Run, Took, timed, until
 from benchmarks.scale.cluster import Plan, write_cluster_file
 from benchmarks.scale.processes import Processes
 from benchmarks.scale.start import await_leader, run_controller, sockets, start_controller
@@ -21,19 +20,23 @@ from benchmarks.scale.tree import partition_facts, topic_name
 from kraft_runbook.cluster.observation import ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka.leader import Leader
-from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
-from kraft_runbook.io.kafka.registrations import CAUGHT_UP, BrokerHeartbeatRequest, beat, register
+from kraft_runbook.io.kafka.heartbeats import Heartbeats
+from kraft_runbook.io.kafka.leader import NOT_CONTROLLER, Leader
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_elected, describe_quorum
+from kraft_runbook.io.kafka.registrations import CAUGHT_UP, BrokerHeartbeatRequest, register
 from kraft_runbook.io.local.ports import require_free
+from kraft_runbook.io.metrics import MetricsClient
+from kraft_runbook.io.node_metrics import controller_metrics
 from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_quorum import see_quorum
 from kraft_runbook.runbook.warm import Warmth
 from lab.installation import fetch_jars, install, java
 
 AT_ONCE = 50
 """Topics a request."""
-BEAT = 2.0
-TOO_LONG = 600.0
+TOPIC_ALREADY_EXISTS = 36
+TOO_LONG = 1200.0
 SECRETS = environment_secrets({})
 
 
@@ -43,10 +46,7 @@ class Kraft:
     def __init__(self, plan: Plan, spec: ClusterSpec, processes: Processes) -> None:
         self.plan, self.spec, self.processes = plan, spec, processes
         self.epochs: dict[int, int] = {}
-        self._unfenced: set[int] = set()
-        self._leaving: set[int] = set()
-        self._over = threading.Event()
-        self._beating = threading.Thread(target=self._beat_on, daemon=True)
+        self.beats = Heartbeats(spec, spec.broker_ids)
         self._made = 0
 
     @property
@@ -65,8 +65,8 @@ class Kraft:
                 self.epochs[broker.id] = register(
                     leader, broker, cluster_id=cluster_id, incarnation=uuid4(), migrating=False
                 )
-            self._beating.start()
-            until("the stand-ins' first heartbeats", lambda: len(self._unfenced) == len(self.epochs), within=120)
+            self.beats.epochs = self.epochs
+            until("the stand-ins' first heartbeats", lambda: len(self.beats.unfenced) == len(self.epochs), within=120)
             began = time.monotonic()
             for first in range(0, self.plan.shape.topics, AT_ONCE):
                 self._make_some(leader, range(first, min(first + AT_ONCE, self.plan.shape.topics)))
@@ -75,11 +75,6 @@ class Kraft:
         say(f"KRaft: {self.plan.partitions} partitions made in {time.monotonic() - began:.0f} s")
         self.until_warm()
 
-    def end(self) -> None:
-        self._over.set()
-        if self._beating.is_alive():
-            self._beating.join(30)
-
     # -- what is measured ----------------------------------------------------------------------------------------------
 
     def shut_down(self, broker: int) -> Run:
@@ -87,8 +82,8 @@ class Kraft:
         records are committed. When it may go is told besides: that waits for the others' heartbeats.
         """
 
-        def act() -> tuple[float, str]:
-            self._leaving.add(broker)
+        def act() -> Took:
+            self.beats.epochs = {i: each for i, each in self.beats.epochs.items() if i != broker}
             leader = Leader(self.spec, SECRETS)
             try:
                 leader.send(self._wants_to_go(broker, False))  # connected, and found
@@ -102,37 +97,41 @@ class Kraft:
                         )
                     time.sleep(0.1)
                     answer = leader.send(self._wants_to_go(broker, True))
-                return answered, f"let go after {time.monotonic() - began:.1f} s"
+                return Took(answered, note=f"let go after {time.monotonic() - began:.1f} s")
             finally:
                 leader.close()
 
         return timed(KRAFT, SHUTDOWN, self.plan.partitions, self.processes, self.names, act)
 
     def fail_over(self, kind: str) -> Run:
-        """The leader ends; measured is the time until another has answered CreateTopics."""
+        """The leader ends; measured is the time until another has answered CreateTopics. COLD: both standbys were
+        restarted just before, so that whoever is elected may have the log still to apply.
+        """
         self.until_warm()
-        cold = None
-        if kind == COLD:
-            cold = self._make_cold()
+        end = self._make_cold() if kind == COLD else None
 
-        def act() -> tuple[float, str]:
-            before = describe_quorum(self.spec, secrets=SECRETS).leader_id
-            pid = self.processes.require(self.spec.controller(before).service)
-            began = time.monotonic()
-            os.kill(pid, signal.SIGTERM if kind == FAILOVER else signal.SIGKILL)
-            # the old leader still answers while it ends: what it does then is no failover
-            until("another leader", lambda: self._leader() not in (None, before), within=TOO_LONG, every=0.01)
-            leader = Leader(self.spec, SECRETS)
-            try:
-                self._make_one(leader)
-            finally:
-                leader.close()
-            seconds = time.monotonic() - began
-            after = describe_quorum(self.spec, secrets=SECRETS).leader_id
-            note = "" if cold is None else f"the {'cold' if after == cold else 'warm'} one was elected"
+        def act() -> Took:
+            before = self._led().leader_id
+            pid = self.processes.require(self._service(before))
+            with ThreadPoolExecutor(len(self.names)) as pool:
+                began = time.monotonic()
+                os.kill(pid, signal.SIGTERM if kind == FAILOVER else signal.SIGKILL)
+                others = [] if end is None else [i for i in self.spec.controller_ids if i != before]
+                applied = {i: pool.submit(self._applied, i) for i in others}
+                # the old leader still answers while it ends: what it does then is no failover
+                until("another leader", lambda: self._leader() not in (None, before), within=TOO_LONG, every=0.01)
+                detected = time.monotonic() - began
+                leader = Leader(self.spec, SECRETS)
+                try:
+                    self._make_one(leader)
+                finally:
+                    leader.close()
+                seconds = time.monotonic() - began
+            after = self._led().leader_id
+            had = applied[after].result() if after in applied else None
             until("the old leader's end", lambda: self.processes.pid(self._service(before)) is None, within=60)
             run_controller(self.plan, self.spec, self.processes, before)
-            return seconds, note
+            return Took(seconds, detected, None if end is None or had is None else max(0, end - had))
 
         found = timed(KRAFT, kind, self.plan.partitions, self.processes, self.names, act)
         self.until_warm()
@@ -148,18 +147,37 @@ class Kraft:
         until("warm controllers", warm, within=TOO_LONG, every=0.5)
 
     def _make_cold(self) -> int:
-        """Restart a standby; it is cold until it has applied the log, which it has fetched soon. Returns who."""
-        leads = describe_quorum(self.spec, secrets=SECRETS).leader_id
-        cold = next(each.id for each in self.spec.controllers if each.id != leads)
-        self.processes.stop(self._service(cold))
-        run_controller(self.plan, self.spec, self.processes, cold)
+        """Restart one standby after the other, as a roll that waits for nothing would. Each has fetched the log soon,
+        and is cold until it has applied it. Returns the offset up to which it is committed.
+        """
+        leads = self._led().leader_id
+        for each in self.spec.controllers:
+            if each.id != leads:
+                self.processes.stop(each.service)
+                run_controller(self.plan, self.spec, self.processes, each.id)
+                self._until_fetched(each.id, since_ms=time.time() * 1000)
+        return self._led().high_watermark - 1
 
+    def _until_fetched(self, controller: int, *, since_ms: float) -> None:
         def fetched() -> bool:
-            found = describe_quorum(self.spec, secrets=SECRETS)
-            return any(v.id == cold and v.log_end_offset >= found.high_watermark > 0 for v in found.voters)
+            found = self._led()
+            return any(
+                v.id == controller and v.last_fetch_ms > since_ms and v.log_end_offset >= found.high_watermark > 0
+                for v in found.voters
+            )
 
         until("the restarted standby's fetch", fetched, within=TOO_LONG)
-        return cold
+
+    def _applied(self, controller: int) -> int | None:
+        """The last offset that it has applied, by its own metrics; None where it does not say."""
+        node = self.spec.controller(controller)
+        with MetricsClient(self.spec.metrics, secrets=SECRETS, timeout=4.0) as metrics:
+            found = part_read(lambda: controller_metrics(metrics.read(node.host, node.metrics_port)))
+        return found.last_applied_offset if was_read(found) else None
+
+    def _led(self) -> QuorumDescription:
+        """The quorum; an election that is under way, as a restart on a busy machine brings one about, is waited for."""
+        return describe_elected(self.spec, secrets=SECRETS, looks=600, pause=0.1)
 
     def _leader(self) -> int | None:
         """Who leads; None where nobody says so."""
@@ -185,8 +203,7 @@ class Kraft:
 
     def _make_one(self, leader: Leader) -> None:
         self._made += 1
-        staying = [each for each in self.epochs if each not in self._leaving][:2]
-        self._create(leader, {f"probe-{self._made}": [staying]})
+        self._create(leader, {f"probe-{self._made}": [list(self.beats.epochs)[:2]]})
 
     def _create(self, leader: Leader, topics: dict[str, list[list[int]]]) -> None:
         asked = CreateTopicsRequest.CreatableTopic
@@ -202,17 +219,22 @@ class Kraft:
             )
             for name, each in topics.items()
         ]
-        answer = leader.send(
-            CreateTopicsRequest(version=5, topics=wanted, timeout_ms=int(TOO_LONG * 1000), validate_only=False),
-            within=TOO_LONG,
-        )
-        codes = {each.error_code for each in answer.topics} - {0}
-        if codes == {41}:  # NOT_CONTROLLER: it was elected, and has not begun to lead
+        request = CreateTopicsRequest(version=5, topics=wanted, timeout_ms=int(TOO_LONG * 1000), validate_only=False)
+        deadline = time.monotonic() + TOO_LONG
+        while True:
+            codes = {each.error_code for each in leader.send(request, within=TOO_LONG).topics}
+            if NOT_CONTROLLER not in codes:
+                break
+            # it was elected, and has not begun to lead
+            if time.monotonic() > deadline:
+                raise StepFailed(
+                    f"nobody took CreateTopics for {TOO_LONG:g} s: each answered that it is not the controller",
+                    way_out="read the controllers' logs",
+                )
             time.sleep(0.02)
             leader.close()
-            self._create(leader, topics)
-        elif codes - {36}:  # TOPIC_ALREADY_EXISTS: an earlier try was answered by nobody
-            raise StepFailed(f"CreateTopics was refused with {sorted(codes)}", way_out="read the controllers' logs")
+        if wrong := codes - {0, TOPIC_ALREADY_EXISTS}:  # there: an earlier try was answered by nobody
+            raise StepFailed(f"CreateTopics was refused with {sorted(wrong)}", way_out="read the controllers' logs")
 
     def _wants_to_go(self, broker: int, wants: bool) -> BrokerHeartbeatRequest:
         return BrokerHeartbeatRequest(
@@ -225,27 +247,6 @@ class Kraft:
             offline_log_dirs=[],
         )
 
-    def _beat_on(self) -> None:
-        shares = [list(self.epochs)[first::6] for first in range(6)]
-        with ThreadPoolExecutor(len(shares)) as pool:
-            list(pool.map(self._beat_some, shares))
-
-    def _beat_some(self, share: list[int]) -> None:
-        leader = Leader(self.spec, SECRETS)
-        try:
-            while not self._over.is_set():
-                for each in share:
-                    if each in self._leaving:
-                        continue
-                    try:
-                        if beat(leader, each, self.epochs[each], within=3.0):
-                            self._unfenced.add(each)
-                    except StepFailed:  # nobody leads now: that is what is measured elsewhere
-                        leader.close()
-                self._over.wait(BEAT)
-        finally:
-            leader.close()
-
 
 @contextmanager
 def kraft_side(plan: Plan, say: Callable[[str], None]) -> Iterator[Kraft]:
@@ -256,10 +257,12 @@ def kraft_side(plan: Plan, say: Callable[[str], None]) -> Iterator[Kraft]:
     require_free({name: each for name, each in sockets(plan, spec).items() if name.startswith("controller")})
     side = Kraft(plan, spec, processes)
     try:
-        side.begin(say)
-        yield side
+        with side.beats:
+            side.begin(say)
+            yield side
+        if side.beats.failures:
+            raise side.beats.failures[0]
     finally:
-        side.end()
         for name in processes.names():
             processes.stop(name)
 

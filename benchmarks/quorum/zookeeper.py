@@ -12,7 +12,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
-from benchmarks.quorum.measured import FAILOVER, SHUTDOWN, ZOOKEEPER, Run, timed, until
+from benchmarks.quorum.measured import FAILOVER, SHUTDOWN, ZOOKEEPER, Run, Took, timed, until
 from benchmarks.scale.cluster import Plan, write_cluster_file
 from benchmarks.scale.processes import Processes
 from benchmarks.scale.start import LOG4J, sockets, start_stand_ins, start_zookeeper
@@ -31,6 +31,9 @@ from lab.installation import fetch_jars, install, java
 
 REAL = (201, 202)
 """The ids of the two brokers that control; a stand-in has a lower one."""
+ONE_ABOVE = 500_000
+"""Partitions above which one broker is all that the memory of a small machine holds: it is deposed, and elected again.
+"""
 TOO_LONG = 1200.0
 SECRETS = environment_secrets({})
 
@@ -48,11 +51,12 @@ class Zookeeper:
 
     def __init__(self, plan: Plan, spec: ClusterSpec, processes: Processes) -> None:
         self.plan, self.spec, self.processes = plan, spec, processes
+        self.real = REAL if plan.partitions <= ONE_ABOVE else REAL[:1]
         self._made = 0
 
     @property
     def names(self) -> list[str]:
-        return [SERVER, *(f"broker-{each}" for each in REAL)]
+        return [SERVER, *(f"broker-{each}" for each in self.real)]
 
     def begin(self, say: Callable[[str], None]) -> None:
         """Load the tree, announce the stand-ins, and only then start the brokers: a controller that finds no broker
@@ -68,7 +72,7 @@ class Zookeeper:
                 within=120,
             )
         began = time.monotonic()
-        for each in REAL:
+        for each in self.real:
             self._start_broker(each)
         until("a controller", lambda: self._controller() is not None, within=TOO_LONG)
         self._make_one()
@@ -79,7 +83,7 @@ class Zookeeper:
         other leaders and it has left the ISRs.
         """
 
-        def act() -> tuple[float, str]:
+        def act() -> Took:
             with ZookeeperReader(self.spec.ensemble, secrets=SECRETS) as reader:
                 znode = reader.get(f"/brokers/ids/{broker}")
             if znode is None:
@@ -91,18 +95,18 @@ class Zookeeper:
                 seconds = time.monotonic() - began
             if answer.error_code:
                 raise StepFailed(f"stand-in {broker} was refused with {answer.error_code}", way_out="read the logs")
-            return seconds, f"{len(answer.remaining_partitions)} partitions remain"
+            return Took(seconds, note=f"{len(answer.remaining_partitions)} partitions remain")
 
         return timed(ZOOKEEPER, SHUTDOWN, self.plan.partitions, self.processes, self.names, act)
 
     def fail_over(self) -> Run:
         """/controller is deleted; measured is the time until the next controller has answered CreateTopics."""
 
-        def act() -> tuple[float, str]:
+        def act() -> Took:
             began = time.monotonic()
             before = depose(self.spec, secrets=SECRETS)
             self._make_one()
-            return time.monotonic() - began, f"{before} was deposed, {self._controller()} controls"
+            return Took(time.monotonic() - began, note=f"{before} was deposed, {self._controller()} controls")
 
         return timed(ZOOKEEPER, FAILOVER, self.plan.partitions, self.processes, self.names, act)
 
@@ -137,20 +141,20 @@ class Zookeeper:
 
     def _controller(self) -> int | None:
         """Whom the brokers name; a stand-in answers no client."""
-        for each in REAL:
+        for each in self.real:
             try:
                 with self._connection(each) as connection:
                     found = connection.send(MetadataRequest(version=8, topics=[]), timeout=10).controller_id
             except Unreachable:
                 self.processes.require(f"broker-{each}")
                 continue
-            if found in REAL:
+            if found in self.real:
                 return int(found)
         return None
 
     def _to_controller(self) -> KafkaConnection:
         until("a controller", lambda: self._controller() is not None, within=TOO_LONG)
-        return self._connection(self._controller() or REAL[0])
+        return self._connection(self._controller() or self.real[0])
 
     def _make_one(self) -> None:
         """A topic on the real brokers, tried with another name until one is made."""
@@ -162,7 +166,7 @@ class Zookeeper:
                 name=f"probe-{self._made}",
                 num_partitions=-1,
                 replication_factor=-1,
-                assignments=[asked.CreatableReplicaAssignment(partition_index=0, broker_ids=list(REAL))],
+                assignments=[asked.CreatableReplicaAssignment(partition_index=0, broker_ids=list(self.real))],
                 configs=[],
             )
             request = CreateTopicsRequest(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.brokers.operation import UNREGISTERING
 from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.groups.operation import GROUPS
 from kraft_runbook.groups.toggles.operation import TOGGLES
+from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.migration.checks.catalogue import render_catalogue
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.quorum.care import QUORUM_CARE
@@ -15,22 +16,23 @@ from kraft_runbook.quorum.checks import QUORUM_CHECKS
 from kraft_runbook.quorum.drill import QUORUM_DRILL
 from kraft_runbook.quorum.look import Mode
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.software.operation import SOFTWARE
 
 OPERATIONS: Mapping[str, Operation] = {
     each.name: each
     for each in (
         MIGRATION,
-        ROLLING_RESTART,
-        FEATURES,
-        UPGRADE,
+        RESTARTS,
+        LEVELS,
+        SOFTWARE,
         REASSIGNMENT,
         GROUPS,
         TOGGLES,
         QUORUM_DRILL,
         QUORUM_CARE,
+        UNREGISTERING,
     )
 }
 

@@ -9,6 +9,7 @@ import argparse
 import logging
 import signal
 import sys
+from pathlib import Path
 
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer
 
@@ -20,8 +21,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m kraft_runbook_consumer", description=__doc__)
     parser.add_argument("--topic", required=True)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of docs/migrating-consumer.md")
+    parser.add_argument("--config", type=Path, help="a file of KEY=VALUE lines: others can read a command line")
     asked = parser.parse_args()
-    settings = dict(each.partition("=")[::2] for each in asked.settings)
+    try:
+        settings = dict(each.partition("=")[::2] for each in [*_lines(asked.config), *asked.settings])
+    except (OSError, ValueError) as error:
+        print(f"{asked.config} can't be read: {type(error).__name__}", file=sys.stderr)
+        return 2
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
     logging.getLogger("kraft_runbook_consumer").setLevel(logging.INFO)
     told_to_end: list[int] = []
@@ -38,6 +44,13 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def _lines(path: Path | None) -> list[str]:
+    """The settings of a file, without comments. Raises OSError, ValueError."""
+    if path is None:
+        return []
+    return [line for each in path.read_text().splitlines() if (line := each.strip()) and not line.startswith("#")]
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ class Coordinator:
         self._changed = threading.Event()
         lease = self._zookeeper_lease = Lease(settings.session_seconds)
         self._kafka_lease = Lease(45.0)
-        self.zookeeper = ZookeeperSession(settings.zookeeper, GroupPaths(settings.group), lease, self._told)
+        paths, options = GroupPaths(settings.group), settings.zookeeper_options
+        self.zookeeper = ZookeeperSession(settings.zookeeper, paths, lease, self._told, options)
         self.embedded: EmbeddedConsumer | None = None
         self.sight = Sight(settings, registration, self.zookeeper)
         self._handover: Handover | None = None

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
 from kraft_runbook_consumer.lease import Lease, sent_now
+from kraft_runbook_consumer.security import Logins
 from kraft_runbook_consumer.settings import MIGRATION, SECURITY
 from kraft_runbook_consumer.znodes import Partition
 
@@ -46,7 +47,7 @@ logger = logging.getLogger("kraft_runbook_consumer")
 def make_consumer(config: Mapping[str, object], prefix: str = "") -> Consumer:
     """Raises SettingError where librdkafka refuses a setting. ``prefix``: how the settings were named."""
     try:
-        return Consumer({**config, "error_cb": _tell})
+        return Consumer({"error_cb": _tell, **config})
     except KafkaException as error:
         text = str(error.args[0].str())
         for key, value in config.items():
@@ -63,10 +64,18 @@ def _tell(error: KafkaError) -> None:
 
 
 class EmbeddedConsumer:
-    """``on_revoke(gone, lost)``: called within ``poll`` while Kafka waits for this member; ``lost``: it waits not."""
+    """``on_revoke(gone, lost)``: called within ``poll`` while Kafka waits for this member; ``lost``: it waits not.
+    ``consumer``, ``admin``: make librdkafka's clients.
+    """
 
     def __init__(
-        self, config: Mapping[str, object], lease: Lease, on_revoke: Callable[[frozenset[Partition], bool], None]
+        self,
+        config: Mapping[str, object],
+        lease: Lease,
+        on_revoke: Callable[[frozenset[Partition], bool], None],
+        *,
+        consumer: Callable[..., Consumer] = make_consumer,
+        admin: Callable[..., AdminClient] = AdminClient,
     ) -> None:
         self.group, self.lease = str(config["group.id"]), lease
         self.assigned: frozenset[Partition] | None = None
@@ -76,11 +85,14 @@ class EmbeddedConsumer:
         """Set when a commit that nobody waited for was refused; whoever has seen it clears it."""
         self._on_revoke = on_revoke
         self._incremental = str(config["partition.assignment.strategy"]).startswith("cooperative")
-        self._consumer = make_consumer({**config, "on_commit": self._committed}, MIGRATION)
+        self._logins = Logins("the embedded consumer")
+        callbacks = {"on_commit": self._committed, "error_cb": self._told}
+        self._consumer = consumer({**config, **callbacks}, MIGRATION)
         self._asks_with: dict[str, Any] = {
             k: v for k, v in config.items() if k == "bootstrap.servers" or k.startswith(SECURITY)
         }
-        self._admin: AdminClient | None = AdminClient(self._asks_with)  # kept: a temporary one does not answer
+        self._make_admin = admin
+        self._admin: AdminClient | None = admin(self._asks_with)  # kept: a temporary one does not answer
         self._asked: Any = None
         """The answer that is still to come to who is in Kafka's group, and when it was asked for."""
         self._asked_at = 0.0
@@ -96,12 +108,17 @@ class EmbeddedConsumer:
         self._consumer.unsubscribe()
 
     def poll(self) -> None:
-        """Raises ConsumerError where Kafka does not let it into the group."""
+        """Raises ConsumerError where Kafka does not let it into the group, or in at all."""
         message = self._consumer.poll(0)
+        self._logins.require()
         if message is not None and (error := message.error()) is not None:
             if error.code() in REFUSED:
                 raise _no_answer(error)
             logger.warning("embedded consumer: %s", error.str())
+
+    def _told(self, error: KafkaError) -> None:
+        _tell(error)
+        self._logins.told(error)
 
     def close(self) -> None:
         """Leave the group. Nothing of it stays connected: the client's callbacks hold this object, so without letting
@@ -180,6 +197,7 @@ class EmbeddedConsumer:
         """Count the answer as a sign, if the same member got it that sent: a commit of nobody is taken, too, while the
         group is empty.
         """
+        self._logins.let_in()
         if not member or member != self._member_id():
             return False
         if member != self._member:
@@ -283,7 +301,7 @@ class EmbeddedConsumer:
         says that it is not (measured: 1,146 times in 60 s, librdkafka 2.16.1). A new one finds the coordinator.
         """
         self._asked = None
-        self._admin = AdminClient(self._asks_with)
+        self._admin = self._make_admin(self._asks_with)
 
 
 def embeds(group: str, client_id: str, migrating: Collection[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -27,7 +27,8 @@ logger = logging.getLogger("kraft_runbook_consumer")
 class Handover:
     """``embedded``: None for a member that does not migrate, which has ZooKeeper's side alone.
 
-    ``wait`` of its methods: Kafka must have taken the commit. In ZooKeeper mode nobody waits for Kafka.
+    ``wait`` of its methods: Kafka must have taken the commit. In ZooKeeper mode nobody waits for Kafka. ``make_logs``:
+    makes the consumer that is asked where a log begins and ends.
     """
 
     def __init__(
@@ -37,10 +38,13 @@ class Handover:
         member: str,
         zookeeper: ZookeeperSession,
         embedded: EmbeddedConsumer | None,
+        *,
+        make_logs: Callable[[Mapping[str, object]], Consumer] = make_consumer,
     ) -> None:
         self._zookeeper, self._embedded = zookeeper, embedded
         self._reset_to_end = settings.reset == "latest"
         self._logs_config = fetch_config(settings, bootstrap, member)
+        self._make_logs = make_logs
         self._logs: Consumer | None = None
         self._in_zookeeper: dict[Partition, int] = {}
         self._in_kafka: dict[Partition, int] = {}
@@ -175,7 +179,7 @@ class Handover:
 
     def _edge(self, partition: Partition) -> int:
         if self._logs is None:
-            self._logs = make_consumer(self._logs_config)
+            self._logs = self._make_logs(self._logs_config)
         try:
             bounds = self._logs.get_watermark_offsets(TopicPartition(*partition), timeout=LOG_SECONDS)
         except KafkaException as error:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from kraft_runbook_consumer.assignors import RANGE, ROUND_ROBIN
 from kraft_runbook_consumer.errors import SettingError
+from kraft_runbook_consumer.security import OF_ZOOKEEPER, zookeeper_options
 
 MIGRATION = "coordination.migration."
 ENABLED, POLL_INTERVAL, BOOTSTRAP = (
@@ -24,7 +25,7 @@ WITHOUT_EFFECT = frozenset(
         *("socket.timeout.ms", "socket.receive.buffer.bytes", "num.consumer.fetchers", "queued.max.message.chunks"),
         *("refresh.leader.backoff.ms", "zookeeper.sync.time.ms", "offsets.channel.backoff.ms", "consumer.timeout.ms"),
         *("offsets.channel.socket.timeout.ms", "offsets.commit.max.retries", "rebalance.backoff.ms", "client.id"),
-        *("rebalance.max.retries",),
+        *("rebalance.max.retries", "zookeeper.clientCnxnSocket"),
     }
 )
 """Settings of 1.1.1 that have no counterpart here. They are taken, so that a file serves both."""
@@ -37,7 +38,8 @@ FETCH = MappingProxyType(
 )
 """Settings of 1.1.1 for fetching, by their name in librdkafka."""
 RESETS = MappingProxyType({"smallest": "earliest", "earliest": "earliest", "largest": "latest", "latest": "latest"})
-SECURITY = ("security.", "sasl.", "ssl.")
+SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.", "https.ca.")
+"""How the settings of librdkafka begin that any of its clients needs to be let in."""
 
 _NUMBERS = MappingProxyType(
     {
@@ -63,8 +65,9 @@ class Settings:
 
     ``consumer_id``: None for one that is made of host, time and chance, as 1.1.1 makes it. ``reset``: earliest or
     latest, where there is no offset. ``bootstrap``: None where brokers are found in ZooKeeper. ``embedded``: the
-    settings of the embedded consumer that were given. ``fetch``: of the consumers that fetch. ``release_seconds``: how
-    long a record in the application's hands keeps its partition from being released.
+    settings of the embedded consumer that were given. ``fetch``: of the consumers that fetch. ``zookeeper_options``:
+    TLS and login, as kazoo takes them. ``release_seconds``: how long a record in the application's hands keeps its
+    partition from being released.
     """
 
     group: str
@@ -83,6 +86,7 @@ class Settings:
     exclude_internal: bool
     embedded: Mapping[str, str] = field(default_factory=dict, repr=False)
     fetch: Mapping[str, str] = field(default_factory=dict, repr=False)
+    zookeeper_options: Mapping[str, object] = field(default_factory=dict, repr=False)
 
 
 def read_settings(given: Mapping[str, object]) -> Settings:
@@ -130,6 +134,7 @@ def read_settings(given: Mapping[str, object]) -> Settings:
         embedded=embedded,
         fetch={FETCH[key]: texts[key] for key in FETCH if key in texts}
         | {key: value for key, value in embedded.items() if key.startswith(SECURITY)},
+        zookeeper_options=zookeeper_options(texts),
     )
 
 
@@ -168,7 +173,7 @@ def _require_known(key: str) -> None:
         if inner in OURS:
             raise SettingError(f"{key} can't be set: it follows from the other settings", way_out=f"leave out {key}")
         return  # the embedded consumer judges the others when it is made
-    known = {*_NUMBERS, *_FLAGS, *_TEXTS, *WITHOUT_EFFECT, *FETCH}
+    known = {*_NUMBERS, *_FLAGS, *_TEXTS, *OF_ZOOKEEPER, *WITHOUT_EFFECT, *FETCH}
     if key not in known:
         near = difflib.get_close_matches(key, known, 1) or ["the settings in docs/migrating-consumer.md"]
         raise SettingError(f"{key} is no setting of this consumer", way_out=f"did you mean {near[0]}?")

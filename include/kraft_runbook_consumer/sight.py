@@ -27,14 +27,17 @@ logger = logging.getLogger("kraft_runbook_consumer")
 
 
 class Sight:
-    """``view``: what was seen last. ``embedded``: None for a member that does not migrate."""
+    """``view``: what was seen last. ``embedded``: None for a member that does not migrate. ``clock``: seconds, as of
+    ``time.monotonic``.
+    """
 
     def __init__(self, settings: Settings, registration: Registration, zookeeper: ZookeeperSession) -> None:
         self.view = View()
         self.embedded: EmbeddedConsumer | None = None
+        self.clock = time.monotonic
         self._settings, self._registration, self._zookeeper = settings, registration, zookeeper
         self._looked_at = self._asked_at = float("-inf")
-        self._connected_at = time.monotonic()
+        self._connected_at = self.clock()
         self._stable, self._silent = True, False
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
@@ -43,7 +46,7 @@ class Sight:
     @property
     def age(self) -> float:
         """Seconds since the last look at ZooKeeper."""
-        return time.monotonic() - self._looked_at
+        return self.clock() - self._looked_at
 
     def look(self, held: Collection[str] = ()) -> GroupSeen:
         """ZooKeeper's side anew. ``held``: topics of which owner znodes are held; one that was deleted has them still.
@@ -52,7 +55,7 @@ class Sight:
         """
         first = self._looked_at < 0
         seen = self._zookeeper.look(lambda members, every: {*self._topics(members, every), *held})
-        self._looked_at = time.monotonic()
+        self._looked_at = self.clock()
         self._once_migrating |= seen.migrating
         mine = self._zookeeper.session
         self.view = replace(
@@ -76,10 +79,10 @@ class Sight:
         wanted = self.embedded.changed or not self._stable or self.view.new is None or asked is not mode
         glance = asked is mode is Mode.ZOOKEEPER
         soon = wanted and not (glance and self._silent)
-        if time.monotonic() - self._asked_at < (SOON if soon else LOOK_SECONDS):
+        if self.clock() - self._asked_at < (SOON if soon else LOOK_SECONDS):
             return
         self.embedded.changed = False
-        self._asked_at = time.monotonic()
+        self._asked_at = self.clock()
         told = self.embedded.members(GLANCE_SECONDS) if glance else self.embedded.members()
         self._silent = told is None
         if told is None:
@@ -101,7 +104,7 @@ class Sight:
         if self.embedded is None or self.embedded.assigned is not None or mode is not Mode.KAFKA:
             self._not_joined_since = None
             return None if self.embedded is None else self.embedded.assigned
-        now = time.monotonic()
+        now = self.clock()
         if self._not_joined_since is None:
             self._not_joined_since = now
         if now - self._not_joined_since <= self.embedded.lease.session_seconds:
@@ -121,9 +124,9 @@ class Sight:
         if mode is not Mode.KAFKA or self.embedded is None:
             dealt = assign(self._settings.strategy, self.view.members, self.view.partitions, exclude_internal=exclude)
             return by_topic_and_partition({each: thread.name for each, thread in dealt.items()})
-        deadline = time.monotonic() + STABLE_SECONDS
+        deadline = self.clock() + STABLE_SECONDS
         told = self.embedded.members()
-        while (told is None or not told[0]) and time.monotonic() < deadline:
+        while (told is None or not told[0]) and self.clock() < deadline:
             time.sleep(SOON)
             told = self.embedded.members()
         clients: Mapping[str, frozenset[Partition]] = told[1] if told is not None else {}
@@ -132,8 +135,8 @@ class Sight:
     def leave_kafka_when_cut_off(self) -> None:
         """Without ZooKeeper for a whole session it hands out nothing: others get what Kafka assigned it."""
         if self._zookeeper.connected:
-            self._connected_at = time.monotonic()
-        elif time.monotonic() - self._connected_at > self._settings.session_seconds:
+            self._connected_at = self.clock()
+        elif self.clock() - self._connected_at > self._settings.session_seconds:
             self.unsubscribe()
 
     def unsubscribe(self) -> None:

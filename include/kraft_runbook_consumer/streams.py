@@ -11,6 +11,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, Message, Topic
 
 from kraft_runbook_consumer.embedded import make_consumer
 from kraft_runbook_consumer.errors import Closed, ConsumerError
+from kraft_runbook_consumer.security import Logins
 from kraft_runbook_consumer.znodes import Partition
 
 SLICE = 0.05
@@ -22,13 +23,21 @@ class Stream:
     """One thread's records; one thread at a time may poll it.
 
     A record counts as done once its thread asks for the next one, commits, or closes the consumer: only then its offset
-    is committed. ``may_hand_out``: asked before each record.
+    is committed. ``may_hand_out``: asked before each record. ``make``: makes the consumer that fetches.
     """
 
-    def __init__(self, number: int, config: Mapping[str, object], may_hand_out: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        number: int,
+        config: Mapping[str, object],
+        may_hand_out: Callable[[], bool],
+        *,
+        make: Callable[[Mapping[str, object]], Consumer] = make_consumer,
+    ) -> None:
         self.number = number
-        self._config, self._may_hand_out = config, may_hand_out
+        self._config, self._may_hand_out, self._make = config, may_hand_out, make
         self._consumer: Consumer | None = None
+        self._logins = Logins(f"thread {number}")
         self._polled = threading.Lock()
         self._guard = threading.Lock()
         self._changes: list[tuple[Partition, int | None]] = []
@@ -71,8 +80,10 @@ class Stream:
             time.sleep(left)
             return None
         message = self._kept if self._kept is not None else consumer.poll(left)  # an empty one is falsy
+        self._require_let_in()
         if message is None or ((error := message.error()) is not None and self._passes(error)):
             return None
+        self._logins.let_in()
         partition = (str(message.topic()), int(message.partition() or 0))
         with self._guard:
             self._kept = None
@@ -85,6 +96,17 @@ class Stream:
             self._holder = threading.get_ident()
         return message
 
+    def _told(self, error: KafkaError) -> None:
+        logger.warning("thread %d: %s", self.number, error.str())
+        self._logins.told(error)
+
+    def _require_let_in(self) -> None:
+        try:
+            self._logins.require()
+        except ConsumerError as error:
+            self.fail(error)
+            self._require_open()
+
     def _passes(self, error: KafkaError) -> bool:
         if error.code() in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION) or error.fatal():
             self.fail(ConsumerError(f"Kafka refuses to be read: {error.str()}", way_out="give the member the right"))
@@ -95,7 +117,7 @@ class Stream:
     def _changed(self) -> Consumer:
         """Take up what the coordinator has changed."""
         if self._consumer is None:
-            self._consumer = make_consumer(self._config)
+            self._consumer = self._make({**self._config, "error_cb": self._told})
         while True:
             with self._guard:
                 if not self._changes:

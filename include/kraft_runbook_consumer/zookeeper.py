@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionDropped
 
 from kraft_runbook_consumer.errors import ConsumerError, Unreachable
 from kraft_runbook_consumer.lease import Lease, sent_now
@@ -34,7 +36,13 @@ from kraft_runbook_consumer.znodes import (
 
 CALL_SECONDS = 3.0
 TRIES = 5
+AGAIN = MappingProxyType({"max_tries": -1, "delay": 0.1, "max_delay": 1.0})
+"""How kazoo connects again. By itself it waits twice as long each time, up to a minute: a server that was away for 13 s
+got its members back after 24, and by then their leases had ended (measured).
+"""
 logger = logging.getLogger("kraft_runbook_consumer")
+_of_kazoo = logging.getLogger("kraft_runbook_consumer.kazoo")
+_of_kazoo.setLevel(logging.INFO)  # at DEBUG kazoo logs each request, that of the login too
 
 
 @dataclass(frozen=True)
@@ -49,12 +57,32 @@ class GroupSeen:
 
 
 class ZookeeperSession:
-    """One member's session. ``changed`` is called, in kazoo's thread, when something that was looked at has changed."""
+    """One member's session. ``changed`` is called, in kazoo's thread, when something that was looked at has changed.
+    ``options``: TLS and login, as kazoo takes them.
+    """
 
-    def __init__(self, connect: str, paths: GroupPaths, lease: Lease, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        connect: str,
+        paths: GroupPaths,
+        lease: Lease,
+        changed: Callable[[], None],
+        options: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         self.paths, self.lease = paths, lease
         self._connect, self._changed = connect, changed
-        self._client = KazooClient(hosts=connect, timeout=lease.session_seconds)
+        given: dict[str, Any] = dict(options)
+        self._client = KazooClient(
+            hosts=connect,
+            timeout=lease.session_seconds,
+            logger=_of_kazoo,
+            connection_retry=dict(AGAIN),
+            **given,
+        )
+        self._why = ""
+        """Why the last try to connect failed; empty once one has not."""
+        if "sasl_options" in given:
+            self._log_in_again_and_again()
         self._granted = threading.Event()
         self._session_seconds = lease.session_seconds
         self._note_what_is_granted()
@@ -73,8 +101,10 @@ class ZookeeperSession:
         except (KazooTimeoutError, KazooException, OSError, ValueError) as error:
             self.stop()
             raise Unreachable(
-                f"zookeeper.connect={self._connect}: no session within {seconds:g} s",
-                way_out="start ZooKeeper, correct zookeeper.connect, or raise zookeeper.connection.timeout.ms",
+                f"zookeeper.connect={self._connect}: no session within {seconds:g} s"
+                + (f" ({self._why})" if self._why else ""),
+                way_out="start ZooKeeper, correct zookeeper.connect, zookeeper.ssl.* and zookeeper.sasl.*, or raise"
+                " zookeeper.connection.timeout.ms",
             ) from error
         self.begin_session()
         threading.Thread(target=self._give_signs, name="zookeeper-lease", daemon=True).start()
@@ -109,12 +139,34 @@ class ZookeeperSession:
         connect = connection._connect
 
         def noted(*arguments: Any) -> Any:
-            read_ms, connect_ms = connect(*arguments)  # kazoo reads for two thirds of the session
+            try:
+                read_ms, connect_ms = connect(*arguments)  # kazoo reads for two thirds of the session
+            except Exception as error:
+                self._why = str(error) or type(error).__name__
+                raise
+            self._why = ""
             self._session_seconds = min(self._session_seconds, read_ms * 1.5 / 1000)
             self._granted.set()
             return read_ms, connect_ms
 
         connection._connect = noted
+
+    def _log_in_again_and_again(self) -> None:
+        """A login that is refused ends kazoo's thread, for good and with a traceback. A server that ends during one
+        looks the same, and a password may be put right: so it counts as a connection that is dropped.
+        """
+        connection = self._client._connection
+        log_in = connection._authenticate_with_sasl
+
+        def again(*arguments: Any) -> None:
+            try:
+                log_in(*arguments)
+            except (ConnectionDropped, KazooTimeoutError):
+                raise
+            except Exception as error:
+                raise ConnectionDropped(f"its login was refused: {type(error).__name__}") from None
+
+        connection._authenticate_with_sasl = again
 
     # registration
 
@@ -270,6 +322,8 @@ class ZookeeperSession:
         if state == KazooState.LOST:
             self.lease.end()
             self.lost.set()
+        elif state == KazooState.CONNECTED:
+            self._give_sign()  # the lease may end before the next one would be due
         self._changed()
 
     # calls

@@ -63,10 +63,10 @@ options:
 """
 
 RETURN = """
-host_state:
-  description: C(told_to_end_at), the host's clock when the process was told to end, in seconds since the epoch.
+told_to_end_ago:
+  description: Seconds since the process was told to end.
   returned: C(stop) and C(kill), where a process ran
-  type: dict
+  type: float
 restarted:
   description: Whether the process that runs now took the place of one that was stopped for it.
   returned: C(run)
@@ -199,14 +199,14 @@ def _end(service: object, asked: dict, check: bool, end: object, said: str) -> d
         status = service.status()
         if status.state in (ABSENT, STOPPED):
             return {"changed": False, "said": f"{asked['name']} does not run"}
-        told = time.time()
+        told = time.monotonic()
         end()
         _gone(service, status.pid, asked["stop_timeout"] + STOP_MARGIN)
         return {
             "changed": True,
             "said": f"{said} {asked['name']}",
             "pid": status.pid,
-            "host_state": {"told_to_end_at": told},
+            "told_to_end_ago": time.monotonic() - told,
         }
 
 

@@ -1,7 +1,8 @@
 """Properties files as a person may see them: the values of sensitive keys hidden.
 
 The host's own file may hold secrets that someone wrote by hand, so they are hidden before anything leaves the host.
-``SENSITIVE`` and ``HARMLESS`` say the same as ``kraft_runbook.cluster.sensitive``; a test compares the two.
+``SENSITIVE``, ``HARMLESS`` and ``SECRET_VALUE`` say the same as ``kraft_runbook.cluster.sensitive``; a test compares
+them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ import re
 from collections.abc import Iterator
 
 SENSITIVE = re.compile(
-    r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|token\.master\.key$|keystore\.certificate\.chain$|truststore\.certificates$|credential)",
+    r"(pass(word|wd|phrase)|pwd|secret|credential|\.jaas\.conf(ig)?$|private\.key|keystore\.key$|token\.master\.key$"
+    r"|keystore\.certificate\.chain$|truststore\.certificates$|(^|[._\-])(pass|pw|token|license|user\.info)$"
+    r"|(api|access|account|shared|encryption|signing)[._\-]?key|connection[._\-]?string)",
     re.IGNORECASE,
 )
-HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
+HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm", ".class", ".class.name")
+SECRET_VALUE = re.compile(
+    r"://[^/\s:@,]*:(?!\$\{)[^/\s@,]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|account|shared|private)[._\-]?key)"
+    r"[\"']?\s*=\s*[\"']?(?!\$\{)[^\s\"';,&]",
+    re.IGNORECASE,
+)
 HIDDEN = "<set>"
 REFERENCE = re.compile(r"\$\{[A-Za-z0-9_.-]+:[^{}]*\}")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
@@ -22,13 +31,21 @@ _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _BLANK = " \t\f"
 _IN_A_LOG = re.compile(
-    r"((?:password|secret|credential|jaas\.config|(?:private|keystore|master)\.key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*",
+    r"((?:pass(?:word|wd|phrase)|pwd|secret|credential|[._\-]token|jaas\.conf|connection[._\-]?string"
+    r"|(?:private|keystore|master|api|access|account)[._\-]?key)[\w.\-]*[\"']?\s*[=:]\s*)(?!\[hidden\])\S.*",
     re.IGNORECASE,
 )
 
 
 def is_sensitive(key: str) -> bool:
     return bool(SENSITIVE.search(key)) and not key.endswith(HARMLESS)
+
+
+def is_secret(key: str, value: str) -> bool:
+    """Whether the value must stay on its host: by its property's name, or by itself (a URL with a password …)."""
+    if REFERENCE.fullmatch(value.strip()):
+        return False
+    return is_sensitive(key) or bool(SECRET_VALUE.search(value))
 
 
 def read_file(path: str) -> str:
@@ -83,8 +100,10 @@ def properties_of(text: str) -> dict[str, str]:
 
 
 def read(text: str) -> dict[str, str]:
-    """Keys and values, trimmed as Kafka trims them (ConfigDef.parseType); those of sensitive keys hidden."""
-    return {key: HIDDEN if is_sensitive(key) else value.strip() for key, value in properties_of(text).items()}
+    """Keys and values, trimmed as Kafka trims them (ConfigDef.parseType); secrets hidden. References to a config
+    provider stay.
+    """
+    return {key: HIDDEN if is_secret(key, value) else value.strip() for key, value in properties_of(text).items()}
 
 
 def shown(text: str) -> str:
@@ -106,8 +125,11 @@ def _shown_line(line: str) -> str:
     stripped = line.strip()
     body = stripped.lstrip("#! ")
     key, _, value = split(body)
-    if not is_sensitive(plain(key)) or REFERENCE.fullmatch(value) or not value:
+    if not value or not is_secret(plain(key), plain(value)):
         return line
+    if body != stripped and not is_sensitive(plain(key)):  # a sentence has no key
+        found = SECRET_VALUE.search(line)
+        return line[: found.start()] + HIDDEN if found else line
     return f"{stripped[: len(stripped) - len(body)]}{key}={HIDDEN}"
 
 

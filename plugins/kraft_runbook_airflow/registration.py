@@ -7,7 +7,7 @@ from airflow.plugins_manager import AirflowPlugin
 # Airflow loads plugins before it forks the processes that run tasks and parse DAGs: what is imported here, none of them
 # imports again.
 import kraft_runbook_airflow.migration.words
-import kraft_runbook_airflow.rolling_restart.words  # noqa: F401
+import kraft_runbook_airflow.restart.words  # noqa: F401
 from kraft_runbook_airflow.dashboard import server
 from kraft_runbook_airflow.reassignment.pictures import PREFIX, pictures
 

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from observations import SPEC, dual_writing, later
 from signed_run import DAG, RUN
 from test_dags import ROOT, dags_of
 
@@ -36,11 +37,10 @@ from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import waiting, way_back_facts
 from kraft_runbook_airflow.base import environment
 from kraft_runbook_airflow.base.journal import run_file_name
-from tests.unit.observations import SPEC, dual_writing, later
 
 NOTHING_LOST = CheckResult(kept_ends.CODE, kept_ends.TITLE, Severity.BLOCKING, Verdict.PASS, "44 partitions")
 NOT_ASKED = Unread("not asked for")
-FORWARD, BACK, RESTARTS = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
+FORWARD, BACK, ROLLING = "zk_to_kraft_migration", "zk_to_kraft_rollback", "rolling_restart"
 
 
 def everywhere(monkeypatch: pytest.MonkeyPatch, *fakes: tuple[Any, Any]) -> None:
@@ -71,7 +71,7 @@ class Acted:
         self._monkeypatch, self._state = monkeypatch, state
         self.dags = {
             name: dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch)[f"{name}__lab"]
-            for name in (FORWARD, BACK, RESTARTS)
+            for name in (FORWARD, BACK, ROLLING)
         }
         self.seen: ClusterObservation | Callable[[], ClusterObservation]
         self.did: list[str] = []

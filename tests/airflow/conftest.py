@@ -19,7 +19,8 @@ from stage import PATIENT_SCHEDULER
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.zookeeper.servers import server_mode
 from kraft_runbook_airflow.base.journal import run_file_name
-from lab.airflow_standalone import Airflow, AirflowClient
+from lab.airflow_client import AirflowClient
+from lab.airflow_standalone import Airflow
 from lab.installation import fetch_jars, java
 from lab.layout import load as load_spec
 
@@ -55,7 +56,7 @@ class Scene:
         return client.trigger(dag_id, params)
 
     def wait(
-        self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 120, every: float = EVERY
+        self, dag_id: str, run_id: str, task_id: str, states: set[str], deadline: float = 600, every: float = EVERY
     ) -> str:
         """Wait until a task is in one of these states; returns which. ``every``: for a state that soon passes."""
         client, patience = self.as_user("operator"), Patience(deadline)
@@ -66,7 +67,7 @@ class Scene:
             time.sleep(every)
         raise AssertionError(f"{task_id} is {state} after {deadline} s, not one of {states}")
 
-    def until_ended(self, dag_id: str, run_id: str, deadline: float = 120) -> None:
+    def until_ended(self, dag_id: str, run_id: str, deadline: float = 600) -> None:
         """Wait until a run is no longer queued or running."""
         client, patience = self.as_user("operator"), Patience(deadline)
         while client.run_state(dag_id, run_id) not in {"success", "failed"}:
@@ -78,7 +79,7 @@ class Scene:
         records = read_records(self.airflow.home / "kraft-runbook" / "evidence", run_file_name(dag_id, run_id))
         return next(dict(r.body) for r in reversed(records) if r.body["outcome"] == outcome)
 
-    def await_record(self, dag_id: str, run_id: str, outcome: str, deadline: float = 60) -> dict[str, Any]:
+    def await_record(self, dag_id: str, run_id: str, outcome: str, deadline: float = 600) -> dict[str, Any]:
         """The same, once it is there."""
         patience = Patience(deadline)
         while True:
@@ -88,7 +89,7 @@ class Scene:
                 assert patience.left(), f"no record {outcome} after {deadline} s"
                 time.sleep(EVERY)
 
-    def await_open_gate(self, dag_id: str, run_id: str, task_id: str, deadline: float = 60) -> dict[str, Any]:
+    def await_open_gate(self, dag_id: str, run_id: str, task_id: str, deadline: float = 600) -> dict[str, Any]:
         """What a gate shows, once it waits and has no answer."""
         client, patience = self.as_user("operator"), Patience(deadline)
         while True:

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
+from groups_seen_as import kafka, look, member, new, zookeeper
 from in_run import Signed, run_in
+from observations import observation
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kinds import Moves as Told
@@ -36,9 +39,6 @@ from kraft_runbook.steps.groups.planning import plan_group_moves
 from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.groups.watching import AwaitGroups
-from tests.unit.groups_seen_as import kafka, look, member, new, zookeeper
-from tests.unit.observations import observation
-from tests.unit.recording import RecordingCluster
 
 T0, T1 = ("t", 0), ("t", 1)
 LOGS = {"t": {0: LogBounds(0, 100), 1: LogBounds(0, 100)}}

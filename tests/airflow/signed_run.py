@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from in_run import run_in
+from observations import SPEC, observation
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
@@ -21,12 +23,8 @@ from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.steps.approvals import require_confirmation, store_proof
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import SPEC, observation
-from tests.unit.recording import RecordingCluster
 
-SOON = datetime.now(UTC)
 PASSED = CheckResult("KRB-PRE-001", "the brokers are registered", Severity.BLOCKING, CheckVerdict.PASS, "3 of 3")
-PARITY = ParitySummary(Verdict.MATCH, "p" * 64, 7, SOON.isoformat(), "", "soak")
 PHASE = {
     Gate.START: Phase.ZOOKEEPER,
     Gate.DUAL_WRITE: Phase.HYBRID,
@@ -78,9 +76,11 @@ class Run:
     def __init__(self, gate: Gate, *without: str, seen: ClusterObservation | None = None) -> None:
         self.gate = gate
         seen = observation(PHASE[gate]) if seen is None else seen
-        parity = PARITY if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
+        now = datetime.now(UTC)  # of this test: an hour after the import it is too old a proof
+        matched = ParitySummary(Verdict.MATCH, "p" * 64, 7, now.isoformat(), "", "soak")
+        parity = matched if gate in (Gate.DUAL_WRITE, Gate.FINALIZE) else None
         proof = make_proof(
-            gate, seen, SPEC, checks=(PASSED,), parity=parity, rollback=way_back(seen, SPEC), made_at=datetime.now(UTC)
+            gate, seen, SPEC, checks=(PASSED,), parity=parity, rollback=way_back(seen, SPEC), made_at=now
         )
         store_proof(state_directory(), proof)
         self.digest = proof.digest

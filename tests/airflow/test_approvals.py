@@ -4,14 +4,16 @@ is neither.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from in_run import run_in
-from signed_run import DAG, RUN, SOON, Run, told
+from observations import SPEC, observation
+from recording import RecordingCluster
+from signed_run import DAG, RUN, Run, told
 
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.phases import Phase
@@ -27,8 +29,8 @@ from kraft_runbook.steps.migration_gates import ShowsParity
 from kraft_runbook_airflow.base.answers import require_same
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
-from tests.unit.observations import SPEC, observation
-from tests.unit.recording import RecordingCluster
+
+AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 
 
 @pytest.fixture(params=list(Gate))
@@ -73,9 +75,7 @@ def test_a_confirmation_to_which_airflow_repeated_no_answer_stands_for_nothing(r
         run.write().ask()
 
 
-@pytest.mark.parametrize(
-    "left", [None, {"verdict": "MISMATCH"}, {"verdict": "MATCH", "started_at": (SOON - timedelta(hours=1)).isoformat()}]
-)
+@pytest.mark.parametrize("left", [None, {"verdict": "MISMATCH"}, {"verdict": "MATCH", "started_at": AT.isoformat()}])
 def test_finalizing_demands_the_parity_that_was_proven_after_the_signature(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: Any
 ) -> None:
@@ -99,8 +99,8 @@ def test_a_chain_that_was_altered_lets_nothing_through(run: Run, tmp_path: Path)
 
 
 def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None:
-    signed = Signature("d", "ann", "3", SOON, "approve", "id-1", 1)
-    answer = {"chosen": ["Approve"], "by": "ann", "by_id": "3", "at": SOON.isoformat()}
+    signed = Signature("d", "ann", "3", AT, "approve", "id-1", 1)
+    answer = {"chosen": ["Approve"], "by": "ann", "by_id": "3", "at": AT.isoformat()}
     require_same([signed], {"id-1": answer})
     with pytest.raises(Refused, match="could not be read: it was not asked for"):
         require_same([signed], {})
@@ -111,7 +111,7 @@ def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None
         {"by_id": "4"},
         {"chosen": ["Reject"]},
         {"at": None, "chosen": []},
-        {"at": (SOON + timedelta(seconds=1)).isoformat()},
+        {"at": (AT + timedelta(seconds=1)).isoformat()},
     ):
         with pytest.raises(Refused, match="Airflow has: "):
             require_same([signed], {"id-1": {**answer, **wrong}})
@@ -127,7 +127,7 @@ def report_at(offset: int) -> ParityReport:
         "leader_id": 102,
         "leader_epoch": 3,
     }
-    times = {"started_at": SOON, "finished_at": SOON}
+    times = {"started_at": AT, "finished_at": AT}
     return ParityReport(
         cluster="lab", verdict=Verdict.MATCH, migration_offset=offset, end_offset=offset, rounds=1, **empty, **times
     )
@@ -188,7 +188,7 @@ def test_a_gate_that_too_few_could_sign_asks_nobody_and_names_whom_airflow_does_
 
     def ask(**approvals: Any) -> None:
         spec = SPEC.model_copy(update={"approvals": Approvals.model_validate(approvals)})
-        made = {"checks": (), "parity": None, "rollback": way_back(seen, spec), "made_at": SOON, "triggered_by": "ann"}
+        made = {"checks": (), "parity": None, "rollback": way_back(seen, spec), "made_at": AT, "triggered_by": "ann"}
         require_enough_people(spec, make_proof(Gate.START, seen, spec, needed=spec.approvals.needed, **made))
 
     ask(users=["ann", "bob"])

@@ -13,6 +13,7 @@ import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from in_run import run_in
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.errors import StepFailed
@@ -25,7 +26,6 @@ from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.reassignment.prove_by_spark import CompareAssignment
-from tests.unit.recording import RecordingCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PLAN = ReassignmentPlan("drain broker 1", {A: (1, 2)}, {A: (3, 2)}, copies=1, bound=1)

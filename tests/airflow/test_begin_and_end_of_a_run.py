@@ -10,6 +10,7 @@ import pytest
 from acted import BACK, FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.comms import DagRunResult
+from observations import SPEC, WHY, Spoil, broker, observation, on_host, part
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.phases import Phase
@@ -17,7 +18,6 @@ from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState
 from kraft_runbook_airflow.base.claims import run_state
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import SPEC, WHY, Spoil, broker, observation, on_host, part
 
 CLAIM = {FORWARD: "preflight.claim_cluster", BACK: "plan.claim_cluster"}
 CHECKS = "preflight.checks"

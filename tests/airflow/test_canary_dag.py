@@ -97,7 +97,7 @@ class Journal:
 
 
 def run_of(journal: Journal) -> SimpleNamespace:
-    from tests.unit.observations import SPEC
+    from observations import SPEC
 
     return SimpleNamespace(spec=SPEC, cluster=SimpleNamespace(secrets=None), journal=journal)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 from in_run import run_in
+from observations import SPEC, observation
+from recording import RecordingCluster
 from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
@@ -37,8 +39,6 @@ from kraft_runbook.steps.reassignment.cancelling import (
 from kraft_runbook.steps.reassignment.ending import nothing_to_do
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook.steps.run import NothingToDo
-from tests.unit.observations import SPEC, observation
-from tests.unit.recording import RecordingCluster
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 PLACEMENT = Placement({1: "x", 2: "y", 3: "x"}, {A: (1, 2), B: (1, 2)})
@@ -249,7 +249,8 @@ def test_files_that_cannot_be_read_count_as_no_run_and_are_named(
     files = scene.earlier()
     files.saved.write_text(files.saved.read_text().replace("[1,2]", "[2,1]"))
     scene.list()
-    assert "What run one saved is left out" in (said := caplog.text) and "was changed since it was saved" in said
+    said = caplog.text
+    assert "The saved state of run one is left out" in said and "was changed since it was saved" in said
     assert [told.what for _, told in of_kind(scene.run.journal.records(), Moves)] == ["to be cancelled"]
 
 

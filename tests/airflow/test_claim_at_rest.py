@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from observations import SPEC
 
 from kraft_runbook.errors import Unreachable
 from kraft_runbook_airflow.base import claims
-from tests.unit.observations import SPEC
 
 CLUSTER: Any = SimpleNamespace(spec=SPEC, secrets=lambda _: "")
 CONTEXT: Any = {

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from kazoo.client import KazooClient
+from observations import SPEC
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused, RunbookError
@@ -17,7 +18,6 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
-from tests.unit.observations import SPEC
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
+from observations import SPEC, later, observation
 
 from kraft_runbook.cluster.operation_settings import ClusterWatch
 from kraft_runbook.cluster.phases import Phase
@@ -17,7 +18,6 @@ from kraft_runbook.errors import SecretMissing
 from kraft_runbook.steps import handle
 from kraft_runbook_airflow.base.task_run import hand
 from kraft_runbook_airflow.dashboard.watch import LASTS, LooksTrigger
-from tests.unit.observations import SPEC, later, observation
 
 
 class Clock(list[float]):

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
+from observations import SPEC, dual_writing, host, observation, tree
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, HostState, was_read
@@ -34,8 +36,6 @@ from kraft_runbook_airflow.base import task_waits
 from kraft_runbook_airflow.base.journal import run_file_name
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
-from tests.unit.observations import SPEC, dual_writing, host, observation, tree
-from tests.unit.recording import RecordingCluster
 
 BEGAN = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 SPAN = CopySpan(BEGAN, BEGAN + timedelta(seconds=36.9), 260_000)

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from observations import SPEC, broker, later, observation
+from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -23,8 +25,6 @@ from kraft_runbook.steps.back import TO_ZOOKEEPER
 from kraft_runbook.steps.cut_off_brokers import SOON, restart_cut_off_brokers
 from kraft_runbook.steps.node_step import Look
 from kraft_runbook.steps.waiting import wait_for
-from tests.unit.observations import SPEC, broker, later, observation
-from tests.unit.recording import Ports, RecordingCluster, run_on
 
 BEGAN = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 LONG_AGO = {"elected_at": (BEGAN - timedelta(minutes=1)).isoformat()}

@@ -20,7 +20,9 @@ from airflow.api_fastapi import app as airflow_app
 from airflow.api_fastapi.core_api import security
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from observations import CLUSTERS, observation
 from pydantic import TypeAdapter
+from test_dashboard_facts import asked, proven
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.dag_names import DAGS
@@ -29,8 +31,6 @@ from kraft_runbook.dashboard.look_files import keep_look
 from kraft_runbook.evidence.record import make_record
 from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook_airflow.dashboard import server
-from tests.unit.observations import CLUSTERS, observation
-from tests.unit.test_dashboard_facts import asked, proven
 
 DAG = "zk_to_kraft_migration__{}"
 SECRET_OF_B = "only-of-b"

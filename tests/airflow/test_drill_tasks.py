@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException
+from observations import SPEC, observation
 from signed_run import DAG, RUN, told
 from test_dags import ROOT, dags_of
 
@@ -16,7 +17,6 @@ from kraft_runbook.quorum.faults import Fault, Form
 from kraft_runbook.quorum.silences import CHANGES, Measured
 from kraft_runbook.steps import drill
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import SPEC, observation
 
 DRILL = "quorum_drill__lab"
 FORM = {"fault": Fault.FAILOVER.value, "broker": None, "repeats": 1, "stall_budget": 60, "seconds": 5}

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException
+from observations import WHY, Spoil, a_controller, both, broker, observation, part, with_quorum
 from signed_run import Run
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
-from tests.unit.observations import WHY, Spoil, a_controller, both, broker, observation, part, with_quorum
 
 LAST = "finalize_controllers.active_controller_last.restart"
 FORGET = "finalize_controllers.zookeeper_secrets"
-FLAGGED = a_controller(102, mode=ControllerMode.MIGRATION)(observation(Phase.FINALIZED))
 """Final, since one controller without the flag has led; this one still runs with it."""
 
 

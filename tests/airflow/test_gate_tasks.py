@@ -11,15 +11,7 @@ from typing import Any
 import pytest
 from acted import BACK, FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException
-from signed_run import DAG, RUN, Run, told
-
-from kraft_runbook.cluster.approvals import Approvals
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
-from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.migration.transitions import Gate
-from kraft_runbook.parity.parity_report import ParityReport, Verdict
-from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import (
+from observations import (
     SPEC,
     WHY,
     Spoil,
@@ -30,6 +22,14 @@ from tests.unit.observations import (
     part,
     with_quorum,
 )
+from signed_run import DAG, RUN, Run, told
+
+from kraft_runbook.cluster.approvals import Approvals
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.parity.parity_report import ParityReport, Verdict
+from kraft_runbook_airflow.base.journal import record_for
 
 PARITY_OF = {Gate.DUAL_WRITE: "parity_in_hybrid", Gate.FINALIZE: "soak"}
 STANDS = {

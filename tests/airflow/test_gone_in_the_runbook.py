@@ -10,6 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from observations import SPEC, observation
+from recording import RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
@@ -28,8 +30,6 @@ from kraft_runbook.steps.waiting import wait_for
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.sensors import ClusterSensor
 from kraft_runbook_airflow.migration.rollback import ProveBeforeLeaving
-from tests.unit.observations import SPEC, observation
-from tests.unit.recording import RecordingCluster, run_on
 
 
 class Looked(Exception):

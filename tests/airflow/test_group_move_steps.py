@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
 from group_scene import BOTH, NEW, OLD, STOPPED, Scene, begin, pages_put_before, resumed
 from in_run import Claimed, Signed, run_in
+from observations import SPEC, broker, observation
 from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.observation import BrokerMode
@@ -34,7 +35,6 @@ from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.watching import AWAKE_SECONDS, AwaitGroups, GroupTrigger
 from kraft_runbook_airflow.groups.words import PARAMS
-from tests.unit.observations import SPEC, broker, observation
 
 # -- the plan and the gate ---------------------------------------------------------------------------------------------
 

@@ -8,14 +8,14 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 import pytest
+from observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.steps.disk_watch import Hosts
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
-from tests.unit.observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
-from tests.unit.recording import RecordingCluster
 
 HEALTHY = observation(Phase.DUAL_WRITE)
 FINE = HEALTHY.hosts

@@ -11,6 +11,21 @@ from typing import Any
 import pytest
 from acted import BACK, Acted
 from airflow.sdk.exceptions import AirflowFailException
+from kept_observations import never_elected
+from observations import (
+    SPEC,
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    observation,
+    on_host,
+    part,
+    tree,
+    with_quorum,
+    zookeeper,
+)
 from signed_run import DAG, RUN, Run, told
 from structlog.testing import capture_logs
 
@@ -33,21 +48,6 @@ from kraft_runbook.procedures import give_back, leave_kraft
 from kraft_runbook.procedures.give_back import Departed
 from kraft_runbook.steps import waiting
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.kept_observations import never_elected
-from tests.unit.observations import (
-    SPEC,
-    WHY,
-    Spoil,
-    a_controller,
-    both,
-    broker,
-    observation,
-    on_host,
-    part,
-    tree,
-    with_quorum,
-    zookeeper,
-)
 
 LEAVE, RESTORE, PLAN, PARITY = "leave_kraft", "restore_quorum", "plan.way_back", "parity_before_leaving"
 DOWN = Unread("it does not run")
@@ -58,7 +58,6 @@ ALL_DOWN = both(
 LEADERLESS = ALL_DOWN(observation(Phase.HYBRID))
 """The copy was made (/migration has an offset), and no controller runs."""
 DIED_IN_THE_COPY = zookeeper(migration=MigrationZnode(-1, 101, 4, -1))(LEADERLESS)
-UNCLEAR = both(*(a_controller(i, metrics=WHY) for i in (101, 102, 103)), part(quorum=WHY))(observation(Phase.HYBRID))
 NEVER_COPIED = {
     f"controller-{i}": {"node_id": str(i), "states": [2], "end": 9, "open_since": 4} for i in (101, 102, 103)
 }

@@ -14,20 +14,20 @@ import pytest
 from feature_looks import in_log, kafka3, look
 from in_run import run_in
 from observations import SPEC
+from recording import RecordingCluster
 from signed_run import PASSED, sign
 from test_upgrade_checks import cluster
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, WrittenLevel
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone, Planned, Played, Reached, of_kind
-from kraft_runbook.features.change import plan_change
-from kraft_runbook.features.operation import FEATURES
-from kraft_runbook.features.stages import Gate
 from kraft_runbook.gates.proof import Proof, make_proof
+from kraft_runbook.levels.change import plan_change
+from kraft_runbook.levels.operation import LEVELS
+from kraft_runbook.levels.stages import Gate
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.steps.levels import LevelPlan, apply_level, plan_level, plan_of, see_level, shows_plan
-from tests.unit.recording import RecordingCluster
 
 
 class Shows(RecordingCluster):
@@ -75,7 +75,7 @@ class Stage:
             SPEC,
             checks=(PASSED,),
             parity=None,
-            rollback=FEATURES.way_back(seen, SPEC),
+            rollback=LEVELS.way_back(seen, SPEC),
             made_at=datetime.now(UTC),
             exhibits=shown.exhibits,
         )
@@ -193,3 +193,18 @@ def test_a_plan_s_digest_covers_all_that_a_person_reads() -> None:
     assert plan.fits(change)
     for name in asdict(plan):
         assert replace(plan, **{name: 7 if name in ("now", "target") else "other"}).digest != plan.digest
+
+
+def test_a_controller_that_is_about_to_register_is_looked_at_again(stage: Stage) -> None:
+    """Right after a raise to 15 or beyond controllers take seconds to register."""
+    refused = Answer(95, "controller 103 has not registered, and may not support this feature", {}, False)
+    answers = [refused, refused, stage.answer]
+    stage.cluster.answers[preview_change] = lambda *given: preview_change(
+        SPEC, *given, secrets=lambda _: "", ask=lambda *_, **__: answers.pop(0), lost=lambda *_, **__: ()
+    )
+    stage.plan()
+    assert not answers and stage.cluster.paused == 2 * SPEC.deadlines.poll
+    answers[:] = [refused] * 3
+    with pytest.raises(Refused, match="has not registered"):
+        stage.plan()
+    assert not answers

@@ -11,6 +11,7 @@ import pytest
 from acted import Acted
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
+from observations import SPEC, observation
 from signed_run import DAG as RUN_OF
 from signed_run import RUN, told
 from test_dags import ROOT, dags_of
@@ -20,7 +21,6 @@ from kraft_runbook.io.hosts.ansible_runs import StepFailed
 from kraft_runbook.steps import approvals
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.node_steps import TakeStep
-from tests.unit.observations import SPEC, observation
 
 PHASES = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
 WHOLE_CLUSTER = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from recording import RecordingCluster, run_on
 
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.metadata.canonical_rows import Kind
@@ -20,7 +21,6 @@ from kraft_runbook.parity.since import compare_since
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
-from tests.unit.recording import RecordingCluster, run_on
 
 NOW = datetime(2026, 3, 4, 10, 0, 0, tzinfo=UTC)
 

@@ -12,6 +12,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
+from observations import SPEC
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
@@ -19,7 +20,6 @@ from kraft_runbook.evidence.store import read_records
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.migration.parity import ParityOperator
-from tests.unit.observations import SPEC
 
 CONTEXT: dict[str, Any] = {"ti": SimpleNamespace(dag_id="d", run_id="r", task_id="parity")}
 WITH_CONNECTION = SPEC.model_copy(

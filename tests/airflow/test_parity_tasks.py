@@ -12,13 +12,13 @@ import pytest
 from acted import FORWARD, Acted
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from observations import SPEC, observation
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.parity.report_file import write_report
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import SPEC, observation
 
 TASKS = ("parity_in_hybrid", "parity_in_dual_write", "gate_finalize.parity_again")
 

@@ -8,22 +8,25 @@ from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from in_run import run_in
+from recording import RecordingCluster
+from test_quorum_health import a_cold, c, kraft, q, series
 
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.evidence.entries import make_entry
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.procedures.kept_samples import samples_file
 from kraft_runbook.procedures.see_quorum import see_series
+from kraft_runbook.quorum.history import draw
 from kraft_runbook.quorum.look import KeptEpoch, QuorumLook
 from kraft_runbook.quorum.samples import KEPT
 from kraft_runbook.runbook.warm import Warmth
 from kraft_runbook.steps.quorum_watch import watch_quorum
 from kraft_runbook.steps.run import Failed
 from kraft_runbook_airflow.base.journal import run_file_name
-from tests.unit.recording import RecordingCluster
-from tests.unit.test_quorum_health import a_cold, c, kraft, q, series
 
 
 class Watched(RecordingCluster):
@@ -67,7 +70,8 @@ def test_a_healthy_quorum_leaves_a_sample_in_the_state_directory_and_in_the_evid
         "commit_latency_ms": None,
     }
     (record,) = read_records(state / "evidence", run_file_name("d", "r"))
-    assert record.body["phase"] == "KRAFT"
+    assert record.body["controlled_by"] == "KRAFT" and "phase" not in record.body, "who controls is no phase"
+    assert make_entry(record, trusted=True).summary.endswith("checks pass; controlled by KRAFT")
     assert record.body["checks"]["sample"] == sample  # type: ignore[index]
 
 
@@ -109,6 +113,22 @@ def test_where_nothing_could_be_read_the_sample_has_none_and_the_run_fails(state
         watch(replace(kraft(), quorum=unread, controllers=dark))
     (sample,) = kept(state)
     assert (sample["epoch"], sample["controllers"]["102"]["warm"]) == (None, None)
+
+
+def test_epochs_lag_and_latency_are_drawn_with_a_gap_where_nothing_was_read(state: Path) -> None:
+    watch(kraft())
+    (sample,) = kept(state)
+    hour = [sample | {"at": f"2026-03-04T10:{n:02}:00+00:00", "epoch": None if n == 20 else 7 + n} for n in range(60)]
+    samples_file(state, "lab").write_text(json.dumps(hour))
+    watch(q(leader_epoch=99))
+    drawn = ElementTree.fromstring(samples_file(state, "lab").with_suffix(".svg").read_text())
+    name = "{http://www.w3.org/2000/svg}"
+    lines = [len((each.get("points") or "").split()) for each in drawn.iter(f"{name}polyline")]
+    assert lines[:2] == [20, 40], "the epochs before and behind the look that saw none"
+    assert lines[2:4] == [61, 61]
+    assert "99" in [each.text for each in drawn.iter(f"{name}text")]
+    assert "commit latency, ms: not read" in draw([{"at": "2026-03-04T10:00:00+00:00", "epoch": 7}])
+    assert ElementTree.fromstring(draw([{"at": "noon"}, {}])).findtext(f"{name}text") == "no samples"
 
 
 def test_a_dry_run_keeps_no_sample(state: Path) -> None:

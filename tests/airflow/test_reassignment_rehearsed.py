@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 from acted import everywhere
+from moves_seen import NOTHING, TO_4, A, moves_seen
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.evidence.kinds import Rehearsed
 from kraft_runbook.io import cluster_claim
-from kraft_runbook.io.kafka import dynamic_configs, leader_elections
+from kraft_runbook.io.kafka import dynamic_configs, leader_elections, topic_ids
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.procedures import look_at_replicas, see_reassignment, settled, throttle_replication
 from kraft_runbook.procedures.move_replicas import save_state
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook.steps.run import Failed, NothingToDo
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from tests.unit.moves_seen import NOTHING, TO_4, A, moves_seen
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         (see_reassignment.see_reassignment, lambda *_, **__: made.seen),
         (settled.observe_settled, lambda *_, **__: made.seen.cluster),
         (throttle_replication.read_throttles, lambda *_, **__: NOTHING),
+        (topic_ids.topic_ids, lambda *_, **__: {}),
         (dynamic_configs.alter_configs, never),
         (leader_elections.elect_preferred_leaders, never),
         (cluster_claim.hold_cluster, never),

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
+from observations import observation
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.phases import Phase
@@ -26,8 +28,6 @@ from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.base.journal import record, records_of
 from kraft_runbook_airflow.reassignment.ending import ReassignmentReport
-from tests.unit.observations import observation
-from tests.unit.recording import RecordingCluster
 
 A = TopicPartition("a", 0)
 PLACEMENT = Placement({1: None, 2: None, 3: None}, {A: (1, 2)})
@@ -98,7 +98,7 @@ def test_a_list_that_nobody_cancelled_and_a_run_that_began_nothing_make_no_succe
     record(context, "lab", Moves(what="to be cancelled", partitions=1))
     with pytest.raises(AirflowFailException):
         close(context, cancel="success")
-    assert "what was listed is not cancelled" in capsys.readouterr().out
+    assert "the listed reassignments are not cancelled" in capsys.readouterr().out
     record(context, "lab", Moves(what="cancelled", partitions=1))
     assert close(context, cancel="success")["run"]
 

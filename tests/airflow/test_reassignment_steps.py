@@ -13,17 +13,23 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
 from in_run import Signed, run_in
+from observations import SPEC, broker, observation
+from placements import one_volume_each
+from recording import RecordingCluster, run_on
 from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.log_dirs import LogDir
+from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import Exhibit, make_proof
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.look_at_replicas import look_at_plan, look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_state, start_next_batch
-from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, set_throttles
+from kraft_runbook.procedures.throttle_replication import list_moves, read_throttles, remove_throttles, set_rate, unlist
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore, Topics
 from kraft_runbook.reassignment.look import Look
@@ -34,14 +40,14 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.stages import MOVE, read_plan
-from kraft_runbook.reassignment.throttles import LEADER_RATE, Former, Leftover
+from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, LEADER_LIST, LEADER_RATE, Former, Leftover
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
 from kraft_runbook.steps.reassignment.files import files_of, saved_by
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
 from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle, throttle
+from kraft_runbook.steps.reassignment.throttling import list_what_moves, put_throttles_back, set_throttle, throttle
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook.steps.reassignment.wanted import Wanted, asks_for_goal
 from kraft_runbook.steps.run import NothingToDo
@@ -49,9 +55,6 @@ from kraft_runbook_airflow.base.report import first_tasks_succeeded
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
-from tests.unit.observations import SPEC, broker, observation
-from tests.unit.placements import one_volume_each
-from tests.unit.recording import RecordingCluster, run_on
 
 MB = 1_000_000
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -68,7 +71,7 @@ PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
 def look(*, at: float = 0.0, **changes: Any) -> Look:
     placement = replace(PLACEMENT, **changes)
     seen = {p: PartitionSeen(r, r[0], r) for p, r in placement.present.items()}
-    return Look("id", placement, seen, {}, at)
+    return Look("id", placement, seen, {broker: {} for broker in placement.racks}, at)
 
 
 THERE = look(present=dict(PLAN.target))
@@ -88,6 +91,7 @@ class Scene:
             "params": {},
         }
         self.throttles = NOTHING
+        self.ids: dict[str, str] = {}
         self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
         self.left: tuple[Leftover, ...] = ()
         self.cluster = RecordingCluster(
@@ -95,8 +99,11 @@ class Scene:
             answers={
                 look_at_replicas: self.look,
                 look_at_plan: self.look_at_plan,
+                topic_ids: lambda topics: {each: self.ids[each] for each in topics if each in self.ids},
                 read_throttles: lambda _: self.throttles,
-                set_throttles: lambda moves, rate: self.done.append(("throttle", rate)),
+                set_rate: lambda rate: self.done.append(("throttle", rate)),
+                list_moves: lambda moves: self.done.append(("list", [str(each.partition) for each in moves])),
+                unlist: lambda ended, _: self.done.append(("unlist", ended)),
                 remove_throttles: self.put_back,
                 start_next_batch: self.start,
                 prefer_first_replicas: lambda *_: self.done.append("elected") or {},
@@ -109,10 +116,12 @@ class Scene:
         return self.later if self.later is not None and sizes_of else self.now
 
     def look_at_plan(self, plan: Any, *, known: Any = None, **_: Any) -> Any:
-        return self.now, read_plan(plan, self.now.placement, known=known)
+        now = replace(self.now, placement=replace(self.now.placement, topic_ids=self.ids))
+        return now, read_plan(plan, now.placement, known=known)
 
-    def start(self, plan: Any, now: Look, limits: Any) -> Any:
+    def start(self, plan: Any, now: Look, limits: Any, *, among: Any) -> Any:
         batch = next_batch(plan, now.placement, limits)
+        assert batch == among
         self.done.append(("start", [move.partition for move in batch]))
         return batch
 
@@ -204,13 +213,13 @@ def test_a_throttle_that_cannot_be_had_while_data_moves_leaves_the_one_in_force_
     scene.later = later
     scene.wanted = replace(scene.wanted, throttle=5 * MB)
     files = files_of(scene.run)
-    files.will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
+    files.will_throttle(RunThrottles((5 * MB,)))
     (files.directory / "throttle_mb").write_text(written)
     move(scene)
     said = caplog.text
     assert "The throttle is not changed, it stays 5 MB/s a broker" in said
     assert re.search(why, said)
-    assert [what[0] for what in scene.done] == ["start"]
+    assert [what[0] for what in scene.done] == ["list", "start"]
     assert (files.directory / "throttle_mb").read_text().strip() == "5.0"
     assert files.wanted_throttle(None) == 5 * MB, "the wait does not end for it again"
 
@@ -267,11 +276,52 @@ def test_a_plan_that_was_made_anew_while_throttled_leaves_no_list_of_the_former_
     files = files_of(scene.run)
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     throttle(scene.run, MB)
+    list_what_moves(scene.run, PLAN, scene.now, PLAN.moves)
     other = replace(PLACEMENT, present={TopicPartition("b", 0): (1, 2)})
-    files.store_plan(make_plan(DrainBrokers((1,)), other), other.present)
+    anew = make_plan(DrainBrokers((1,)), other)
+    files.store_plan(anew, other.present)
     throttle(scene.run, MB)
+    files.will_throttle(RunThrottles.of(anew.moves, MB))
     put_throttles_back(scene.run)
     assert set(put_back[0].lists) == {"a", "b"}
+
+
+def test_the_throttle_counts_for_what_moves_now_and_what_starts_next_alone(scene: Scene) -> None:
+    files = files_of(scene.run)
+    files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    scene.wanted = replace(scene.wanted, throttle=5 * MB)
+    move(scene)
+    assert scene.done == [("throttle", 5 * MB), ("list", ["a-0"]), ("start", [A])]
+    assert files.throttles.partitions == {A}, "written down before it was set"
+    scene.done.clear()
+    scene.now = HALF
+    move(scene)
+    listed, (what, ended), started = scene.done
+    assert (listed, started) == (("list", ["a-1"]), ("start", [B]))
+    assert (what, ended) == ("unlist", {"a": {LEADER_LIST: {"0:1", "0:2"}, FOLLOWER_LIST: {"0:3"}}})
+    assert files.throttles.partitions == {B}
+    scene.done.clear()
+    scene.now = look(present={A: PLAN.target[A], B: PLACEMENT.present[B]}, ongoing={B: Ongoing((3, 2, 1), (3,), (1,))})
+    move(scene)
+    assert scene.done[0] == ("list", ["a-1"]), "what moves on stays listed, also after a kill"
+
+
+def test_the_wait_ends_when_half_of_what_is_throttled_has_ended(scene: Scene) -> None:
+    both = {A: Ongoing((*PLAN.target[A], 1), (3,), (1,)), B: Ongoing((3, 2, 1), (3,), (1,))}
+    files_of(scene.run).will_throttle(RunThrottles.of(PLAN.moves, MB))
+    scene.now = look(ongoing=both)
+    assert awakened(scene, throttled=MB) == "the claim is renewed"
+    scene.now = look(present={A: PLAN.target[A], B: (3, 2, 1)}, ongoing={B: both[B]})
+    assert awakened(scene, throttled=MB) == "half of what is throttled has ended"
+    assert awakened(scene) == "the claim is renewed", "without a throttle nothing is to be taken off"
+
+
+def test_a_plan_that_copies_nothing_sets_no_throttle(scene: Scene) -> None:
+    order = ReassignmentPlan("order", dict(PLACEMENT.present), {A: (2, 1)}, copies=0, bound=0)
+    files_of(scene.run).store_plan(order, PLACEMENT.present)
+    scene.wanted = replace(scene.wanted, throttle=MB)
+    set_throttle(scene.run, asks=scene.asks)
+    assert scene.done == [] and "Nothing is copied: no throttle is set" in scene.cluster.told
 
 
 def test_a_throttle_that_somebody_else_set_meanwhile_is_named_and_fails_nothing(
@@ -324,13 +374,19 @@ def test_throttles_come_back_also_where_the_first_task_left_no_record(scene: Sce
         assert first_tasks_succeeded(scene.context) is follows
 
 
-def test_what_goes_on_without_a_throttle_is_said(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_throttle_stays_while_what_it_slows_down_still_moves(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """The run failed; without the throttle its copies would take all that the brokers have."""
     files = files_of(scene.run)
     files.will_throttle(RunThrottles.of(PLAN.moves, MB))
     files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
     scene.now = look(ongoing=MOVING)
-    put_throttles_back(scene.run)
-    assert "1 partitions still move, without a throttle from now on: a-0" in caplog.text
+    assert put_throttles_back(scene.run) == {"left": ["a-0"]}
+    assert not scene.done and files.throttles.rate == MB
+    assert "1 partitions still move, and their throttle stays: a-0" in caplog.text
+    assert "clear the failed task" in caplog.text and "cancel_reassignments__lab" in caplog.text
+    scene.now = THERE
+    assert put_throttles_back(scene.run) == {"left": []}
+    assert scene.done == [("put back", (MB,))]
 
 
 def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene) -> None:
@@ -441,8 +497,17 @@ class TestRequireSigned:
             asked("confirm")
 
     def test_the_cluster_is_another_than_was_signed_for(self, asked: Any) -> None:
-        with pytest.raises(Refused, match="does not allow this step: the cluster changed since the proof: broker 2"):
-            asked(seen=broker(2, running=False)(observation(Phase.ZOOKEEPER)))
+        with pytest.raises(
+            Refused, match=r"does not allow this step: the cluster changed since the proof: brokers .* 9"
+        ):
+            asked(seen=replace(observation(Phase.ZOOKEEPER), undeclared_brokers=frozenset({9})))
+
+    def test_a_broker_that_went_down_and_takes_no_copy_stops_nothing(self, asked: Any) -> None:
+        asked(now=HALF, seen=broker(2, running=False)(observation(Phase.ZOOKEEPER)))
+
+    def test_a_look_that_proves_no_phase_is_not_seen_and_not_refused(self, asked: Any) -> None:
+        with pytest.raises(Unreachable, match=r"the cluster's phase is UNKNOWN: .*broker 2"):
+            asked(seen=broker(2, mode=BrokerMode.KRAFT)(observation(Phase.ZOOKEEPER)))
 
     def test_somebody_else_moved_what_the_plan_names(self, asked: Any) -> None:
         moved = look(ongoing={A: Ongoing((3, 1, 2), (3,), (2,))})
@@ -493,7 +558,7 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene) -> None:
         scene.now = now
         assert why in awakened(scene)
     scene.now = look(racks={1: "x", 2: "y"})
-    assert "broker 3 is to take copies and does not run" in awakened(scene)
+    assert "the claim is renewed" in awakened(scene), "its copies wait for the lost broker, and nothing else is left"
     scene.now = look(present={A: PLAN.target[A], B: (1, 2)})
     assert "the plan stands as planned" in awakened(scene, being_deleted=["a"])
     scene.now = look(ongoing=MOVING)
@@ -503,15 +568,24 @@ def test_the_wait_ends_when_there_is_something_to_do(scene: Scene) -> None:
     assert "throttle is to change" in awakened(scene, throttled=MB)
 
 
-def test_a_lost_broker_that_only_a_topic_that_goes_would_need_wakes_nobody(scene: Scene) -> None:
-    """The task would look, find nothing lost, and wait again, without end."""
+def test_what_can_go_on_beside_a_lost_broker_wakes_the_task_and_what_waits_for_it_is_told(scene: Scene) -> None:
     other = TopicPartition("b", 0)
     both = ReassignmentPlan("two", {A: (1, 2), other: (1, 2)}, {A: (3, 2), other: (4, 2)}, copies=2, bound=2)
     files_of(scene.run).store_plan(both, both.present)
     moving = {other: Ongoing((4, 2, 1), (4,), (1,))}
-    scene.now = look(racks={1: "x", 2: "y", 4: "x"}, present=both.present, ongoing=moving)
-    assert "broker 3 is to take copies" in awakened(scene)
-    assert awakened(scene, being_deleted=["a"]) == "the claim is renewed"
+    two_left = {1: "x", 2: "y", 4: "x"}
+    scene.now = look(racks=two_left, present=both.present)
+    assert awakened(scene) == "there is room for the next batch"
+    for what in ("planned", "started"):
+        scene.run.journal.record(Moves(what=what, partitions=1))
+    move(scene)
+    assert scene.done == [("start", [other])]
+    scene.now = look(racks=two_left, present=both.present, ongoing=moving)
+    assert awakened(scene) == "the claim is renewed"
+    warned: list[str] = []
+    wait = WhileMoving(files_of(scene.run), Limits(1, 1, None), say=0.0, warn=warned.append)
+    assert wait.look(scene.cluster) == wait.look(scene.cluster) == ""
+    assert "broker 3 is to take copies and does not run: their copies wait, all else goes on" in warned
 
 
 def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene) -> None:
@@ -527,7 +601,7 @@ def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene) -> None:
 
     scene.cluster.answers[look_at_plan] = looked
     for throttled, what in (
-        (MB, "write 2.7 or more into throttle_mb, in place of 1.0 MB/s"),
+        (MB, "trigger change_pace__lab with 2.7 MB/s or more, in place of 1.0 MB/s"),
         (None, "read the brokers' logs"),
     ):
         grown = 0
@@ -537,9 +611,7 @@ def test_a_gap_that_grows_while_data_moves_is_said(scene: Scene) -> None:
             pass
         assert "as planned" in why
         grew = [each for each in told if "grew" in each]
-        assert grew[0] == (
-            f"What is left to copy grew 3 times in a row, to 5.0 MB: more is produced than copied; {what}"
-        )
+        assert grew[0] == (f"The rest to copy grew 3 times in a row, to 5.0 MB: more is produced than copied; {what}")
 
 
 async def why_awake(waits: ReassignmentTrigger) -> str:
@@ -568,10 +640,52 @@ def test_a_broker_is_drained_only_when_nothing_that_came_since_lies_on_it(scene:
     assert verified(scene) == {"partitions": 2, "added_since": 1}, "the topics that were chosen are drained"
 
 
+def test_a_drained_broker_says_itself_that_it_holds_nothing(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """Metadata hides topics that this tool's user may not describe."""
+    hidden, stray = TopicPartition("secret", 0), A
+    logs = {1: {hidden: 5, stray: 7}, 2: {A: 7, B: 7}}
+    scene.now = replace(THERE, logs=logs)
+    with pytest.raises(StepFailed, match="holds 1 partitions that Metadata does not show: secret-0") as failed:
+        verified(scene)
+    assert "Describe on the topics" in failed.value.way_out
+    assert "1 copies that are no replicas any more still lie on a drained broker: a-0" in caplog.text
+    scene.wanted = replace(scene.wanted, topics=Topics(("a",)))
+    assert verified(scene)["partitions"] == 2, "the topics that were chosen are drained"
+    caplog.clear()
+    failed_disk = {1: (LogDir("/d1", None, None, "error 56"), LogDir("/d2", 1, 1))}
+    scene.now = look(present=dict(PLAN.target), directories=failed_disk)
+    assert verified(scene)["partitions"] == 2
+    assert "Broker 1 can't read /d1 (error 56): what lies there is not known" in caplog.text
+
+
+def test_a_drained_broker_that_runs_and_does_not_say_what_it_holds_is_not_drained(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    silent = replace(THERE, logs={2: {A: 7}}, unread={1: "broker 1 did not answer in 30 s"})
+    scene.now = silent
+    with pytest.raises(StepFailed, match="that it is drained is not proven: broker 1 did not answer in 30 s"):
+        verified(scene)
+    scene.now = replace(silent, placement=replace(silent.placement, racks={2: "y", 3: "x"}))
+    assert verified(scene)["partitions"] == 2, "it does not run any more"
+    assert "Broker 1 does not run: that it is drained is Metadata's word" in caplog.text
+
+
+def test_what_a_drained_broker_deletes_in_a_moment_is_no_fault(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.now = replace(THERE, logs={1: {A: 7, TopicPartition("deleted", 0): 5}})
+
+    def pause(_: float) -> None:
+        scene.now = replace(THERE, logs={1: {}})
+
+    vars(scene.cluster)["pause"] = pause
+    assert verified(scene)["partitions"] == 2
+    assert "drained broker" not in caplog.text
+
+
 FORM = {
     "goal": "even out", "brokers": None, "even": False, "by": "replicas", "factor": None, "plan": None, "topics": ".*",
     "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20, "mb_a_broker": None,
     "allow_replication_factor": False, "allow_racks": False, "allow_no_rack": False, "keep_order": False,
+    "order": "by name", "hours": None,
 }  # fmt: skip
 
 

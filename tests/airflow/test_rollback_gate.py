@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from acted import NOTHING_LOST
+from observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
+from recording import RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import ClusterObservation, Consequence, Found
 from kraft_runbook.cluster.phases import Phase
@@ -18,8 +20,6 @@ from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.steps.migration_gates import examine
 from kraft_runbook.steps.way_back_facts import epoch_not_writable, not_deletable
-from tests.unit.observations import SPEC, WHY, dual_writing, observation, tree, with_quorum
-from tests.unit.recording import RecordingCluster, run_on
 
 QUOTA = "/config/ips/%3A%3A1 (its name is neither an address nor a host's name)"
 

@@ -8,8 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acted import RESTARTS, Acted
+from acted import ROLLING, Acted
 from airflow.sdk.exceptions import AirflowFailException
+from observations import (
+    SPEC,
+    WHY,
+    a_controller,
+    both,
+    broker,
+    host,
+    later,
+    observation,
+    on_host,
+    part,
+    tree,
+    with_quorum,
+)
+from recording import RecordingCluster
 from signed_run import DAG, PASSED, RUN
 from test_dags import ROOT, dags_of
 
@@ -27,9 +42,9 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Began, Proven
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.rolling_restart.checks import CHECKS
-from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK, QUORUM_LED, QUORUM_WHOLE
-from kraft_runbook.rolling_restart.operation import RESTART, ROLLING_RESTART, Step
+from kraft_runbook.restart.checks import CHECKS
+from kraft_runbook.restart.conditions import CONTROLLER_BACK, QUORUM_LED, QUORUM_WHOLE
+from kraft_runbook.restart.operation import RESTART, RESTARTS, Step
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.plays import Guard
@@ -38,28 +53,13 @@ from kraft_runbook.steps.approvals import store_proof
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.restart import ACTIVE_CONTROLLER, BROKER, CONTROLLER
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import (
-    SPEC,
-    WHY,
-    a_controller,
-    both,
-    broker,
-    host,
-    later,
-    observation,
-    on_host,
-    part,
-    tree,
-    with_quorum,
-)
-from tests.unit.recording import RecordingCluster
 
 LAST = "restart_controllers.active_controller_last.restart"
 PHASES = [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED]
 
 
 def look(node: int, seen: ClusterObservation, cluster: RecordingCluster | None = None, **given: Any) -> Look:
-    return Look(cluster or RecordingCluster(seen), node, seen, ROLLING_RESTART.read(seen, SPEC), began=1000.0, **given)
+    return Look(cluster or RecordingCluster(seen), node, seen, RESTARTS.read(seen, SPEC), began=1000.0, **given)
 
 
 @pytest.mark.parametrize("phase", PHASES)
@@ -124,10 +124,10 @@ NO_CONTROLLER = part(quorum=Unread("no controller runs"))(observation(Phase.ZOOK
 
 def test_where_no_controller_is_provisioned_there_is_none_to_restart_and_none_is_awaited(acted: Acted) -> None:
     acted.seen = NO_CONTROLLER
-    told = acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
+    told = acted.run("restart_controllers.controller_101.restart", dag=ROLLING)
     assert told["already_done"] == "no controller is provisioned yet"
     assert CONTROLLER_BACK.progress(NO_CONTROLLER, SPEC, node_id=101).done
-    assert acted.run(LAST, dag=RESTARTS) == {"restarted": []}
+    assert acted.run(LAST, dag=ROLLING) == {"restarted": []}
     assert acted.played == [] and not [each for each in acted.did if each.startswith("awaited")]
 
 
@@ -146,22 +146,22 @@ def test_an_only_controller_that_is_down_before_the_copy_is_not_taken_for_none(
     acted.replace(playbooks.gather_host_facts, facts)
     acted.seen = NO_CONTROLLER
     with pytest.raises(AirflowFailException, match=why):
-        acted.run("restart_controllers.controller_101.restart", dag=RESTARTS)
+        acted.run("restart_controllers.controller_101.restart", dag=ROLLING)
     assert acted.played == []
 
 
 def test_the_last_task_cleared_after_its_restart_still_awaits_the_quorum(acted: Acted) -> None:
     """The try was killed between the restart's record and its wait."""
     acted.seen = observation(Phase.FINALIZED)
-    acted.run(LAST, dag=RESTARTS)
+    acted.run(LAST, dag=ROLLING)
     acted.did.clear()
-    assert acted.run(LAST, dag=RESTARTS) == {"restarted": []}
+    assert acted.run(LAST, dag=ROLLING) == {"restarted": []}
     assert acted.did == ["awaited every controller to run, to have caught up and to be warm"]
 
 
 def test_a_run_that_restarts_brokers_only_says_of_no_controller_that_it_was_restarted(acted: Acted) -> None:
     acted.seen = observation(Phase.FINALIZED)
-    assert acted.run(LAST, dag=RESTARTS, nodes="brokers") == {"restarted": []}
+    assert acted.run(LAST, dag=ROLLING, nodes="brokers") == {"restarted": []}
     assert acted.did == []
 
 
@@ -212,7 +212,7 @@ def test_no_controller_is_stopped_before_every_controller_has_caught_up() -> Non
     [("both", ()), ("brokers", (Step.RESTART_CONTROLLERS,)), ("controllers", (Step.RESTART_BROKERS,))],
 )
 def test_a_run_restarts_what_its_form_asks_for(nodes: str, left_out: tuple[Step, ...]) -> None:
-    found = [step for step in Step if ROLLING_RESTART.left_out(step, {"nodes": nodes})]
+    found = [step for step in Step if RESTARTS.left_out(step, {"nodes": nodes})]
     assert tuple(found) == left_out
 
 
@@ -222,8 +222,8 @@ def test_whatever_differs_from_the_proof_is_somebody_elses_doing() -> None:
         RESTART, seen, SPEC, checks=(), parity=None, rollback=RollbackPlan(True, "", ()), made_at=seen.observed_at
     )
     later = state_of(broker(2, running=False)(seen))
-    assert [each.by for each in ROLLING_RESTART.changes(RESTART, proof.state, later, 1)] == [By.OTHERS]
-    assert [each.by for each in ROLLING_RESTART.changes(RESTART, proof.state, later, 2)] == [By.THE_STEPS]
+    assert [each.by for each in RESTARTS.changes(RESTART, proof.state, later, 1)] == [By.OTHERS]
+    assert [each.by for each in RESTARTS.changes(RESTART, proof.state, later, 2)] == [By.THE_STEPS]
 
 
 def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acted: Acted, tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acte
     proven = Proven(gate=RESTART, digest=proof.digest, phase="FINALIZED", parity=None, passed=False, proof={})
     record_for("lab", DAG, RUN, "gate_restart.prove", proven)
     with pytest.raises(AirflowFailException, match="0 of 1 approvals"):
-        acted.run("restart_brokers.broker_1.restart", dag=RESTARTS)
+        acted.run("restart_brokers.broker_1.restart", dag=ROLLING)
     assert acted.played == []
 
 
@@ -282,7 +282,7 @@ def test_a_voter_that_follows_a_busy_quorum_has_caught_up() -> None:
 
 
 def test_the_gate_tells_of_controllers_only_where_one_runs() -> None:
-    (first, _) = ROLLING_RESTART.ahead(RESTART, NO_CONTROLLER, SPEC, ())
+    (first, _) = RESTARTS.ahead(RESTART, NO_CONTROLLER, SPEC, ())
     assert first == "No controller is restarted, since none runs."
-    (first, _) = ROLLING_RESTART.ahead(RESTART, observation(Phase.HYBRID), SPEC, ())
+    (first, _) = RESTARTS.ahead(RESTART, observation(Phase.HYBRID), SPEC, ())
     assert "restart controllers 101, 102, 103, one by one, the active one last" in first

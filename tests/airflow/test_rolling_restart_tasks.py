@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from acted import RESTARTS, Acted
+from acted import ROLLING, Acted
 from airflow.sdk.exceptions import AirflowFailException
+from observations import SPEC, WHY, a_controller, both, broker, observation, part, with_quorum
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import SPEC, WHY, a_controller, both, broker, observation, part, with_quorum
 
 TASKS = {
     "restart_controllers.controller_103.restart": "controller-103",
@@ -32,7 +32,7 @@ def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
 
 def refused(acted: Acted, task: str, why: str) -> None:
     with pytest.raises(AirflowFailException, match=why):
-        acted.run(task, dag=RESTARTS, nodes="both")
+        acted.run(task, dag=ROLLING, nodes="both")
     assert acted.played == []
     assert acted.outcomes(task)[-1] == "refused"
 
@@ -45,7 +45,7 @@ def test_it_restarts_nothing_without_its_gate(acted: Acted, task: str) -> None:
 @each_task
 def test_where_the_cluster_file_asks_for_no_gate_the_claim_is_enough(acted: Acted, task: str) -> None:
     acted.spec = WITHOUT_THE_GATE
-    acted.run(task, dag=RESTARTS, nodes="both")
+    acted.run(task, dag=ROLLING, nodes="both")
     assert acted.played == [f"played restart_node on {TASKS[task]}"]
     assert acted.did[0] == "claimed"
 
@@ -85,9 +85,9 @@ def led_by(leader: int) -> ClusterObservation:
 def test_the_active_controller_comes_last_and_each_is_awaited_before_the_next(acted: Acted) -> None:
     """Another one was elected meanwhile: it was left, too."""
     acted.spec, acted.seen = WITHOUT_THE_GATE, led_by(102)
-    acted.run("restart_controllers.controller_101.restart", dag=RESTARTS, nodes="both")
+    acted.run("restart_controllers.controller_101.restart", dag=ROLLING, nodes="both")
     acted.did.clear()
-    told = acted.run("restart_controllers.active_controller_last.restart", dag=RESTARTS, nodes="both")
+    told = acted.run("restart_controllers.active_controller_last.restart", dag=ROLLING, nodes="both")
     assert told == {"restarted": [103, 102]}
     whole = "awaited every controller to run, to have caught up and to be warm"
     assert [each for each in acted.did if each != "claimed"] == [
@@ -101,7 +101,7 @@ def test_the_active_controller_comes_last_and_each_is_awaited_before_the_next(ac
 
 @each_task
 def test_a_rehearsal_restarts_nothing(acted: Acted, task: str) -> None:
-    acted.run(task, dag=RESTARTS, nodes="both", dry_run=True)
+    acted.run(task, dag=ROLLING, nodes="both", dry_run=True)
     assert acted.did == [f"rehearsed restart_node on {TASKS[task]}"]
 
 
@@ -109,5 +109,5 @@ def test_a_rehearsal_restarts_nothing(acted: Acted, task: str) -> None:
 def test_what_the_form_does_not_ask_for_is_left_alone(acted: Acted, nodes: str, left_out: str) -> None:
     acted.spec = WITHOUT_THE_GATE
     task = next(each for each in TASKS if left_out in each)
-    assert "not_asked_for" in acted.run(task, dag=RESTARTS, nodes=nodes)
+    assert "not_asked_for" in acted.run(task, dag=ROLLING, nodes=nodes)
     assert acted.did == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from observations import SPEC, WHY, a_controller, observation
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.phases import Phase
@@ -17,7 +18,6 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.sensors import ClusterSensor
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
-from tests.unit.observations import SPEC, WHY, a_controller, observation
 
 WAIT = "provision_controllers.quorum_ready"
 HELD = observation(Phase.PRE_MIGRATION)

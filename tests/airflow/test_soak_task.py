@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from acted import FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from observations import SPEC, observation
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook_airflow.base.journal import record_for
-from tests.unit.observations import SPEC, observation
 
 
 class Soak:

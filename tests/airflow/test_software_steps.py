@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from feature_looks import on_disk
 from in_run import run_in
 from observations import WHY, Spoil, a_controller, broker, topics
+from recording import RecordingCluster, run_on
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
@@ -19,6 +20,9 @@ from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts import feature_state
 from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.software import conditions
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.roll import Rolled
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.software import (
     BROKER_BACK,
@@ -27,11 +31,7 @@ from kraft_runbook.steps.software import (
     CONTROLLER_UP,
     start_what_is_down,
 )
-from kraft_runbook.upgrade import conditions
-from kraft_runbook.upgrade.operation import UPGRADE
-from kraft_runbook.upgrade.roll import Rolled
 from kraft_runbook_airflow.base.report import ClosingReport
-from tests.unit.recording import RecordingCluster, run_on
 
 SPEC = PLAIN.model_copy(
     update={
@@ -41,11 +41,10 @@ SPEC = PLAIN.model_copy(
         ),
     }
 )
-UP = (CONTROLLER_UP, BROKER_UP)
 
 
 def look(node: int, seen: ClusterObservation, answers: Any = None) -> Look:
-    return Look(RecordingCluster(seen, spec=SPEC, answers=answers), node, seen, UPGRADE.read(seen, SPEC))
+    return Look(RecordingCluster(seen, spec=SPEC, answers=answers), node, seen, SOFTWARE.read(seen, SPEC))
 
 
 def guard(step: NodeStep, node: int, seen: ClusterObservation, asked: list[tuple[int, str]] | None = None) -> None:
@@ -259,7 +258,7 @@ def test_a_roll_that_stopped_says_where_it_stands_and_not_only_that_the_cluster_
     states = {"one": {"roll_controllers_up.controller_103.restart": "failed"}}
     ti = SimpleNamespace(dag_id="d", run_id="one", task_id="report", get_task_states=lambda *_, **__: states)
     context = {"ti": ti, "params": {}}
-    task = ClosingReport(task_id="report", cluster="lab", operation=UPGRADE, goal=Rolled.NEW)
+    task = ClosingReport(task_id="report", cluster="lab", operation=SOFTWARE, goal=Rolled.NEW)
     with pytest.raises(AirflowFailException, match="the run stopped in MIXED"):
         task.act(context, run_in(context, RecordingCluster(cluster((101, 102)), spec=SPEC)))
     said = capsys.readouterr().out

@@ -8,6 +8,20 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from observations import (
+    SPEC,
+    WHY,
+    a_controller,
+    both,
+    broker,
+    gauges,
+    later,
+    observation,
+    part,
+    with_quorum,
+    zookeeper,
+)
+from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups, GroupClass, SomeGroups
 from kraft_runbook.cluster.observation import (
@@ -32,20 +46,6 @@ from kraft_runbook.steps.finalization import finalize_active_controller
 from kraft_runbook.steps.forward import PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook_airflow.base import claims
-from tests.unit.observations import (
-    SPEC,
-    WHY,
-    a_controller,
-    both,
-    broker,
-    gauges,
-    later,
-    observation,
-    part,
-    with_quorum,
-    zookeeper,
-)
-from tests.unit.recording import Ports, RecordingCluster, run_on
 
 NO_QUORUM = Unread("no controller runs")
 

@@ -8,6 +8,16 @@ from pathlib import Path
 import pytest
 from acted import BACK, FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException
+from observations import (
+    WHY,
+    Spoil,
+    a_controller,
+    both,
+    broker,
+    observation,
+    part,
+    zookeeper,
+)
 from signed_run import Run
 
 from kraft_runbook.cluster.observation import (
@@ -19,16 +29,6 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.migration.transitions import Gate
-from tests.unit.observations import (
-    WHY,
-    Spoil,
-    a_controller,
-    both,
-    broker,
-    observation,
-    part,
-    zookeeper,
-)
 
 
 def out_of_sync(broker_id: int) -> Spoil:

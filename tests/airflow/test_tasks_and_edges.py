@@ -174,6 +174,12 @@ EDGES = {
         closing_report <- cancel
     """
     ),
+    "change_pace__lab": (
+        """
+        begin <-
+        change <- begin
+    """
+    ),
     "reassignment_watch__lab": "watch <-",
     "quorum_watch__lab": "watch <-",
     "cluster_watch__lab": "look <-",
@@ -194,6 +200,34 @@ EDGES = {
         take_care <- gate_care.confirm
         warm <- take_care
         closing_report <- warm
+    """
+    ),
+    "move_between_disks__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        plan <- preflight.checks
+        gate_move.prove <- plan
+        gate_move.approve <- gate_move.prove
+        gate_move.approve_second <- gate_move.approve, gate_move.prove
+        gate_move.confirm <- gate_move.approve_second
+        carry_out.throttle <- gate_move.confirm
+        carry_out.move <- carry_out.throttle
+        carry_out.put_throttle_back <- carry_out.move
+        carry_out.verify <- carry_out.move, carry_out.put_throttle_back
+        closing_report <- carry_out.put_throttle_back, carry_out.verify
+    """
+    ),
+    "unregister_broker__lab": (
+        """
+        preflight.claim_cluster <-
+        preflight.checks <- preflight.claim_cluster
+        gate_unregister.prove <- preflight.checks
+        gate_unregister.approve <- gate_unregister.prove
+        gate_unregister.approve_second <- gate_unregister.approve, gate_unregister.prove
+        gate_unregister.confirm <- gate_unregister.approve_second
+        unregister <- gate_unregister.confirm
+        closing_report <- unregister
     """
     ),
     "quorum_drill__lab": (
@@ -241,6 +275,7 @@ ALL_DONE = {
             "quorum_care",
             "rolling_restart",
             "toggle_consumer_group",
+            "unregister_broker",
             "zk_to_kraft_migration",
             "zk_to_kraft_rollback",
         )
@@ -252,6 +287,7 @@ TEARDOWNS = {
     "cancel_reassignments__lab": {"closing_report"},
     "reassign_partitions__lab": {"carry_out.put_throttles_back", "closing_report"},
     "restore_assignment__lab": {"carry_out.put_throttles_back", "closing_report"},
+    "move_between_disks__lab": {"carry_out.put_throttle_back", "closing_report"},
     "quorum_drill__lab": {"mend", "closing_report"},
 }
 """Those that also run where a person marked the run as failed."""
@@ -264,6 +300,8 @@ PACE = {
     "partitions_a_request": None,
     "moves_a_broker": 20,
     "mb_a_broker": None,
+    "order": "by name",
+    "hours": None,
     "allow_replication_factor": False,
     "allow_racks": False,
     "allow_no_rack": False,
@@ -277,6 +315,7 @@ PARAMS = {
         "partitions": None,
         "approvals_needed": 1,
     },
+    "change_pace__lab": {"dry_run": False, "throttle_mb": None, "batches": "as they are", "run": None},
     "reassignment_watch__lab": {"dry_run": False},
     "quorum_watch__lab": {"dry_run": False},
     "cluster_watch__lab": {"dry_run": False},
@@ -287,6 +326,18 @@ PARAMS = {
         "controller": None,
         "approvals_needed": 1,
     },
+    "move_between_disks__lab": {
+        "dry_run": False,
+        "goal": "even the disks",
+        "broker": None,
+        "directory": None,
+        "plan": None,
+        "run": None,
+        "throttle_mb": None,
+        "moves_a_broker": 20,
+        "approvals_needed": 1,
+    },
+    "unregister_broker__lab": {"dry_run": False, "broker": None, "approvals_needed": 1},
     "quorum_drill__lab": {
         "dry_run": False,
         "fault": "controller failover",
@@ -319,6 +370,8 @@ PARAMS = {
         "wave_size": 5,
         "canary": True,
         "commit_interval": 60,
+        "members_logs": None,
+        "silence_at_most": None,
         "approvals_needed": 1,
     },
     "toggle_consumer_group__lab": {
@@ -327,6 +380,8 @@ PARAMS = {
         "direction": "to Kafka",
         "commit_interval": 60,
         "soak_minutes": 10,
+        "members_logs": None,
+        "silence_at_most": None,
         "approvals_needed": 1,
     },
     "group_watch__lab": {"dry_run": False},

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
+from observations import observation
+from recording import RecordingCluster, run_on
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
@@ -15,8 +17,6 @@ from kraft_runbook.errors import Unreachable
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.groups.later import LaterTrigger, WaitLater
-from tests.unit.observations import observation
-from tests.unit.recording import RecordingCluster, run_on
 
 BLOCK = """
 group_toggles:

@@ -13,6 +13,8 @@ import pytest
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSecretsBackendAccessDenied
 from in_run import run_in
+from observations import observation
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
@@ -27,8 +29,6 @@ from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.soak import SoakOperator
-from tests.unit.observations import observation
-from tests.unit.recording import RecordingCluster
 
 DAG_ID, RUN_ID = "zk_to_kraft_migration__lab", "manual__2026-03-04T10:00:00+00:00"
 CONTEXT: dict[str, Any] = {

@@ -8,19 +8,19 @@ import pytest
 from airflow.sdk import DAG
 from test_dags import ROOT, dags_of, upstream
 
-from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.operations import OPERATIONS
-from kraft_runbook.upgrade import conditions
-from kraft_runbook.upgrade.operation import UPGRADE
+from kraft_runbook.software import conditions
+from kraft_runbook.software.operation import SOFTWARE
 from lab.software import write_cluster_file
 
-UP, BACK, LEVELS = "upgrade_software", "downgrade_software", "upgrade_features"
+UP, BACK, LEVELS_UP = "upgrade_software", "downgrade_software", "upgrade_features"
 
 
 @pytest.fixture
 def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
     write_cluster_file(tmp_path)
-    return {name: dags_of(f"{name}.py", tmp_path, monkeypatch)[f"{name}__lab"] for name in (UP, BACK, LEVELS)}
+    return {name: dags_of(f"{name}.py", tmp_path, monkeypatch)[f"{name}__lab"] for name in (UP, BACK, LEVELS_UP)}
 
 
 def order(dag: DAG) -> list[str]:
@@ -74,7 +74,7 @@ def test_each_restart_waits_for_the_node_before_on_its_software(dags: dict[str, 
 
 
 def test_every_change_lies_behind_its_gate_and_its_preflight(dags: dict[str, DAG]) -> None:
-    for name, gate in ((UP, "software_up"), (BACK, "software_back"), (LEVELS, "level")):
+    for name, gate in ((UP, "software_up"), (BACK, "software_back"), (LEVELS_UP, "level")):
         for task in dags[name].tasks:
             if task.task_id.endswith(".restart") or task.task_id == "change_level":
                 before = upstream(dags[name], task.task_id)
@@ -82,7 +82,7 @@ def test_every_change_lies_behind_its_gate_and_its_preflight(dags: dict[str, DAG
 
 
 def test_a_level_is_planned_before_it_is_signed_and_seen_after_it_was_changed(dags: dict[str, DAG]) -> None:
-    assert order(dags[LEVELS]) == [
+    assert order(dags[LEVELS_UP]) == [
         "preflight.claim_cluster",
         "preflight.checks",
         "plan",
@@ -94,16 +94,16 @@ def test_a_level_is_planned_before_it_is_signed_and_seen_after_it_was_changed(da
         "shown_by_every_node",
         "closing_report",
     ]
-    assert set(dags[LEVELS].params) == {"dry_run", "feature", "level", "down", "approvals_needed"}
+    assert set(dags[LEVELS_UP].params) == {"dry_run", "feature", "level", "down", "approvals_needed"}
 
 
 def test_a_cluster_that_still_uses_zookeeper_has_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (UP, BACK, LEVELS):
+    for name in (UP, BACK, LEVELS_UP):
         assert dags_of(f"{name}.py", ROOT / "include" / "clusters", monkeypatch) == {}
 
 
 def test_a_wait_finds_its_operation_by_name_and_every_condition_of_its_table() -> None:
-    assert OPERATIONS[UPGRADE.name] is UPGRADE and OPERATIONS[FEATURES.name] is FEATURES
-    for edge in UPGRADE.table.edges:
+    assert OPERATIONS[SOFTWARE.name] is SOFTWARE and OPERATIONS[LEVELS.name] is LEVELS
+    for edge in SOFTWARE.table.edges:
         for condition in edge.waits:
-            assert UPGRADE.conditions[condition.name] is condition
+            assert SOFTWARE.conditions[condition.name] is condition

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from acted import Acted
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
+from observations import SPEC, WHY, a_controller, observation, part
 from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
-from tests.unit.observations import SPEC, WHY, a_controller, observation, part
 
 WAIT = "provision_controllers.quorum_ready"
 

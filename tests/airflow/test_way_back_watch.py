@@ -10,15 +10,7 @@ from typing import Any
 
 import pytest
 from in_run import run_in
-
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, Unread
-from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.evidence.store import read_records
-from kraft_runbook.parity.final_proof import what_lies_behind
-from kraft_runbook.steps.run import Failed, NothingToDo
-from kraft_runbook.steps.way_back_watch import watch_the_way_back
-from kraft_runbook_airflow.base.journal import run_file_name
-from tests.unit.observations import (
+from observations import (
     SPEC,
     WHY,
     Spoil,
@@ -32,7 +24,15 @@ from tests.unit.observations import (
     with_quorum,
     zookeeper,
 )
-from tests.unit.recording import RecordingCluster
+from recording import RecordingCluster
+
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ControllerZnode, Unread
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.evidence.store import read_records
+from kraft_runbook.parity.final_proof import what_lies_behind
+from kraft_runbook.steps.run import Failed, NothingToDo
+from kraft_runbook.steps.way_back_watch import watch_the_way_back
+from kraft_runbook_airflow.base.journal import run_file_name
 
 COPIED = [Phase.HYBRID, Phase.DUAL_WRITE]
 

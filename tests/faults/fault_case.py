@@ -107,7 +107,7 @@ class Case(Strict):
 
     title: str
     goal: str
-    tags: tuple[Literal["ci", "forward", "rollback"], ...]
+    tags: tuple[Literal["forward", "rollback"], ...]
     start: Start
     dag: str = "zk_to_kraft_migration__lab"
     params: dict[str, Any] = Field(default_factory=dict)
@@ -134,11 +134,7 @@ def load_cases() -> dict[str, Case]:
     stands: Start | None = None
     while left:
         near = [name for name, case in left.items() if case.start == stands]
-        name = (
-            min(near, key=lambda name: (leaves(left[name]) != stands, "ci" not in left[name].tags))
-            if near
-            else next(iter(left))
-        )
+        name = min(near, key=lambda name: leaves(left[name]) != stands) if near else next(iter(left))
         ordered[name] = left.pop(name)
         stands = leaves(ordered[name])
     return ordered
@@ -151,7 +147,7 @@ _ROLLED = re.compile(r"roll_brokers_to_(hybrid|kraft)\.broker_(\d)\.in_sync")
 def _rank(name: str, case: Case) -> tuple[object, ...]:
     start = case.start
     lab = (start.ensemble, start.proxied, start.quorum_proxied, start.topics)
-    return *lab, _ORDER.index(start.phase), "ci" not in case.tags, start.rolled, name
+    return *lab, _ORDER.index(start.phase), start.rolled, name
 
 
 def leaves(case: Case) -> Start:

@@ -220,7 +220,8 @@ class Components:
 
 
 class Mutator(NamedTuple):
-    """A playbook that changes hosts, at work. ``by``: the task's process that runs it (itself, once that died).
+    """A playbook that changes hosts, at work. ``by``: the task's process that began it (itself, where that had died
+    before the first look).
 
     One that fences the quorum reads its logs meanwhile: one mutator with two playbooks.
     """
@@ -236,6 +237,7 @@ class MutatorWatch:
     def __init__(self, below: Path) -> None:
         self._below = below
         self._stop = threading.Event()
+        self._by: dict[int, int] = {}
         self.seen: list[frozenset[Mutator]] = []
         self._thread = threading.Thread(target=self._look, name="mutator-watch", daemon=True)
 
@@ -250,7 +252,7 @@ class MutatorWatch:
     def _look(self) -> None:
         while not self._stop.wait(0.3):
             now = frozenset(
-                Mutator(name, p.pid, p.parent if p.parent != 1 else p.pid)
+                Mutator(name, p.pid, self._by.setdefault(p.pid, p.parent if p.parent != 1 else p.pid))
                 for p, name in playbooks(self._below)
                 if name != READ_ONLY
             )

@@ -20,7 +20,7 @@ from stage import MIGRATION, Stage
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.local import supervision
-from lab.airflow_standalone import SEEN_BY_THEN
+from lab.airflow_client import SEEN_BY_THEN
 from lab.layout import layout
 
 Undo = Callable[[], None]

@@ -142,7 +142,7 @@ def _rows(text: str) -> dict[str, Played]:
 
 
 def _row(name: str, case: Case, played: Played) -> Sequence[str]:
-    return (f"`{name}`" + (" (ci)" if "ci" in case.tags else ""), case.title, where(case.start), *played)
+    return (f"`{name}`", case.title, where(case.start), *played)
 
 
 def where(start: Start) -> str:

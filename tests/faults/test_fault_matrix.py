@@ -34,9 +34,7 @@ from lab.layout import starts
 
 def parameters() -> list[object]:
     return [
-        pytest.param(
-            name, case, id=name, marks=[pytest.mark.faults, *([] if "ci" in case.tags else [pytest.mark.long])]
-        )
+        pytest.param(name, case, id=name, marks=[pytest.mark.faults, pytest.mark.long])
         for name, case in load_cases().items()
     ]
 

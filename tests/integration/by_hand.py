@@ -32,19 +32,24 @@ from kraft_runbook.metadata.znodes.cluster_rows import parse_migration
 from kraft_runbook.procedures.quorum_fence import QuorumFence
 from lab.layout import Layout, layout
 
+SLOWER = 4.0
+"""How much slower than ours a machine may be, before a wait of a test is taken for one in vain."""
+
 
 def answered(asked: Mapping[Any, Future[Any]]) -> None:
     """Wait until each request of an admin client was answered; what was refused raises."""
     for each in asked.values():
-        each.result(30)
+        each.result(30 * SLOWER)
 
 
 def wait_until(
     what: str, done: Callable[[], bool], *, within: float = 120, shows: Callable[[], str] = lambda: ""
 ) -> None:
-    """Poll until ``done``; what the cluster can't answer yet counts as not done. ``shows``: what the failure tells
+    """Poll until ``done``; what the cluster can't answer yet counts as not done. ``within``: seconds, as a machine of
+    our own needs at most; one may be slower, so several times as many are given. ``shows``: what the failure tells
     besides, for whoever can't look at the cluster any more.
     """
+    within *= SLOWER
     deadline = time.monotonic() + within
     last = ""
     while time.monotonic() < deadline:

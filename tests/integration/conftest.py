@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,8 +16,12 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.local import supervision
 from kraft_runbook.parity.spark.session import session
-from lab import lifecycle
-from lab.layout import ZOOKEEPER, layout
+from lab import ROOT, lifecycle
+from lab.layout import ZOOKEEPER, layout, load
+from lab.seed import seed
+
+SECURED = ROOT / "lab" / "secured"
+"""Where the secured lab is described."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,6 +29,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.integration)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """``KRB_RUNS``: how often each test is run, for ``benchmarks.group_bars``."""
+    if runs := int(os.environ.get("KRB_RUNS", "0")):
+        metafunc.fixturenames.append("run_number")
+        metafunc.parametrize("run_number", range(runs))
 
 
 @pytest.fixture(scope="module")
@@ -92,4 +104,18 @@ def make_lab() -> Iterator[Callable[[], Lab]]:
 
     yield make
     for lab in made:
+        lifecycle.down(lab.spec, purge=True)
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Lab]:
+    """A seeded lab in ZooKeeper mode, as ``lab/secured/lab.yaml`` describes it."""
+    plain = describe_new_lab()
+    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(SECURED)}
+    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, SECURED)
+    try:
+        lifecycle.up(lab.spec)
+        seed(lab.spec)
+        yield lab
+    finally:
         lifecycle.down(lab.spec, purge=True)

@@ -91,11 +91,11 @@ def describe_new_lab(*, ensemble: bool = False) -> Lab:
 
 
 @contextmanager
-def lab_of(racks: Sequence[str], *, mode: BrokerMode, clusters: Path) -> Iterator[Lab]:
+def lab_of(racks: Sequence[str], *, mode: BrokerMode, clusters: Path, disks: int = 1) -> Iterator[Lab]:
     """A new, empty lab with one broker in each of ``racks``, up in ``mode`` (ZOOKEEPER or KRAFT); ended and removed
-    afterwards. ``clusters``: where its cluster file is written.
+    afterwards. ``clusters``: where its cluster file is written; ``disks``: log directories of each broker.
     """
-    write_cluster_file(clusters, racks=racks)
+    write_cluster_file(clusters, racks=racks, disks=disks)
     plain = describe_new_lab()
     place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(clusters)}
     lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)

@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import by_hand
+import pytest
 from asked_java import SHORT_LIVED
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from handed_out import Account, HandedOut, account
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from labs import Lab
 from old_consumers import old_consumer
 
+from kraft_runbook.groups.proof import ConsumptionProof, HandedOut, prove
 from kraft_runbook_consumer import MigratingConsumer, Mode, RebalanceListener
 from lab.installation import JARS, java
 
@@ -34,7 +35,9 @@ RATE = 150
 
 @dataclass
 class Group:
-    """One group with a topic of its own, of the same name."""
+    """One group with a topic of its own, of the same name. ``login``: settings of librdkafka by which its clients are
+    let in; ``at_zookeeper``: settings of members for the same at ZooKeeper.
+    """
 
     lab: Lab
     name: str
@@ -42,14 +45,21 @@ class Group:
     seen: list[HandedOut] = field(default_factory=list)
     old: int = 0
     sent: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(PARTITIONS), 0))
+    login: Mapping[str, str] = field(default_factory=dict)
+    at_zookeeper: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def brokers(self) -> str:
         return ",".join(self.lab.spec.bootstrap_servers)
 
-    def make_topic(self, more: str = "") -> None:
-        admin = AdminClient({"bootstrap.servers": self.brokers})
-        by_hand.answered(admin.create_topics([NewTopic(self.name + more, PARTITIONS, 3)]))
+    @property
+    def client(self) -> dict[str, Any]:
+        """What any client of Kafka is made with."""
+        return {"bootstrap.servers": self.brokers, **self.login}
+
+    def make_topic(self, more: str = "", partitions: int = PARTITIONS) -> None:
+        admin = AdminClient(self.client)
+        by_hand.answered(admin.create_topics([NewTopic(self.name + more, partitions, 3)]))
 
     @contextmanager
     def records(self) -> Iterator[None]:
@@ -64,7 +74,7 @@ class Group:
             thread.join()
 
     def _produce(self, ended: threading.Event) -> None:
-        producer = Producer({"bootstrap.servers": self.brokers, "linger.ms": 0, "enable.idempotence": True})
+        producer = Producer({**self.client, "linger.ms": 0, "enable.idempotence": True})
         number = 0
         while not ended.wait(1 / RATE):
             partition = number % PARTITIONS
@@ -77,13 +87,14 @@ class Group:
         """Those of ``old_consumers``."""
         enabled: dict[str, object] = {
             "coordination.migration.enabled": True,
-            "coordination.migration.bootstrap.servers": self.brokers,
+            **{f"coordination.migration.{key}": value for key, value in self.client.items()},
         }
         return {
             "group.id": self.name,
             "zookeeper.connect": self.lab.spec.ensemble.connect,
             "auto.offset.reset": "smallest",
             "auto.commit.interval.ms": 500,
+            **self.at_zookeeper,
             **(enabled if migrates else {}),
             **changes,
         }
@@ -105,7 +116,7 @@ class Group:
         for message in consumer.streams[thread]:
             at = time.monotonic()
             partition, offset = int(message.partition() or 0), int(message.offset() or 0)
-            self.seen.append(HandedOut(at, f"{consumer.member_id}-{thread}", partition, offset))
+            self.seen.append(HandedOut(self.name, partition, offset, f"{consumer.member_id}-{thread}", at))
 
     @contextmanager
     def old_member(self) -> Iterator[None]:
@@ -116,11 +127,11 @@ class Group:
         self.old += 1
 
     @contextmanager
-    def new_member(self, name: str = "new") -> Iterator[Consumer]:
+    def new_member(self, name: str = "new", topics: Collection[str] = ()) -> Iterator[Consumer]:
         ended = threading.Event()
         consumer = Consumer(
             {
-                "bootstrap.servers": self.brokers,
+                **self.client,
                 "group.id": self.name,
                 "client.id": name,
                 "auto.offset.reset": "error",
@@ -128,7 +139,7 @@ class Group:
                 "partition.assignment.strategy": "cooperative-sticky",
             }
         )
-        consumer.subscribe([self.name])
+        consumer.subscribe(list(topics) or [self.name])
         thread = threading.Thread(target=self._consume, args=(consumer, name, ended))
         thread.start()
         try:
@@ -144,17 +155,17 @@ class Group:
                 continue
             assert message.error() is None, message.error()
             at = time.monotonic()
-            self.seen.append(HandedOut(at, name, int(message.partition() or 0), int(message.offset() or 0)))
+            self.seen.append(HandedOut(self.name, int(message.partition() or 0), int(message.offset() or 0), name, at))
             consumer.commit(message, asynchronous=True)
         with suppress(KafkaException):  # it may have read nothing
             consumer.commit(asynchronous=False)
         consumer.close()
 
     @contextmanager
-    def java_member(self) -> Iterator[None]:
-        """ConsoleConsumer of the lab's Kafka, a KafkaConsumer with Java's default assignors."""
+    def java_member(self, jars: Path = JARS) -> Iterator[None]:
+        """ConsoleConsumer of these jars, a KafkaConsumer with Java's default assignors."""
         begins = ["--consumer-property", "auto.offset.reset=none", "--consumer-property", "client.id=java"]
-        command = [java(), *SHORT_LIVED, "-cp", f"{JARS}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"]
+        command = [java(), *SHORT_LIVED, "-cp", f"{jars}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"]
         asked = ["--bootstrap-server", self.brokers, "--topic", self.name, "--group", self.name]
         with (self.where / f"{self.name}-java.log").open("wb") as log:
             process = subprocess.Popen([*command, *asked, *begins], stdout=log, stderr=log)
@@ -168,20 +179,21 @@ class Group:
         """What old members and Java's have printed; nobody knows when."""
         logs = self.where.glob(f"{self.name}-*.log")
         found = [each for log in logs for each in re.findall(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)]
-        return [HandedOut(0.0, "old", int(partition), int(offset)) for partition, offset in found]
+        return [HandedOut(self.name, int(partition), int(offset), "old") for partition, offset in found]
 
-    def account(self) -> Account:
-        return account(self.sent, [*self.seen, *self.by_old()], timeless=["old"])
+    def proof(self) -> ConsumptionProof:
+        bounds = {(self.name, number): (0, count) for number, count in self.sent.items()}
+        return prove([*self.seen, *self.by_old()], bounds)
 
     def all_read(self) -> bool:
         """Whether each record that was sent has come to somebody."""
         read = {(each.partition, each.offset) for each in [*self.seen, *self.by_old()]}
         return len(read) == sum(self.sent.values())
 
-    def require_each_once(self) -> Account:
+    def require_each_once(self) -> ConsumptionProof:
         by_hand.wait_until("every record is read", self.all_read, within=60)
-        found = self.account()
-        assert (found.lost, found.twice, found.overlaps) == ((), (), ())
+        found = self.proof()
+        assert found.holds, found.render_text()
         return found
 
     def owners(self, zookeeper: KazooClient) -> dict[int, str]:
@@ -193,7 +205,7 @@ class Group:
                 found[int(number)] = zookeeper.get(f"{parent}/{number}")[0].decode().rpartition("-")[0]
         return found
 
-    def await_owners(self, zookeeper: KazooClient, shares: Collection[int], *, within: float = 60) -> dict[int, str]:
+    def await_owners(self, zookeeper: KazooClient, shares: Collection[int], *, within: float = 240) -> dict[int, str]:
         """Wait until the partitions' owners have so many each, sorted."""
 
         def settled() -> bool:
@@ -210,17 +222,35 @@ class Group:
         else:
             zookeeper.create(path, mode.encode(), makepath=True)
 
-    def kafka_assigns(self) -> Mapping[str, set[int]]:
-        """Client id → partitions, by DescribeGroups."""
-        admin = AdminClient({"bootstrap.servers": self.brokers})
+    def kafka_assigns(self, topic: str = "") -> Mapping[str, set[int]]:
+        """Client id → partitions of the topic (the group's own), by DescribeGroups."""
+        admin, asked = AdminClient(self.client), topic or self.name
         told = answer(lambda: admin.describe_consumer_groups([self.name])[self.name].result(30))
-        return {each.client_id: {tp.partition for tp in each.assignment.topic_partitions} for each in told.members}
+        return {
+            each.client_id: {tp.partition for tp in each.assignment.topic_partitions if tp.topic == asked}
+            for each in told.members
+        }
 
     def committed_to_kafka(self) -> dict[int, int]:
-        admin = AdminClient({"bootstrap.servers": self.brokers})
+        admin = AdminClient(self.client)
         asked = [ConsumerGroupTopicPartitions(self.name)]
         told = answer(lambda: admin.list_consumer_group_offsets(asked)[self.name].result(30))
         return {each.partition: each.offset for each in told.topic_partitions if each.offset >= 0}
+
+
+def note(group: Group, node: pytest.Item) -> None:
+    """What was counted, for whoever reads the run's results (``benchmarks.group_bars``)."""
+    if not sum(group.sent.values()):
+        return
+    found = group.proof()
+    counted = {
+        "records": sum(group.sent.values()),
+        "lost": found.count("lost"),
+        "twice": found.count("twice"),
+        "by_two": sum(each.overlapping for each in found.partitions),
+        "silent": "" if found.silent is None or group.by_old() else f"{found.silent:.2f}",
+    }
+    node.user_properties += [(name, str(value)) for name, value in counted.items()]
 
 
 def answer(ask: Callable[[], Any]) -> Any:

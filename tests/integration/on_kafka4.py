@@ -23,11 +23,11 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused
-from kraft_runbook.features.change import plan_change
-from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import Answer, UpgradeType, node_features, read_levels, update_feature
 from kraft_runbook.io.local import supervision
+from kraft_runbook.levels.change import plan_change
+from kraft_runbook.levels.obstacles import Obstacle, obstacles, running_software
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle
 from lab.installation import fetch_jars, install, java
@@ -183,7 +183,7 @@ def log_of(lab: Lab, node_id: int, *, lines: int = 200) -> str:
     return supervision.log_tail(layout(lab.spec), node_of(lab.spec, node_id).service, lines=lines)
 
 
-def wait_for_log(lab: Lab, node_id: int, words: str, *, within: float = 60) -> str:
+def wait_for_log(lab: Lab, node_id: int, words: str, *, within: float = 300) -> str:
     """The end of the node's log once those words are in it."""
     deadline = time.monotonic() + within
     while words not in (said := log_of(lab, node_id)):

@@ -26,7 +26,7 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas, start_next_batch
-from kraft_runbook.procedures.throttle_replication import set_throttles
+from kraft_runbook.procedures.throttle_replication import list_moves, set_rate
 from kraft_runbook.reassignment.batches import ZOOKEEPER_LIMITS, Limits
 from kraft_runbook.reassignment.goals import Goal, Topics
 from kraft_runbook.reassignment.look import Look
@@ -95,7 +95,7 @@ class Ground:
     def look(self, **how: bool) -> Look:
         return look_at_replicas(self.lab.spec, secrets=self.lab.secrets, **how)
 
-    def until(self, wanted: Callable[[Look], bool], *, within: float = 60) -> Look:
+    def until(self, wanted: Callable[[Look], bool], *, within: float = 300) -> Look:
         deadline = time.monotonic() + within
         while not wanted(look := self.look(settings=False)):
             assert time.monotonic() < deadline, look.placement.ongoing
@@ -111,7 +111,7 @@ class Ground:
     def start(self, plan: ReassignmentPlan, limits: Limits = ZOOKEEPER_LIMITS) -> tuple[Move, ...]:
         return start_next_batch(self.lab.spec, plan, self.look(settings=False), limits, secrets=self.lab.secrets)
 
-    def carry_out(self, plan: ReassignmentPlan, limits: Limits = ZOOKEEPER_LIMITS, *, within: float = 60) -> Look:
+    def carry_out(self, plan: ReassignmentPlan, limits: Limits = ZOOKEEPER_LIMITS, *, within: float = 300) -> Look:
         deadline = time.monotonic() + within
         while True:
             look = self.look(settings=False)
@@ -179,7 +179,8 @@ class Ground:
         wait_until_healthy(spec, say=print)
 
     def throttles(self, plan: ReassignmentPlan, rate: int) -> None:
-        set_throttles(self.lab.spec, plan.moves, rate, secrets=self.lab.secrets)
+        set_rate(self.lab.spec, rate, secrets=self.lab.secrets)
+        list_moves(self.lab.spec, plan.moves, secrets=self.lab.secrets)
 
 
 def only(topic: str, *lists: Replicas) -> Assignment:

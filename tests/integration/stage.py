@@ -17,7 +17,8 @@ from labs import Lab
 from patience import Patience
 
 from lab import ROOT
-from lab.airflow_standalone import USER, Airflow, AirflowClient
+from lab.airflow_client import AirflowClient
+from lab.airflow_standalone import USER, Airflow
 
 MIGRATION = "zk_to_kraft_migration__lab"
 ROLLBACK = "zk_to_kraft_rollback__lab"
@@ -26,6 +27,10 @@ ENDED = frozenset({"success", "failed", "upstream_failed", "skipped"})
 PATIENT_SCHEDULER = {"AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5"}
 """With 0.2 s, as in a demo, a scheduler that waits for a task takes 12 % of a core, as much as the whole cluster (by
 /proc, on two cores): here somebody else needs it.
+"""
+RATE = "5"
+"""Records a second of each producer. Each one that arrives wakes every follower's fetch: with 20, as in a demo, three
+brokers take half a core for it, as much as all of Airflow (by /proc, on a slow host).
 """
 EVERY = 1.0
 """Seconds between two looks at a run: each costs the API server 0.07 cpu-seconds, of the two cores that the cluster and
@@ -52,7 +57,7 @@ class Stage:
         return next(t for t in self.client.tasks(dag_id, run_id) if t["task_id"] == task_id)
 
     def wait(
-        self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 400
+        self, dag_id: str, run_id: str, task_id: str, states: set[str] | frozenset[str], *, deadline: float = 1200
     ) -> str:
         """Wait until a task is in one of these states; fails at once, with its log, when it failed and that was not
         wanted.
@@ -71,7 +76,7 @@ class Stage:
             f"{task_id} is {state} after {deadline:.0f} s: {self.log(dag_id, run_id, task_id)[-3000:]}"
         )
 
-    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 1200) -> str:
+    def run_to_its_end(self, dag_id: str, run_id: str, *, deadline: float = 3000) -> str:
         """Answer every gate by approving it until the run has ended; returns its state."""
         patience = Patience(deadline)
         while patience.left():
@@ -82,7 +87,7 @@ class Stage:
             time.sleep(EVERY)
         raise AssertionError(f"run {run_id} has not ended after {deadline:.0f} s")
 
-    def run_until(self, dag_id: str, run_id: str, task_id: str, states: set[str], *, deadline: float = 600) -> None:
+    def run_until(self, dag_id: str, run_id: str, task_id: str, states: set[str], *, deadline: float = 1800) -> None:
         """Answer every gate by approving it until a task is in one of these states."""
         patience = Patience(deadline)
         while self._approve(dag_id, run_id)[task_id] not in states:
@@ -100,7 +105,7 @@ class Stage:
 
     def resume(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Clear a failed task, as a person does who read the closing report: once the run has ended."""
-        ends = time.monotonic() + 60
+        ends = time.monotonic() + 300
         while self.client.run_state(dag_id, run_id) != "failed":
             assert time.monotonic() < ends, f"run {run_id} did not end as failed"
             time.sleep(0.5)
@@ -147,11 +152,13 @@ def open_stage(
 
 def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "lab", "workload", "--report", str(report)], cwd=ROOT, env=lab.environment
+        [sys.executable, "-m", "lab", "workload", "--report", str(report), "--rate", RATE],
+        cwd=ROOT,
+        env=lab.environment,
     )
 
 
-def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 60) -> None:
+def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 300) -> None:
     """SIGKILL the task process that runs a playbook, as soon as one does."""
     ends = time.monotonic() + deadline
     while time.monotonic() < ends:
@@ -163,7 +170,7 @@ def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 60
     raise AssertionError(f"no {playbook} ran within {deadline:.0f} s")
 
 
-def process_of_task(stage: Stage, instance: str, *, deadline: float = 120) -> int:
+def process_of_task(stage: Stage, instance: str, *, deadline: float = 300) -> int:
     """The process that runs a task instance's (its id's) own code, as soon as there is one."""
     ends = time.monotonic() + deadline
     while time.monotonic() < ends:

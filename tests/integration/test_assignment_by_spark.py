@@ -56,6 +56,7 @@ def verify(ground: Ground, plan: ReassignmentPlan, before: object, directory: Pa
     return command(ground, "verify", *files, "--spark")
 
 
+@pytest.mark.long
 def test_the_job_that_airflow_submits_leaves_the_same_answer(ground: Ground, tmp_path: Path) -> None:
     topic = ground.topic((1, 2))
     before = ground.look().placement.present

@@ -18,7 +18,7 @@ from stage import start_workload
 from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.local.supervision import processes
-from kraft_runbook.rolling_restart.conditions import BROKER_IN_SYNC, CANARY_HOLDS
+from kraft_runbook.restart.conditions import BROKER_IN_SYNC, CANARY_HOLDS
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.waiting import Wait
 from lab.layout import layout

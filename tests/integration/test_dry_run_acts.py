@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import kept_states
 import pytest
 from labs import Lab
+from recording import Ports, run_on
 
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.rolling_restart.conditions import BROKER_BACK, BROKER_IN_SYNC
+from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC
 from kraft_runbook.steps.handle import Act, Cluster, RehearsedCluster
 from kraft_runbook.steps.node_step import take_step
 from kraft_runbook.steps.restart import BROKER, CONTROLLER, restart_active_controller
-from tests.unit.recording import Ports, run_on
 
 pytestmark = pytest.mark.long
 

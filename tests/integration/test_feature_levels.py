@@ -14,12 +14,12 @@ from labs import Lab
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog, NodeFeatures, NodeHost
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.features.answers import refused
-from kraft_runbook.features.obstacles import Obstacle, running_software
-from kraft_runbook.features.overview import overview
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
+from kraft_runbook.levels.answers import refused
+from kraft_runbook.levels.obstacles import Obstacle, running_software
+from kraft_runbook.levels.overview import overview
 from kraft_runbook.procedures.preview_levels import preview_change
-from kraft_runbook.upgrade.way_back import way_to
+from kraft_runbook.software.way_back import way_to
 from lab import ROOT
 from lab.software import write_cluster_file
 
@@ -65,6 +65,7 @@ def test_each_node_s_own_disk_is_read_and_lets_it_go_on_to_kafka_4(finalized: La
     assert way.open, way.render_text()
 
 
+@pytest.mark.long
 def test_down_and_up_the_plan_says_of_every_pair_what_the_server_says(finalized: Lab) -> None:
     """From 21 down to the lowest that can be had, and back: at each level every target is asked by validate-only."""
     asked = 0

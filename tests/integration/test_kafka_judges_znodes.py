@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from asked_java import ask_java
+from bad_znodes import BAD, GOOD, config, data_of
 
 from kraft_runbook.cluster.observation import Consequence
 from kraft_runbook.metadata.znodes.topic_config_values import _JUDGES
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
 from kraft_runbook.rehearsal.replacing import Replacements, held
 from lab.installation import fetch_jars
-from tests.unit.bad_znodes import BAD, GOOD, config, data_of
 
 JUDGE = Path(__file__).with_name("ZnodeJudge.java")
 TOLD = {Consequence.COPY_FAILS: "copy", Consequence.BROKER_STAYS_DOWN: "start"}

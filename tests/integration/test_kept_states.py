@@ -64,6 +64,7 @@ def own_lab(put_there: Lab, phase: Phase) -> Lab:
     return put_there
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("phase", [Phase.HYBRID], indirect=True)
 def test_until_a_broker_registers_in_its_new_place_it_is_fenced(put_there: Lab) -> None:
     """The controllers know its old address from the log, and would speak to whoever is there: to a fenced broker they
@@ -79,6 +80,7 @@ def test_until_a_broker_registers_in_its_new_place_it_is_fenced(put_there: Lab) 
     assert not any(f"{put_there.network}." in endpoint for each in found.values() for endpoint in each.endpoints)
 
 
+@pytest.mark.long
 def test_it_stands_in_its_phase_whole_and_every_process_was_started_once(own_lab: Lab, phase: Phase) -> None:
     seen = observe(own_lab.spec, secrets=own_lab.secrets)
     assert detect_phase(seen).phase is phase
@@ -125,6 +127,7 @@ def everything(client: KazooClient, path: str) -> Iterator[bytes]:
         yield from everything(client, f"{path.rstrip('/')}/{child}")
 
 
+@pytest.mark.long
 def test_what_cannot_be_restored_is_an_error_with_the_log_s_words_and_is_not_made_anew(
     make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,7 +176,7 @@ def maker(temporary: str, how: str) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
         "TMPDIR": temporary,
-        "PYTHONPATH": os.pathsep.join(str(ROOT / path) for path in (".", "include", "tests/integration")),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), *sys.path])),
     }
     return subprocess.Popen(
         [sys.executable, "-c", MAKER, f"{temporary}/kept", how], env=environment, stdout=subprocess.PIPE, text=True

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import threading
+import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -457,8 +458,12 @@ def settle_and_die(spec: ClusterSpec, environment: dict[str, str], noted: Path) 
 
 
 def let_another_lead(lab: Lab, zookeeper: KazooClient) -> None:
-    """Turn round the replicas of a partition; its leader stays."""
+    """Turn round the replicas of a partition; its leader stays. Not before a new controller's own first look is over,
+    5 s after its election (auto.leader.rebalance.enable): that one would elect.
+    """
     topic, partition = LED_BY_ANOTHER
+    elected = zookeeper.exists("/controller").ctime / 1000
+    by_hand.wait_until("the controller has looked for preferred leaders", lambda: time.time() - elected > 15)
     by_hand.wait_until(  # whoever is not in the ISR is no leader that could be elected
         "every replica is in sync",
         lambda: set(state_of(zookeeper, *LED_BY_ANOTHER)["isr"]) == set(replicas_of(zookeeper, topic, partition)),

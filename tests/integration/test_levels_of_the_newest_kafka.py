@@ -13,14 +13,14 @@ from labs import Lab
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog, SoftwareLevels
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.features import obstacles
-from kraft_runbook.features.obstacles import running_software
+from kraft_runbook.levels import obstacles
+from kraft_runbook.levels.obstacles import running_software
 from kraft_runbook.metadata.log import record_schemas
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.metadata_version import LEVELS, NEWEST_LEVEL
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
-from kraft_runbook.upgrade.explain import explain
+from kraft_runbook.software.explain import explain
 from lab.installation import NEWEST
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]

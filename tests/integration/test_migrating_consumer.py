@@ -4,17 +4,21 @@ records. Each record comes once, and no partition has two.
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import by_hand
 import pytest
+from confluent_kafka import Consumer
 from kazoo.client import KazooClient
 from labs import Lab
-from migrating_members import PARTITIONS, Group, await_mode
+from migrating_members import PARTITIONS, Group, await_mode, note
 from toggling_runs import await_shares, run_of, toggled
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
@@ -25,13 +29,19 @@ from kraft_runbook.steps.toggles import toggling
 from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
 from kraft_runbook.steps.toggles.toggling import plan_the_toggle, toggle_the_group
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer, Mode
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
+from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.settings import embedded_config, read_settings
+from lab.installation import JARS, JARS4
 
 
 @pytest.fixture
-def group(own_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Group:
-    made = Group(own_lab, str(request.node.name).removeprefix("test_").replace("_", "-"), tmp_path)
+def group(own_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", str(request.node.name).removeprefix("test_")).strip("-")
+    made = Group(own_lab, name, tmp_path)
     made.make_topic()
-    return made
+    yield made
+    note(made, request.node)
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +106,7 @@ def test_two_members_are_toggled_forth_and_back_by_the_steps_of_a_run(
             with pytest.raises(Refused, match=f"are not those that were planned for: {came.member_id} came"):
                 toggle_the_group(late)
         told = group.require_each_once()
-    print(f"{sum(group.sent.values())} records, silent at most {max(told.silent.values()):.2f} s")
+    print(f"{sum(group.sent.values())} records, silent at most {told.silent or 0:.2f} s")
 
 
 class Heard:
@@ -142,7 +152,7 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
             assert owned_as_kafka_assigns(group, zookeeper, members)
             await_class(group, GroupClass.ALL_MIGRATING)
         told = group.require_each_once()
-        print(f"{sum(group.sent.values())} records, silent at most {max(told.silent.values()):.2f} s")
+        print(f"{sum(group.sent.values())} records, silent at most {told.silent or 0:.2f} s")
     whole = heard.groups[-1][group.name]
     assert set(whole) == set(range(PARTITIONS)), "the listener sees the whole group"
     assert {thread.rpartition("-")[0] for thread in whole.values()} == {each.member_id for each in members}
@@ -220,15 +230,69 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
                 assert {each.mode for each in members} == {Mode.ZOOKEEPER}
             group.await_owners(zookeeper, [3, 3])
         by_hand.wait_until("every record is read", group.all_read, within=60)
-        assert group.account().lost == ()
+        assert group.proof().count("lost") == 0
 
 
 @pytest.mark.long
-def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient) -> None:
+@pytest.mark.parametrize("jars", [JARS, JARS4], ids=["3.9", "4.1"])
+def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient, jars: Path) -> None:
     """Java's own list of assignors and the embedded consumer's have one in common."""
-    with two_in_kafka_mode(group, zookeeper), group.java_member():
+    with two_in_kafka_mode(group, zookeeper), group.java_member(jars):
         group.await_owners(zookeeper, [2, 2])
         by_hand.wait_until("Java's reads", lambda: len(group.by_old()) > 50, within=60)
+
+
+@pytest.mark.long
+def test_a_canary_gets_its_share(group: Group, zookeeper: KazooClient) -> None:
+    """A KafkaConsumer beside two migrating members: of three topics with four partitions each has four, within one."""
+    topics = [f"{group.name}{more}" for more in (".a", ".b", ".c")]
+    for topic in topics:
+        group.make_topic(topic.removeprefix(group.name), partitions=4)
+    group.set_mode(zookeeper, "kafka")
+    with ExitStack() as stack:
+        members = [stack.enter_context(MigratingConsumer(group.settings(), dict.fromkeys(topics, 1))) for _ in range(2)]
+        await_mode(members, Mode.KAFKA)
+        for member in members:
+            by_hand.wait_until("each has half", lambda one=member: len(one.owned) == 6, within=60)
+        with group.new_member("canary", topics):
+
+            def shares() -> list[int]:
+                of_topics = [group.kafka_assigns(topic) for topic in topics]
+                return sorted(sum(len(each.get(who, ())) for each in of_topics) for who in of_topics[0])
+
+            by_hand.wait_until("each has four", lambda: shares() == [4, 4, 4], within=60)
+            by_hand.wait_until("the others let go", lambda: {len(each.owned) for each in members} == {4}, within=60)
+
+
+def test_the_embedded_consumer_fetches_nothing(group: Group) -> None:
+    """librdkafka's own count, of a member that Kafka has assigned everything to, while records are there to be read."""
+    with group.records():
+        by_hand.wait_until("records are there", lambda: sum(group.sent.values()) > 50)
+    counted: list[dict[str, Any]] = []
+
+    def counting(config: Mapping[str, object], prefix: str = "") -> Consumer:
+        seen = {"statistics.interval.ms": 200, "stats_cb": lambda text: counted.append(json.loads(text))}
+        return make_consumer({**config, **seen}, prefix)
+
+    config = embedded_config(read_settings(group.settings()), "counted")
+    embedded = EmbeddedConsumer(config, Lease(10.0), lambda _gone, _lost: None, consumer=counting)
+    embedded.subscribe([group.name])
+    try:
+
+        def polled() -> bool:
+            embedded.poll()
+            return len(embedded.assigned or ()) == PARTITIONS
+
+        by_hand.wait_until("all is assigned", polled, within=60)
+        until = len(counted) + 10
+        by_hand.wait_until("two seconds were counted", lambda: polled() and len(counted) > until, within=60)
+    finally:
+        embedded.close()
+    last = counted[-1]
+    partitions = last["topics"][group.name]["partitions"]
+    assert sum(each["rxmsgs"] for each in partitions.values()) == last["rxmsgs"] == 0
+    assert sum(broker["req"].get("Fetch", 0) for broker in last["brokers"].values()) == 0
+    assert len([each for number, each in partitions.items() if int(number) >= 0]) == PARTITIONS
 
 
 @pytest.mark.long

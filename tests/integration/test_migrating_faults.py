@@ -15,12 +15,14 @@ from pathlib import Path
 
 import by_hand
 import pytest
-from handed_out import HandedOut
 from kazoo.client import KazooClient
 from labs import Lab
-from migrating_members import PARTITIONS, RATE, Group
+from migrating_members import PARTITIONS, RATE, Group, note
 
+from kraft_runbook.groups.proof import HandedOut
+from kraft_runbook.io.local import supervision
 from lab import ROOT
+from lab.layout import ZOOKEEPER, layout
 
 pytestmark = pytest.mark.long
 SESSION_MS = 6000
@@ -34,18 +36,21 @@ class Process:
 
     process: subprocess.Popen[str]
     id: str
+    topic: str
     log: Path
 
     @property
     def read(self) -> list[HandedOut]:
         lines = [line.split() for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-        return [HandedOut(float(at), self.id, int(partition), int(offset)) for at, partition, offset in lines]
+        return [
+            HandedOut(self.topic, int(partition), int(offset), self.id, float(at)) for at, partition, offset in lines
+        ]
 
 
 @contextmanager
-def running(group: Group, name: str) -> Iterator[Process]:
-    embedded = {"coordination.migration.session.timeout.ms": SESSION_MS}
-    settings = json.dumps(group.settings(**embedded, **{"consumer.id": name}))
+def running(group: Group, name: str, **changes: object) -> Iterator[Process]:
+    embedded: dict[str, object] = {"coordination.migration.session.timeout.ms": SESSION_MS}
+    settings = json.dumps(group.settings(**{**embedded, "consumer.id": name, **changes}))
     log = group.where / f"{name}.records"
     program = Path(__file__).with_name("migrating_process.py")
     process = subprocess.Popen(
@@ -56,7 +61,7 @@ def running(group: Group, name: str) -> Iterator[Process]:
     )
     assert process.stdout is not None
     try:
-        yield Process(process, process.stdout.readline().strip(), log)
+        yield Process(process, process.stdout.readline().strip(), group.name, log)
     finally:
         process.send_signal(signal.SIGCONT)
         process.terminate()
@@ -64,19 +69,29 @@ def running(group: Group, name: str) -> Iterator[Process]:
 
 
 @pytest.fixture
-def group(own_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Group:
+def group(own_lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Group]:
     name = str(request.node.name).removeprefix("test_").translate(str.maketrans("_[]", "---"))
     made = Group(own_lab, name, tmp_path)
     made.make_topic()
-    return made
+    yield made
+    note(made, request.node)
+
+
+@pytest.fixture
+def zookeeper(own_lab: Lab) -> Iterator[KazooClient]:
+    """A client for each test: some end ZooKeeper."""
+    client = KazooClient(own_lab.spec.ensemble.connect)
+    client.start()
+    yield client
+    client.stop()
 
 
 @contextmanager
-def three(group: Group, zookeeper: KazooClient, mode: str) -> Iterator[list[Process]]:
+def three(group: Group, zookeeper: KazooClient, mode: str, **changes: object) -> Iterator[list[Process]]:
     """Members with two partitions each, and what all have read in the end in ``group.seen``."""
     group.set_mode(zookeeper, mode)
     with ExitStack() as stack:
-        members = [stack.enter_context(running(group, name)) for name in "abc"]
+        members = [stack.enter_context(running(group, name, **changes)) for name in "abc"]
         group.await_owners(zookeeper, [2, 2, 2])
         if mode == "kafka":
             by_hand.wait_until("Kafka assigns", lambda: owned_by_kafka(group, zookeeper))
@@ -110,12 +125,13 @@ def test_a_stopped_member_hands_out_nothing_that_is_another_s(group: Group, zook
         woke = time.monotonic()
         stopped.process.send_signal(signal.SIGCONT)
         group.await_owners(zookeeper, [2, 2, 2])
-        by_hand.wait_until("it reads again", lambda: any(each.at > woke for each in stopped.read), within=60)
-    found = group.account()
-    assert found.lost == ()
-    assert [each for each in found.overlaps if each.member == stopped.id and each.at >= woke] == []
-    assert len(found.twice) <= read_again_at_most(), found.twice
-    print(f"{mode}: stopped at {began:.1f}, {len(found.twice)} twice, silent {max(found.silent.values()):.1f} s")
+        by_hand.wait_until("it reads again", lambda: any((each.at or 0) > woke for each in stopped.read), within=60)
+    found = group.proof()
+    assert found.count("lost") == 0, found.render_text()
+    overlaps = [each for partition in found.partitions for each in partition.overlaps]
+    assert [each for each in overlaps if each.member == stopped.id and each.at >= woke] == []
+    assert found.count("twice") <= read_again_at_most(), found.render_text()
+    print(f"{mode}: stopped at {began:.1f}, {found.count('twice')} twice, silent {found.silent or 0:.1f} s")
 
 
 @MODES
@@ -130,10 +146,41 @@ def test_a_killed_member_costs_what_it_has_not_committed(group: Group, zookeeper
             by_hand.wait_until(
                 f"partition {number} is read",
                 lambda n=number, t=after: any(
-                    each.partition == n and each.at > t for member in members[1:] for each in member.read
+                    each.partition == n and (each.at or 0) > t for member in members[1:] for each in member.read
                 ),
             )
-    found = group.account()
-    assert found.lost == ()
-    assert len(found.twice) <= read_again_at_most(), found.twice
-    print(f"{mode}: {len(found.twice)} twice, silent {max(found.silent.values()):.1f} s")
+    found = group.proof()
+    assert found.count("lost") == 0, found.render_text()
+    assert found.count("twice") <= read_again_at_most(), found.render_text()
+    print(f"{mode}: {found.count('twice')} twice, silent {found.silent or 0:.1f} s")
+
+
+@pytest.mark.parametrize("session_ms", [40_000, 6_000])
+def test_zookeeper_is_away_for_13_s_in_kafka_mode_and_nobody_notices(
+    group: Group, zookeeper: KazooClient, session_ms: int
+) -> None:
+    """With a session of which two thirds last longer. With the default one members hand out nothing meanwhile: they
+    can't know whether others have their locks.
+    """
+    here = layout(group.lab.spec)
+    lasting = {"zookeeper.session.timeout.ms": session_ms, "coordination.migration.session.timeout.ms": 45_000}
+    with ExitStack() as stack, three(group, zookeeper, "kafka", **lasting) as members, group.records():
+        by_hand.wait_until("all read", lambda: all(len(each.read) > 100 for each in members))
+        began = time.monotonic()
+        supervision.begin_stop(here, ZOOKEEPER, signal="KILL")
+        time.sleep(13)
+        assert ZOOKEEPER not in supervision.running(here)
+        supervision.start(here, ZOOKEEPER)
+        zookeeper.stop()  # it may have lost its session
+        after_it = KazooClient(group.lab.spec.ensemble.connect, connection_retry={"max_tries": -1, "max_delay": 0.2})
+        after_it.start(60)
+        stack.callback(after_it.stop)
+        away = time.monotonic() - began
+        group.await_owners(after_it, [2, 2, 2])
+        after = time.monotonic()
+        by_hand.wait_until("all read on", lambda: all((each.read[-1].at or 0) > after for each in members))
+    found = group.proof()
+    print(f"away for {away:.1f} s: {found.count('twice')} twice, silent {found.silent or 0:.2f} s")
+    assert away > 13 and found.holds, found.render_text()
+    if session_ms > 6_000:
+        assert found.silent is not None and found.silent < 1.5, found.render_text()

@@ -69,6 +69,7 @@ def phase(stage: Stage) -> Phase:
     return detect_phase(observe(stage.lab.spec, secrets=stage.lab.secrets)).phase
 
 
+@pytest.mark.long
 def test_a_dry_run_plays_every_step_and_changes_nothing(stage: Stage) -> None:
     before = everything(stage.lab)
     run_id = stage.start(MIGRATION, dry_run=True)

@@ -46,7 +46,7 @@ from kraft_runbook.procedures.move_group import (
 )
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_groups
-from kraft_runbook.procedures.watch_groups import Listening, Starting, await_groups
+from kraft_runbook.procedures.watch_groups import Listening, Starting
 
 
 @dataclass
@@ -74,14 +74,14 @@ class Mover:
         """Wait until all are silent; each offset as the stopped members have left it."""
         given = {"secrets": self.lab.secrets}
         listening = Listening(self.lab.spec, [plan], COMMIT_SECONDS, **given)
-        await_groups(listening, deadline=60, poll=0.1, what="silence", way_out="stop them")
+        by_hand.wait_until("the group is silent", lambda: not listening(), within=60)
         found = stop_read(self.lab.spec, plan, None, **given)
         assert stop_read(self.lab.spec, plan, None, kept=found, **given) is found
         return found
 
     def await_start(self, plan: MovePlan) -> None:
         starting = Starting(self.lab.spec, [plan], secrets=self.lab.secrets)
-        await_groups(starting, deadline=60, poll=0.2, what="start", way_out="start them")
+        by_hand.wait_until("the group has started", lambda: not starting(), within=60)
 
 
 def lose_offset(lab: Lab, partition: int) -> None:

@@ -33,10 +33,12 @@ from kazoo.client import KazooClient
 from labs import Lab
 from left_on_disk import drop_topic_id, leave_over, write_topic_id
 
+from kraft_runbook.cli.app import main
+from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
 from kraft_runbook.io.kafka.replica_ids import ask_for_ids
 from kraft_runbook.io.kafka.topics_seen import topics_seen_by
 from kraft_runbook.io.local.supervision import processes
@@ -44,14 +46,18 @@ from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import CheckResult, Severity, Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
+from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Mode
 from kraft_runbook.runbook.canary import missing_numbers
+from kraft_runbook.software.old_clients import old_clients
+from kraft_runbook.software.operation import SOFTWARE
 from lab import ROOT
 from lab.layout import layout
+from lab.software import with_kafka4
 
 
 def look(lab: Lab, scope: Scope = Scope.LIVE, **options: bool) -> ClusterObservation:
@@ -114,25 +120,87 @@ def test_topics_that_are_not_shown_to_this_tool_are_named(own_lab: Lab) -> None:
     assert was_read(mine.topics) and mine.topics.refused_count == 0
 
 
-def test_a_request_of_a_client_that_kafka_4_does_not_answer_is_counted(own_lab: Lab) -> None:
-    """ListOffsets version 0, as clients before Kafka 0.10.1 send it. It asks for no topic, so it changes nothing."""
-    broker = own_lab.spec.brokers[1]
-    host, port = own_lab.spec.broker_address(broker).rsplit(":", 1)
-    request = struct.pack(">hhih3s", 2, 0, 7, 3, b"old") + struct.pack(">ii", -1, 0)
+def ask_as_an_old_client(lab: Lab, broker: Broker, *, name: str = "") -> None:
+    """ListOffsets version 0, as clients before Kafka 0.10.1 send it. It asks for no topic, so it changes nothing.
+    ``name``: said before it, by ApiVersions version 3 with 1.0 as the software's version.
+    """
+    host, port = lab.spec.broker_address(broker).rsplit(":", 1)
+    requests = [struct.pack(">hhih3s", 2, 0, 7, 3, b"old") + struct.pack(">ii", -1, 0)]
+    if name:
+        texts = b"".join(bytes([len(text) + 1]) + text for text in (name.encode(), b"1.0"))
+        requests.insert(0, struct.pack(">hhih3sx", 18, 3, 6, 3, b"old") + texts + b"\0")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
-        connection.sendall(struct.pack(">i", len(request)) + request)
-        assert connection.recv(4)
-    counted = {
-        i: each.metrics.deprecated_requests for i, each in look(own_lab).brokers.items() if was_read(each.metrics)
-    }
-    assert was_read(counted[2])
-    assert counted[2]["ListOffsets version 0 by client unknown unknown"] >= 1
-    assert was_read(counted[1]) and "ListOffsets version 0 by client unknown unknown" not in counted[1]
+        for request in requests:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            (length,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+            assert len(connection.recv(length, socket.MSG_WAITALL)) == length
+
+
+def test_requests_that_kafka_4_does_not_answer_are_counted_by_client_between_two_looks(own_lab: Lab) -> None:
+    spec, old = with_kafka4(own_lab.spec), SOFTWARE.checks["KRB-PRE-094"]
+    first = look(own_lab)
+    assert old.run(first, spec).verdict is Verdict.PASS
+    ask_as_an_old_client(own_lab, spec.brokers[1])
+    ask_as_an_old_client(own_lab, spec.brokers[1], name="relic")
+    second = look(own_lab)
+    ask_as_an_old_client(own_lab, spec.brokers[0])
+    last = look(own_lab)
+
+    assert [each.asked for each in old_clients(second, first).found] == ["ListOffsets 0"] * 2
+    found = {(each.software, each.lately, each.total, each.brokers) for each in old_clients(last, second).found}
+    assert found == {("software that gives no name", 1, 2, (1, 2)), ("relic 1.0", 0, 1, (2,))}
+    said = old.run(last, spec, second)
+    assert said.verdict is Verdict.FAIL and "ListOffsets 0 of relic 1.0: 0 in the last" in said.evidence
+    log = (layout(own_lab.spec).logs / f"{spec.brokers[1].service}.log").read_text()
+    (logged, _) = (line for line in log.splitlines() if '"requestApiVersionDeprecated":true' in line)
+    assert '"clientId":"old"' in logged and '"connection":"' in logged and "INFO" in logged
 
 
 def test_a_live_look_takes_less_than_a_second(own_lab: Lab) -> None:
     look(own_lab)
     assert min(look(own_lab).took_seconds for _ in range(3)) < 1.0
+
+
+def test_a_lab_that_is_adopted_as_it_runs_would_have_no_file_written_anew(own_lab: Lab, tmp_path: Path) -> None:
+    lab = own_lab.spec
+    brokers = {
+        f"b{each.id}": {
+            "ansible_host": each.host,
+            "krb_config_file": each.config_file,
+            "krb_service": each.service,
+            "krb_metrics_port": each.metrics_port,
+        }
+        for each in lab.brokers
+    }
+    controllers = {
+        f"c{each.id}": {
+            "ansible_host": each.host,
+            **{f"krb_{key}": getattr(each, key) for key in ("id", "port", "log_dir", "config_file", "service")},
+        }
+        for each in lab.controllers
+    }
+    inventory = tmp_path / "hosts.yml"
+    groups = {"kafka_broker": {"hosts": brokers}, "kafka_controller": {"hosts": controllers}}
+    inventory.write_text(json.dumps({"all": {"vars": {"ansible_connection": "local"}, "children": groups}}))
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                *("adopt", "--name", "adopted", "--inventory", str(inventory), "--clusters-dir", str(tmp_path)),
+                *("--supervisor", str(lab.service_manager.socket), "--kafka-home", lab.kafka.home),
+            ]
+        )
+    assert not ended.value.code
+
+    text = (tmp_path / "adopted.yaml").read_text()
+    assert not [ref for ref in lab.secrets.values() if own_lab.secrets(ref) in text]
+    spec = load_cluster("adopted", directory=tmp_path, environment=own_lab.environment)
+    assert spec.broker_ids == lab.broker_ids and set(spec.secrets) >= set(lab.secrets)
+    seen = observe(spec, secrets=own_lab.secrets, with_hosts=True)
+    for code in ("KRB-PRE-008", "KRB-PRE-018", "KRB-PRE-045", "KRB-PRE-046"):
+        assert CHECKS[code].run(seen, spec).verdict is Verdict.PASS, CHECKS[code].run(seen, spec)
+    assert [(each.node_id, each.changes, each.unread) for each in make_plan(seen, spec, hosts=True).files] == [
+        (i, (), "") for i in lab.broker_ids
+    ]
 
 
 def test_preflight_of_a_fresh_lab_passes_with_hosts(own_lab: Lab) -> None:

@@ -22,7 +22,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, alter_configs
 from kraft_runbook.io.kafka.reassignments import Reassignments
-from kraft_runbook.procedures.throttle_replication import read_throttles, set_throttles
+from kraft_runbook.procedures.throttle_replication import list_moves, read_throttles, set_rate
 from kraft_runbook.reassignment.goals import Explicit
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE
 from lab import ROOT
@@ -30,7 +30,7 @@ from lab import ROOT
 REASSIGN, RESTORE, CANCEL = (
     f"{name}__lab" for name in ("reassign_partitions", "restore_assignment", "cancel_reassignments")
 )
-WATCH = "reassignment_watch__lab"
+WATCH, PACE = "reassignment_watch__lab", "change_pace__lab"
 MOVE = "carry_out.move"
 KILLED = frozenset({"failed", "up_for_retry"})
 HEARTBEAT_SECONDS = 60
@@ -58,14 +58,14 @@ class Scene:
 
     def kill_worker(self, run_id: str, task: str, moment: Callable[[], object] = lambda: True) -> str:
         """SIGKILL the process that runs a task, once it runs and ``moment`` is there; returns the task's state then."""
-        ends = time.monotonic() + 90
+        ends = time.monotonic() + 300
         while time.monotonic() < ends:
             process = self.worker_of(run_id, task)
             if process is not None and moment():
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
                 # One that had just ended was not killed: a task that is deferred comes again.
-                state = self.stage.wait(REASSIGN, run_id, task, KILLED | {"deferred", "success"}, deadline=30)
+                state = self.stage.wait(REASSIGN, run_id, task, KILLED | {"deferred", "success"}, deadline=120)
                 if state in KILLED:
                     return state
             time.sleep(0.05)
@@ -79,7 +79,7 @@ class Scene:
 
     def kill_worker_and_its_supervisor(self, run_id: str, task: str) -> None:
         """As when a host dies."""
-        ends = time.monotonic() + 90
+        ends = time.monotonic() + 300
         while (process := self.worker_of(run_id, task)) is None:
             assert time.monotonic() < ends, f"{task} was not caught"
             time.sleep(0.05)
@@ -146,6 +146,7 @@ def mended(scene: Scene) -> Iterator[Scene]:
     scene.ground.mend()
 
 
+@pytest.mark.long
 def test_a_broker_is_drained_behind_a_signature_under_traffic(scene: Scene) -> None:
     topic = scene.ground.topic((1, 2), (2, 1), (1, 2), (2, 1), megabytes=4)
     before = scene.replicas(topic)
@@ -210,6 +211,23 @@ def test_a_worker_that_is_killed_in_each_step_leaves_what_the_cleared_task_goes_
 
 
 @pytest.mark.long
+def test_a_run_outlives_a_target_that_is_lost_in_the_middle_of_its_moves(mended: Scene) -> None:
+    scene, ground = mended, mended.ground
+    topic = ground.topic(*[(1, 2)] * 3, megabytes=12)
+    form = {"goal": "drain brokers", "brokers": "1", "topics": topic, "throttle_mb": 1, "partitions_a_request": 1}
+    run_id, _ = scene.to_the_gate(REASSIGN, "gate_move", **form)
+    scene.stage.client.answer(REASSIGN, run_id, "gate_move.approve", "Approve")
+    scene.stage.wait(REASSIGN, run_id, MOVE, {"deferred"})
+    ground.kill(3)
+    time.sleep(45)  # longer than six looks, after which such a run failed, and than the dead broker's session
+    assert scene.stage.task(REASSIGN, run_id, MOVE)["state"] not in ENDED
+    ground.revive_alone(3)
+    scene.ended_well(REASSIGN, run_id)
+    assert all(1 not in replicas for replicas in scene.replicas(topic).values()) and not scene.throttled(topic)
+    assert ground.readable(topic) == ground.written[topic]
+
+
+@pytest.mark.long
 def test_a_task_whose_supervisor_is_killed_too_fails_by_its_heartbeat_and_goes_on_when_cleared(mended: Scene) -> None:
     """As when a host dies. Airflow hears nothing more of the task, and fails it once its heartbeat is overdue."""
     scene = mended
@@ -227,7 +245,7 @@ def test_a_task_whose_supervisor_is_killed_too_fails_by_its_heartbeat_and_goes_o
 
 
 @pytest.mark.long
-def test_a_run_that_is_marked_as_failed_puts_throttles_back_and_its_moves_are_cancelled_to_what_it_saved(
+def test_a_run_that_is_marked_as_failed_keeps_its_throttle_until_its_moves_are_cancelled_to_what_it_saved(
     mended: Scene,
 ) -> None:
     """Somebody's own throttle keeps the copies back, and stays: without one the moves would end before the cancel."""
@@ -246,11 +264,17 @@ def test_a_run_that_is_marked_as_failed_puts_throttles_back_and_its_moves_are_ca
     moving, _ = scene.to_the_gate(REASSIGN, "gate_move", **form)
     scene.stage.client.answer(REASSIGN, moving, "gate_move.approve", "Approve")
     scene.stage.wait(REASSIGN, moving, MOVE, {"deferred"})
+    paced = scene.stage.start(PACE, throttle_mb=7)
+    scene.ended_well(PACE, paced)
+    said = scene.stage.log(PACE, paced, "change")
+    assert "2 partitions move, 0 are left, onto broker 3. Its throttle: 5 MB/s" in said
+    scene.stage.wait(REASSIGN, moving, MOVE, {"deferred"})
     scene.stage.client.mark_run(REASSIGN, moving, "failed")
     scene.stage.wait(REASSIGN, moving, "closing_report", ENDED)
     assert scene.stage.task(REASSIGN, moving, "carry_out.put_throttles_back")["state"] == "success"
     assert scene.stage.run_to_its_end(REASSIGN, moving, deadline=60) == "failed"
-    assert read_throttles(ground.lab.spec, [topic], secrets=ground.lab.secrets) == former
+    kept = read_throttles(ground.lab.spec, [topic], secrets=ground.lab.secrets)
+    assert kept.rates[FOLLOWER_RATE] == str(7 * MB), "its moves go on, at the pace that was asked for since"
 
     run_id, page = scene.to_the_gate(CANCEL, "gate_cancel", topics=topic)
     assert "2 reassignments" in page and f"| {topic}-0 |" in page
@@ -272,7 +296,8 @@ def test_the_watch_names_a_stuck_move_and_then_a_throttle_that_was_left(mended: 
     ground.kill(3)
     assert f"stuck: {topic}-0: a target broker does not run (broker 3)" in scene.watched()
     ground.revive_alone(3)
-    set_throttles(ground.lab.spec, plan.moves, 100 * MB, secrets=ground.lab.secrets)
+    set_rate(ground.lab.spec, 100 * MB, secrets=ground.lab.secrets)
+    list_moves(ground.lab.spec, plan.moves, secrets=ground.lab.secrets)
     ground.carry_out(plan)
     assert "a throttle without a move: the brokers' default" in scene.watched()
 

@@ -24,7 +24,7 @@ from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.kept_log_ends import check_log_ends
 from kraft_runbook.procedures.observe import Scope, observe
-from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
 from lab.layout import layout
 
@@ -127,7 +127,7 @@ def test_a_new_disk_ends_a_broker_in_kraft_mode_and_is_formatted_while_the_broke
 
         def answer() -> CheckResult:
             seen = observe(spec, secrets=lab.secrets, with_hosts=True)
-            return ROLLING_RESTART.checks["KRB-PRE-087"].run(seen, spec)
+            return RESTARTS.checks["KRB-PRE-087"].run(seen, spec)
 
         by_hand.write(broker, broker_properties(spec, broker, BrokerMode.KRAFT))
         assert answer().evidence == f"node 2 would not start: {disk}: it is empty"

@@ -23,18 +23,18 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, DynamicConfigs, Found
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.features.change import Direction
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, alter_configs, read_configs
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.io.local import supervision
+from kraft_runbook.levels.change import Direction
 from kraft_runbook.procedures.change_level import change_level
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.procedures.topic_margins import topic_margins
-from kraft_runbook.upgrade.class_checks import missing_classes
-from kraft_runbook.upgrade.operation import UPGRADE
-from kraft_runbook.upgrade.way_back import way_to
+from kraft_runbook.software.class_checks import missing_classes
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.way_back import way_to
 from lab.layout import layout
 from lab.tools import run_class
 
@@ -121,13 +121,13 @@ def test_what_the_log_holds_that_kafka_4_does_not_take_is_named_with_the_command
     alter_configs(lab.spec, {broker: {SEGMENT: "500000"}}, secrets=lab.secrets)
 
     seen = observe(lab.spec.model_copy(update={"zookeeper": None}), secrets=lab.secrets, with_hosts=True)
-    topics = UPGRADE.checks["KRB-UPG-019"].run(seen, lab.spec)
+    topics = SOFTWARE.checks["KRB-UPG-019"].run(seen, lab.spec)
     assert topics.blocks and f"message.format.version of topics 2: {LEFT}, {MENDED}" in topics.evidence
     assert f"--entity-name {LEFT} --delete-config message.downconversion.enable,message.format.version" in topics.fix
-    brokers = UPGRADE.checks["KRB-UPG-020"].run(seen, lab.spec)
+    brokers = SOFTWARE.checks["KRB-UPG-020"].run(seen, lab.spec)
     assert brokers.blocks and f"broker {broker.name}: {SEGMENT}=500000 (3.9 takes 14 and more" in brokers.evidence
     for code in ("KRB-UPG-006", "KRB-UPG-017", "KRB-UPG-018", "KRB-UPG-021"):
-        result = UPGRADE.checks[code].run(seen, lab.spec)
+        result = SOFTWARE.checks[code].run(seen, lab.spec)
         assert result.passed, result
 
     tool, *arguments = topics.fix.partition("such as: ")[2].replace(LEFT, MENDED).split()

@@ -135,7 +135,7 @@ FIRST = test_from_dual_write_with_a_broker_left_and_the_worker_killed_inside_the
 def kill_the_task_inside_the_fence(stage: Stage) -> None:
     """SIGKILL the task's process as soon as two controllers are gone."""
     controllers = stage.lab.spec.controllers
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + 300
     task = None
     while task is None:
         assert time.monotonic() < ends, "no leave_kraft ran"

@@ -5,13 +5,10 @@ The tests build on each other, in this order.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-
 import by_hand
 import pytest
 from kazoo.security import Permissions
-from labs import Lab, describe_new_lab
+from labs import Lab
 from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster.node_properties import broker_properties
@@ -28,27 +25,8 @@ from kraft_runbook.parity.spark.full_comparison import run_parity
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import Verdict as Judged
-from lab import ROOT, lifecycle
 from lab.health import wait_until_healthy
-from lab.layout import load
 from lab.secured.certificates import Authority
-from lab.seed import seed
-
-CLUSTERS = ROOT / "lab" / "secured"
-
-
-@pytest.fixture(scope="module")
-def secured() -> Iterator[Lab]:
-    """A seeded lab in ZooKeeper mode, as ``lab/secured/lab.yaml`` describes it."""
-    plain = describe_new_lab()
-    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(CLUSTERS)}
-    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, CLUSTERS)
-    try:
-        lifecycle.up(lab.spec)
-        seed(lab.spec)
-        yield lab
-    finally:
-        lifecycle.down(lab.spec, purge=True)
 
 
 def test_every_check_of_the_start_passes(secured: Lab) -> None:

@@ -19,7 +19,7 @@ from stage import ENDED, Stage, kill_worker_of_playbook, open_stage, process_of_
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
-from kraft_runbook.upgrade.way_back import INTERVAL, way_to
+from kraft_runbook.software.way_back import INTERVAL, way_to
 from lab.layout import starts
 from lab.software import write_cluster_file
 

@@ -4,7 +4,6 @@ lowered, which is known before any controller dies of it.
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 
 import by_hand
@@ -15,17 +14,18 @@ from labs import Lab
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.properties_text import parse_properties
-from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.local import supervision
+from kraft_runbook.levels.obstacles import Obstacle, running_software
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook.procedures.preview_levels import preview_change
-from kraft_runbook.upgrade import conditions
-from kraft_runbook.upgrade.explain import explain
-from kraft_runbook.upgrade.roll import Rolled, order, read_roll
-from kraft_runbook.upgrade.way_back import way_to
+from kraft_runbook.procedures.unregister_broker import unregister_broker
+from kraft_runbook.software import conditions
+from kraft_runbook.software.explain import explain
+from kraft_runbook.software.roll import Rolled, order, read_roll
+from kraft_runbook.software.way_back import way_to
 from lab.health import what_is_missing
 from lab.layout import layout
 
@@ -148,10 +148,8 @@ def test_a_registered_broker_that_was_stopped_on_old_software_blocks_the_raise(r
 
 
 def unregister(lab: Lab, broker_id: int) -> None:
-    """``kafka-cluster.sh unregister``, as the way out says."""
-    tool = [f"{homes(lab)[1]}/bin/kafka-run-class.sh", "org.apache.kafka.tools.ClusterTool", "unregister"]
-    servers = ",".join(lab.spec.broker_address(each) for each in lab.spec.brokers if each.id != broker_id)
-    subprocess.run([*tool, "--bootstrap-server", servers, "--id", str(broker_id)], check=True, timeout=60)
+    """As the way out says."""
+    assert unregister_broker(lab.spec, broker_id, secrets=lab.secrets)
     registered = read_levels(lab.spec, secrets=lab.secrets)[1].brokers
     assert broker_id not in registered, registered
 

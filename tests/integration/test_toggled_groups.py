@@ -10,13 +10,13 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab
 from migrating_members import Group, await_mode
+from recording import Evidence
 from toggling_runs import INTERVAL, await_shares, run_of, waited
 
 from kraft_runbook.cluster.group_toggles import GroupToggles, Relief
 from kraft_runbook.steps.run import Failed
 from kraft_runbook.steps.toggles.fleet import read_kept, settle_the_fleet, toggle_the_fleet
 from kraft_runbook_consumer import Mode
-from tests.unit.recording import Evidence
 
 HEAP = "jvm_memory_used_bytes"
 

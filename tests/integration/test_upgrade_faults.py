@@ -20,10 +20,10 @@ from labs import Lab
 from stage import ENDED, Stage, open_stage
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog
-from kraft_runbook.features.change import plan_change
-from kraft_runbook.features.obstacles import Obstacle, running_software
 from kraft_runbook.io.kafka.feature_calls import read_levels, update_feature
 from kraft_runbook.io.local import supervision
+from kraft_runbook.levels.change import plan_change
+from kraft_runbook.levels.obstacles import Obstacle, running_software
 from kraft_runbook.procedures import change_level as changing
 from kraft_runbook.procedures.change_level import await_level, change_level
 from lab.layout import layout

@@ -19,7 +19,7 @@ from lab.layout import starts
 from lab.software import write_cluster_file
 
 UP, BACK, LEVELS = "upgrade_software__lab", "downgrade_software__lab", "upgrade_features__lab"
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(3600)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,8 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
     try:
         run_id = stage.start(UP)
         stage.wait(UP, run_id, "gate_software_up.approve", {"awaiting_input"})
+        asked = stage.client.gate(UP, run_id, "gate_software_up.approve")["body"]
+        assert "### Defaults that change with Kafka 4.1.1" in asked and "log.message.timestamp.after.max.ms" in asked
         stage.client.answer(UP, run_id, "gate_software_up.approve", "Approve")
         a_killed_worker_costs_no_needless_restart(stage, run_id)
         assert stage.run_to_its_end(UP, run_id) == "success", stage.failures(UP, run_id)

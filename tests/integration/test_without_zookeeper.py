@@ -14,14 +14,20 @@ from pathlib import Path
 import by_hand
 import kept_states
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
+from recording import run_on
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.errors import Refused
 from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import Scope, observe
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.unregister_broker import unregister
 from lab import ROOT
 from lab.layout import ZOOKEEPER, layout
 
@@ -111,3 +117,33 @@ def test_what_is_down_is_named_and_what_brings_it_back(alone: Alone) -> None:
     assert f"start controller {follower} with the present configuration" in text
     assert "then start broker 3 in KRaft mode" in text
     assert "2 of 3 controllers run" in text
+
+
+def test_a_broker_that_is_gone_is_unregistered_once_nobody_needs_it_and_registers_anew(alone: Alone) -> None:
+    spec, gone = alone.spec, alone.spec.broker(3)
+
+    def fenced() -> bool | None:
+        quorum = observe(spec, secrets=alone.lab.secrets).quorum
+        found = quorum.registrations.get(3) if was_read(quorum) else None
+        return found.fenced if found else None
+
+    def take_out() -> bool:
+        return bool(unregister(run_on(Cluster(spec, alone.lab.secrets, print), broker=3))["changed"])
+
+    supervision.start(layout(alone.lab.spec), gone.service)
+    by_hand.wait_until("broker 3 serves", lambda: fenced() is False)
+    with pytest.raises(Refused, match="broker 3 lives: the controller has not fenced it"):
+        take_out()
+    admin = AdminClient({"bootstrap.servers": ",".join(spec.broker_address(spec.broker(i)) for i in (1, 2))})
+    by_hand.answered(admin.create_topics([NewTopic("lonely", num_partitions=1, replica_assignment=[[3]])]))
+    alone.stop(gone.service)
+    by_hand.wait_until("broker 3 is fenced", lambda: fenced() is True)
+    with pytest.raises(Refused, match="no other replica could lead lonely-0: what broker 3 holds"):
+        take_out()
+    by_hand.answered(admin.delete_topics(["lonely"]))
+    by_hand.wait_until("the topic is gone", lambda: "lonely" not in admin.list_topics(timeout=20).topics)
+    assert take_out()
+    assert fenced() is None
+    assert not take_out(), "the task that is run again finds nothing to do"
+    supervision.start(layout(alone.lab.spec), gone.service)
+    by_hand.wait_until("it has registered by itself", lambda: fenced() is False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from bad_znodes import BAD, TOPIC, data_of
 from kazoo.client import KazooClient
 from kazoo.security import ACL, Id, Permissions
 from labs import Lab
@@ -28,7 +29,6 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
-from tests.unit.bad_znodes import BAD, TOPIC, data_of
 
 SIZES = [*range(0, 3000, 3), 900_000, 900_000, 900_000]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import by_hand
 from migrating_members import Group
+from recording import run_on
 
 from kraft_runbook.cluster.group_toggles import GroupToggles
 from kraft_runbook.groups.move_plan import Direction
@@ -16,7 +17,6 @@ from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.toggles.toggling import plan_the_toggle, settle, soak, toggle_the_group
 from kraft_runbook.steps.toggles.waiting import WATCHES
-from tests.unit.recording import run_on
 
 INTERVAL = 0.5
 """The members' commit interval, seconds (``Group.settings``)."""

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from played import finalize_controller, provision_controller, run_playbook, set_controller_aside
+from stand_in_node import CLUSTER_ID, Node
 
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
@@ -15,8 +17,6 @@ from kraft_runbook.io.hosts.playbooks import forget_zookeeper_secrets, gather_ho
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.controller_files import settled_size
 from kraft_runbook.migration.copy_tuning import LARGE, TUNED_PROPERTIES
-from tests.playbooks.conftest import CLUSTER_ID, Node
-from tests.played import finalize_controller, provision_controller, run_playbook, set_controller_aside
 
 SECRETS, CONFIGURATION = "Tell whether the secrets file changed", "Write the configuration"
 FORMAT, STOP, START = (
@@ -101,6 +101,7 @@ def test_what_shortens_the_copy_is_written_once_read_back_and_gone_after_finaliz
     assert node.starts("controller-101") == ["True", "False"]
 
 
+@pytest.mark.long
 def test_loggers_that_changed_alone_restart_the_controller(node: Node) -> None:
     node, loggers = large(node)
     provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets())

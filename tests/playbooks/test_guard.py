@@ -5,10 +5,13 @@ migration mode.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
+from played import provision_controller, restart_broker, run_playbook
+from stand_in_node import CLUSTER_ID, Node
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
@@ -20,9 +23,8 @@ from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.runbook.plays import Guard
-from tests.playbooks.conftest import CLUSTER_ID, Node
-from tests.played import provision_controller, restart_broker, run_playbook
 
+Guarded = Callable[..., dict[str, dict[str, object]]]
 FLAG = "zookeeper.metadata.migration.enable"
 
 
@@ -30,26 +32,26 @@ def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **kwargs: object) -> Pl
     return restart_broker(node.spec, 1, mode, secrets=environment_secrets(), **kwargs)  # type: ignore[arg-type]
 
 
-def refused(node: Node, mode: BrokerMode = BrokerMode.HYBRID) -> Refused:
+def refused(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **how: object) -> Refused:
     """The refusal of a restart that touched nothing."""
     before = node.files()
     with pytest.raises(Refused) as caught:
-        to(node, mode)
+        to(node, mode, **how)
     assert node.files() == before and node.starts() == []
     assert "was refused before any change: " in caught.value.problem and "controller 101" in caught.value.problem
     assert caught.value.way_out
     return caught.value
 
 
-def shows(monkeypatch: pytest.MonkeyPatch, mode: ControllerMode | None) -> None:
-    """What the controller's process answers when it is asked for its mode; None: nothing."""
+def shows(mode: ControllerMode | None) -> Guarded:
+    """The guard of controllers whose process answers this when it is asked for its mode; None: nothing."""
 
     def answer(spec: ClusterSpec, controller: Controller, **_: object) -> ControllerMode:
         if mode is None:
             raise Unreachable("it is deaf", way_out="none")
         return mode
 
-    monkeypatch.setattr(playbooks, "guarded_controllers", partial(guarded_controllers, mode_of=answer))
+    return partial(guarded_controllers, mode_of=answer)
 
 
 @pytest.mark.parametrize(
@@ -79,42 +81,35 @@ def test_a_broker_is_not_touched_while_a_controller_would_not_start_in_migration
     assert f"put that back into {file}" in told.way_out and told.way_out.endswith("then run this step again")
 
 
-def test_the_step_goes_on_once_the_file_is_put_back_though_the_process_is_older_than_it(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_step_goes_on_once_the_file_is_put_back_though_the_process_is_older_than_it(node: Node) -> None:
     node.configure_controller()
     node.control("start", "controller-101")
     file = node.configure_controller(zookeeper__metadata__migration__enable=None)
-    shows(monkeypatch, ControllerMode.MIGRATION)
-    refused(node)
+    guard = shows(ControllerMode.MIGRATION)
+    refused(node, guarded_by=guard)
     node.configure_controller()
     lines: list[str] = []
-    assert to(node, on_event=lines.append).changed
+    assert to(node, on_event=lines.append, guarded_by=guard).changed
     assert f"controllers-101: controller 101 is in migration mode ({file} says so, and its process shows it)" in lines
 
 
-def test_a_process_that_is_older_than_its_file_and_does_not_show_its_mode_proves_nothing(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_is_older_than_its_file_and_does_not_show_its_mode_proves_nothing(node: Node) -> None:
     node.configure_controller()
     node.control("start", "controller-101")
-    shows(monkeypatch, None)
+    guard = shows(None)
     lines: list[str] = []
-    to(node, check=True, on_event=lines.append)
+    to(node, check=True, on_event=lines.append, guarded_by=guard)
     assert any(re.search(r"and process \d+ began with it", line) for line in lines)
     file = node.configure_controller()
     assert (
         f"began before {file} was last changed, and the process does not show its mode itself (it is deaf)"
-        in refused(node).problem
+        in refused(node, guarded_by=guard).problem
     )
 
 
-def test_a_process_that_shows_no_flag_is_refused_though_its_file_holds_it(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_shows_no_flag_is_refused_though_its_file_holds_it(node: Node) -> None:
     node.configure_controller()
-    shows(monkeypatch, ControllerMode.KRAFT)
-    told = refused(node)
+    told = refused(node, guarded_by=shows(ControllerMode.KRAFT))
     assert "controller 101 runs without the migration flag" in told.problem
     assert "before it is elected" in told.way_out
 
@@ -125,30 +120,25 @@ def test_what_can_not_be_read_is_refused(node: Node) -> None:
     assert "whether controller 101 is in migration mode could not be read (Is a directory" in refused(node).problem
 
 
-def test_on_the_way_back_one_that_lost_its_file_is_let_be_unless_it_runs(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.long
+def test_on_the_way_back_one_that_lost_its_file_is_let_be_unless_it_runs(node: Node) -> None:
     assert not Path(node.spec.controller(101).config_file).exists()
-    shows(monkeypatch, ControllerMode.MIGRATION)
     with pytest.raises(Refused, match="controller 101 has no file"):
-        to(node, way_back=True)
+        to(node, way_back=True, guarded_by=shows(ControllerMode.MIGRATION))
     assert node.starts() == []
-    shows(monkeypatch, None)
-    assert to(node, way_back=True).changed
+    assert to(node, way_back=True, guarded_by=shows(None)).changed
 
 
-def test_a_controller_s_host_that_can_not_be_reached_is_refused(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = playbooks.guarded_controllers
-
+def test_a_controller_s_host_that_can_not_be_reached_is_refused(node: Node) -> None:
     def away(*args: object, **kwargs: object) -> dict[str, dict[str, object]]:
-        found = real(*args, **kwargs)  # type: ignore[arg-type]
+        found = guarded_controllers(*args, **kwargs)  # type: ignore[arg-type]
         far = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
         return {name: {**variables, **far} for name, variables in found.items()}
 
-    monkeypatch.setattr(playbooks, "guarded_controllers", away)
-    assert "controller 101: the host can't be reached" in refused(node).problem
+    assert "controller 101: the host can't be reached" in refused(node, guarded_by=away).problem
 
 
+@pytest.mark.long
 def test_zookeeper_mode_and_the_way_forward_after_finalization_ask_no_controller(node: Node) -> None:
     node.configure_controller(zookeeper__metadata__migration__enable=None)
     assert to(node, BrokerMode.ZOOKEEPER).changed

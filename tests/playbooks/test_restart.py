@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 
 import pytest
+from played import restart_broker, run_playbook
+from stand_in_node import SECRET, Node
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
@@ -25,8 +27,6 @@ from kraft_runbook.io.hosts import ansible_runs
 from kraft_runbook.io.hosts.kept_modules import kept_modules
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
-from tests.playbooks.conftest import SECRET, Node
-from tests.played import restart_broker, run_playbook
 
 SECRETS = "Tell whether the secrets file changed"
 STOP, START = (
@@ -89,12 +89,14 @@ def test_check_mode_says_what_would_change_and_changes_nothing(node: Node) -> No
     assert to(node, BrokerMode.ZOOKEEPER, check=True).changed == ()
 
 
+@pytest.mark.long
 def test_a_file_changed_while_the_broker_was_down_asks_for_no_second_restart(node: Node) -> None:
     node.run_broker()
     node.control("stop", "broker-1")
     assert to(node).changed == ("Write the configuration", START)
 
 
+@pytest.mark.long
 def test_a_change_time_in_the_future_does_not_ask_for_a_restart_for_ever(node: Node) -> None:
     node.run_broker(BrokerMode.HYBRID)
     ahead = time.time() + 3600
@@ -191,7 +193,7 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
     (node.directory / "cluster.yaml").write_text(node.text)
     program = textwrap.dedent(f"""
         from pathlib import Path
-        from tests.played import restart_broker
+        from played import restart_broker
         from kraft_runbook.io.secrets import environment_secrets
         from kraft_runbook.cluster.cluster_file import parse_cluster
         from kraft_runbook.cluster.observation import BrokerMode
@@ -203,7 +205,7 @@ def run_elsewhere(node: Node) -> subprocess.Popen[str]:
         [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "KRB_PLANTED_SECRET": SECRET},
+        env={**os.environ, "KRB_PLANTED_SECRET": SECRET, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 
 
@@ -229,29 +231,10 @@ def command_of(pid: int) -> bytes:
         return b""
 
 
-PORT_NOT_OPEN = "after the start, before the port opens"
-MOMENTS = [": wrote ", ": stop the service", ": stopped", ": start the service", PORT_NOT_OPEN]
-IN_A_TASK = (": stop the service", PORT_NOT_OPEN)
-"""The moments at which an orphan's task is at work, so that it ends later. Between two tasks there is nothing that an
-orphan could go on with, as ansible ends with us: there the other way of dying is enough for every day. Each moment has
-one of the two every day.
-"""
-
-
-@pytest.mark.parametrize(
-    ("moment", "whole_tree"),
-    [
-        *(pytest.param(m, False, marks=[] if m in IN_A_TASK else pytest.mark.long) for m in MOMENTS),
-        *(pytest.param(m, True, marks=pytest.mark.long if m in IN_A_TASK else []) for m in MOMENTS),
-    ],
-    ids=lambda given: given if isinstance(given, str) else "all-killed" if given else "orphaned",
-)
-def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(
-    node: Node, moment: str, whole_tree: bool
-) -> None:
-    node.behave("stop=0.7 open=0.7")
-    node.run_broker()
-    run = run_elsewhere(node)
+def kill_at(node: Node, run: subprocess.Popen[str], moment: str, whole_tree: bool) -> None:
+    """Kill the run once it has said ``moment``, or the service is started and its port not open; ``whole_tree``: and
+    all that it has started.
+    """
     assert run.stdout
     word = ": start the service" if moment == PORT_NOT_OPEN else moment
     for line in run.stdout:
@@ -267,6 +250,29 @@ def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     run.wait()
+
+
+PORT_NOT_OPEN = "after the start, before the port opens"
+MOMENTS = [": wrote ", ": stop the service", ": stopped", ": start the service", PORT_NOT_OPEN]
+EVERY_DAY = ((": stop the service", False), (": stopped", True))
+"""An orphan whose task is at work, so that it ends later; and the moment at which the broker is down."""
+
+
+@pytest.mark.parametrize(
+    ("moment", "whole_tree"),
+    [
+        pytest.param(moment, whole, marks=[] if (moment, whole) in EVERY_DAY else pytest.mark.long)
+        for whole in (False, True)
+        for moment in MOMENTS
+    ],
+    ids=lambda given: given if isinstance(given, str) else "all-killed" if given else "orphaned",
+)
+def test_killed_at_any_moment_and_run_again_the_broker_is_restarted_once(
+    node: Node, moment: str, whole_tree: bool
+) -> None:
+    node.behave("stop=0.7 open=0.7")
+    node.run_broker()
+    kill_at(node, run_elsewhere(node), moment, whole_tree)
     to(node)
     time.sleep(1.0)  # an orphan's last task would act now
     assert node.starts() == ["False", "True"]
@@ -297,6 +303,7 @@ def test_two_runs_at_once_restart_the_broker_once(node: Node) -> None:
     assert result.ok == 7
 
 
+@pytest.mark.long
 def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(node: Node, tmp_path: Path) -> None:
     def interrupt(line: str) -> None:
         if "stop the service" in line:

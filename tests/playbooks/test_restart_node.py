@@ -4,27 +4,24 @@ a migration only while every controller has the flag.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
 import textwrap
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from stand_in_node import Node
+from test_restart import PORT_NOT_OPEN, kill_at
 
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
-from kraft_runbook.rolling_restart.plays import restart_node
-from tests.playbooks.conftest import Node
-from tests.playbooks.test_restart import descendants, until_started
+from kraft_runbook.restart.plays import restart_node
 
 STOP, START = (
     "Stop the service if its process is older than this run or its files",
@@ -39,9 +36,10 @@ def restart(
     *,
     older_than: float | None,
     check: bool = False,
+    **how: Any,
 ) -> PlaybookResult:
     what = restart_node(node_id, phase, older_than=older_than)
-    return play(node.spec, what, secrets=lambda _: "", check=check)
+    return play(node.spec, what, secrets=lambda _: "", check=check, **how)
 
 
 def test_a_process_that_began_before_the_moment_is_restarted_once(node: Node) -> None:
@@ -119,16 +117,13 @@ def test_nothing_is_stopped_while_a_controller_s_file_lacks_the_flag(node: Node,
     assert node.files() == before and node.pid() == pid
 
 
-def test_nothing_is_stopped_while_a_controller_s_process_lacks_the_flag(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_stopped_while_a_controller_s_process_lacks_the_flag(node: Node) -> None:
     node.run_broker()
     node.configure_controller()
     guard = partial(guarded_controllers, mode_of=lambda *_, **__: ControllerMode.KRAFT)
-    monkeypatch.setattr(playbooks, "guarded_controllers", guard)
     pid = node.pid()
     with pytest.raises(Refused, match="controller 101 runs without the migration flag"):
-        restart(node, 1, Phase.DUAL_WRITE, older_than=time.time())
+        restart(node, 1, Phase.DUAL_WRITE, older_than=time.time(), guarded_by=guard)
     assert node.pid() == pid
 
 
@@ -158,7 +153,7 @@ def run_elsewhere(node: Node, moment: float) -> subprocess.Popen[str]:
         from kraft_runbook.cluster.cluster_file import parse_cluster
         from kraft_runbook.cluster.phases import Phase
         from kraft_runbook.io.hosts.playbooks import play
-        from kraft_runbook.rolling_restart.plays import restart_node
+        from kraft_runbook.restart.plays import restart_node
         spec = parse_cluster(Path({str(node.directory / "cluster.yaml")!r}).read_text(), source="x", environment={{}})
         def tell(line): print(line, flush=True)
         play(spec, restart_node(1, Phase.FINALIZED, older_than={moment!r}), secrets=lambda _: "", on_event=tell)
@@ -166,9 +161,13 @@ def run_elsewhere(node: Node, moment: float) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
 
 
-PORT_NOT_OPEN = "after the start, before the port opens"
-EVERY_DAY = [(": stopped", True), (PORT_NOT_OPEN, True)]
-FURTHER = [(": stop the service", False), (": stop the service", True), (": start the service", True)]
+EVERY_DAY = [(": stopped", True)]
+FURTHER = [
+    (PORT_NOT_OPEN, True),
+    (": stop the service", False),
+    (": stop the service", True),
+    (": start the service", True),
+]
 """The module that stops and starts is that of a broker's restart, which test_restart.py kills at each of these."""
 
 
@@ -183,28 +182,14 @@ def test_killed_at_any_moment_and_run_again_the_node_is_restarted_once(
     node.behave("stop=0.7 open=0.7")
     node.run_broker()
     began = time.time()
-    run = run_elsewhere(node, began)
-    assert run.stdout
-    word = ": start the service" if moment == PORT_NOT_OPEN else moment
-    for line in run.stdout:
-        if word in line:
-            break
-    else:
-        pytest.fail(f"the run never said {word!r}")
-    if moment == PORT_NOT_OPEN:
-        until_started(node, 2)
-    victims = descendants(run.pid) if whole_tree else []
-    run.kill()
-    for pid in victims:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    run.wait()
+    kill_at(node, run_elsewhere(node, began), moment, whole_tree)
     restart(node, older_than=began)
     time.sleep(1.0)  # an orphan's last task would act now
     assert len(node.starts()) == 2
     assert restart(node, older_than=began).changed == ()
 
 
+@pytest.mark.long
 def test_two_runs_at_once_restart_the_node_once(node: Node) -> None:
     node.behave("stop=0.7 open=0.7")
     node.run_broker()

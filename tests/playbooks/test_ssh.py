@@ -8,13 +8,13 @@ import os
 from pathlib import Path
 
 import pytest
+from played import restart_broker
+from stand_in_node import SECRET, Node
 
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.spec_parts import Reach
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
-from tests.playbooks.conftest import SECRET, Node
-from tests.played import restart_broker
 
 SSH = """#!/bin/sh
 # Records how it was called and runs the command here, as the far side's shell would.

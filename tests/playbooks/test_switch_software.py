@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from stand_in_node import Node
 
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.node_properties import broker_properties
@@ -16,10 +17,9 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.feature_state import read_feature_state
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, play
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.upgrade.class_checks import missing_classes
-from kraft_runbook.upgrade.plays import switch_software, target_of
+from kraft_runbook.software.class_checks import missing_classes
+from kraft_runbook.software.plays import switch_software, target_of
 from lab.installation import JARS, JARS4, kafka4_version
-from tests.playbooks.conftest import Node
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from played import restart_broker
+from stand_in_node import SECRET, Node, lay_out
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
-from tests.playbooks.conftest import SECRET, Node, lay_out
-from tests.played import restart_broker
 
 SYSTEMCTL = """#!{python}
 import os, pathlib, signal, subprocess, sys, time

@@ -9,7 +9,9 @@ import org.apache.kafka.storage.internals.log.LogConfig;
 
 /**
  * What this Kafka's definitions of configuration know and take. For brokers and for topics, each key: its type, and of
- * numbers the least and the greatest that its own validator takes; "-" where it takes any of its type.
+ * numbers the least and the greatest that its own validator takes; "-" where it takes any of its type. Then of lists
+ * whether they may be empty ("filled": no) and have an empty entry ("entries": no, too), else "-"; last the default,
+ * "-" where it has none or an empty one.
  */
 public class PrintConfigBounds {
     public static void main(String[] none) throws Exception {
@@ -27,7 +29,30 @@ public class PrintConfigBounds {
         for (Map.Entry<String, ConfigDef.ConfigKey> each : new TreeMap<>(def.configKeys()).entrySet()) {
             ConfigDef.ConfigKey key = each.getValue();
             String[] bounds = bounds(key);
-            System.out.println(kind + " " + key.name + " " + key.type + " " + bounds[0] + " " + bounds[1]);
+            System.out.println(kind + " " + key.name + " " + key.type + " " + bounds[0] + " " + bounds[1]
+                + " " + list(key) + " " + byDefault(key));
+        }
+    }
+
+    private static String list(ConfigDef.ConfigKey key) {
+        if (key.type != ConfigDef.Type.LIST || key.validator == null || valid(key, List.of("one", ""))) {
+            return "-";
+        }
+        return valid(key, List.of()) ? "entries" : "filled";
+    }
+
+    private static String byDefault(ConfigDef.ConfigKey key) {
+        Object value = key.defaultValue == ConfigDef.NO_DEFAULT_VALUE ? null : key.defaultValue;
+        String text = value == null ? "" : ConfigDef.convertToString(value, key.type).replace(" ", "");
+        return text.isEmpty() ? "-" : text;
+    }
+
+    private static boolean valid(ConfigDef.ConfigKey key, Object given) {
+        try {
+            key.validator.ensureValid(key.name, given);
+            return true;
+        } catch (RuntimeException e) {
+            return false;
         }
     }
 
@@ -89,11 +114,6 @@ public class PrintConfigBounds {
             case INT: given = (int) value; break;
             default: given = value;
         }
-        try {
-            key.validator.ensureValid(key.name, given);
-            return true;
-        } catch (RuntimeException e) {
-            return false;
-        }
+        return valid(key, given);
     }
 }

@@ -9,7 +9,6 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from kraft_runbook_consumer import handover
 from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.handover import Handover
@@ -231,17 +230,17 @@ class Group:
         return self.coordinator._handover_()
 
 
-def group(monkeypatch: Any, listener: RebalanceListener | None = None, **settings: str) -> Group:
+def group(listener: RebalanceListener | None = None, **settings: str) -> Group:
     """``settings``: with dots as underscores."""
     read = read_settings({**GIVEN, **{key.replace("_", "."): value for key, value in settings.items()}})
     made = Coordinator(read, ME, Registration({"t": 1}), listener)
     zookeeper, kafka, records, logs = ZooKeeper(), Kafka(), Records(), Logs()
     anything: Any = (zookeeper, kafka, records)
-    monkeypatch.setattr(handover, "make_consumer", lambda _config: logs)
+    asked: Any = logs
     made.zookeeper, made.embedded, made.streams = anything[0], anything[1], (anything[2],)
     made.sight = Sight(read, made.registration, anything[0])
     made.sight.embedded = anything[1]
-    made._handover = Handover(read, "127.0.0.1:1", ME, anything[0], anything[1])
+    made._handover = Handover(read, "127.0.0.1:1", ME, anything[0], anything[1], make_logs=lambda _config: asked)
     made._zookeeper_lease.begin(MINE)
     made._zookeeper_lease.renew(MINE, sent_now())
     zookeeper.ids[ME] = made.registration

@@ -10,9 +10,9 @@ import pytest
 from kazoo.client import KazooState
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
-from kraft_runbook_consumer import embedded as embedding
 from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.coordinator import Coordinator
+from kraft_runbook_consumer.embedded import EmbeddedConsumer
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.settings import read_settings
@@ -110,13 +110,13 @@ class Consumer:
         return "member-1"
 
 
-def embedded_consumer(patch: pytest.MonkeyPatch, lease: Lease, consumer: object = None) -> embedding.EmbeddedConsumer:
+def embedded_consumer(
+    lease: Lease, consumer: object = None, admin: Callable[[object], object] = lambda _config: None
+) -> EmbeddedConsumer:
     """The real one, over a consumer that is none."""
-    with patch.context() as patched:
-        patched.setattr(embedding, "make_consumer", lambda *_: consumer or Consumer())
-        patched.setattr(embedding, "AdminClient", lambda _: None)
-        config = {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
-        return embedding.EmbeddedConsumer(config, lease, lambda _gone, _lost: None)
+    config = {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky"}
+    clients: Any = {"consumer": lambda *_: consumer or Consumer(), "admin": admin}
+    return EmbeddedConsumer(config, lease, lambda _gone, _lost: None, **clients)
 
 
 class Embedded:

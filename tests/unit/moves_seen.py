@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from observations import observation
+from placements import MB, of, tp
+
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.reassignment.look import Look, ReassignmentSeen
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.throttles import Former
-from tests.unit.observations import observation
-from tests.unit.placements import MB, of, tp
 
 A, B = tp("a", 0), tp("a", 1)
 PRESENT = of(a=[(1, 2), (2, 1)])

@@ -180,7 +180,7 @@ def observation(phase: Phase, spec: ClusterSpec = SPEC) -> ClusterObservation:
         controllers=controllers,
         quorum=WHY if state is None else quorum(spec, mode, state),
         brokers={
-            i: BrokerState(i, True, mode, BrokerMetrics(0, 0, deprecated_requests={}), "3.9.2", CLUSTER_ID)
+            i: BrokerState(i, True, mode, BrokerMetrics(0, 0, deprecated_requests=()), "3.9.2", CLUSTER_ID)
             for i in spec.broker_ids
         },
         topics=TopicsState(

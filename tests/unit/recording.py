@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from observations import SPEC
+
 from kraft_runbook.cluster.observation import ClusterObservation, HostState
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -18,7 +20,6 @@ from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.run import Run
-from tests.unit.observations import SPEC
 
 T = TypeVar("T")
 NOWHERE = Path("/no/state/directory/in/this/test")

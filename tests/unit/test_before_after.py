@@ -21,7 +21,7 @@ from kraft_runbook.quorum.before_after import KEPT, WHAT, KeptFault, draw, pair,
 from kraft_runbook.quorum.drill import account
 from kraft_runbook.quorum.handover import Handover
 from kraft_runbook.quorum.silences import CHANGES, Measured
-from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.steps import drill
 from kraft_runbook.steps.account import account_of
 from kraft_runbook.steps.kept_drills import file_of, keep, read_kept
@@ -75,7 +75,7 @@ def test_on_the_way_back_and_in_other_operations_no_drill_is_shown(tmp_path: Pat
     text, journal = closing(tmp_path, Phase.ZOOKEEPER, BEFORE, AFTER)
     assert (text, journal.bodies) == (None, [])
     run = run_on(RecordingCluster(observation(Phase.FINALIZED)), Kept(), state=tmp_path)
-    assert account_of(run, ROLLING_RESTART, Phase.FINALIZED) is None
+    assert account_of(run, RESTARTS, Phase.FINALIZED) is None
 
 
 def test_drills_that_can_not_be_read_do_not_fail_the_closing_report(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_what_earlier_drills_measured_is_not_overwritten_where_it_can_not_be_rea
     keep(tmp_path, "lab", [BEFORE])
     file_of(tmp_path, "lab").write_text(content)
     for act in (lambda: read_kept(tmp_path, "lab"), lambda: keep(tmp_path, "lab", [AFTER])):
-        with pytest.raises(StepFailed, match="what earlier drills measured can't be read"):
+        with pytest.raises(StepFailed, match="the numbers of earlier drills can't be read"):
             act()
     assert file_of(tmp_path, "lab").read_text() == content
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from observations import both, broker, observation, part
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -12,8 +14,6 @@ from kraft_runbook.cluster.replica_directories import IdsApart, ReplicasCompared
 from kraft_runbook.errors import Refused
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.node_step import Look
-from tests.unit.observations import both, broker, observation, part
-from tests.unit.recording import RecordingCluster
 
 APART = ReplicasCompared(132, apart=(IdsApart("orders", "new", {"old": (1, 2)}),), apart_count=1)
 WITHOUT_ID = ReplicasCompared(132, without_id=(WithoutId(2, "/d/gone-0", assigned=False),), without_id_count=1)

@@ -16,16 +16,18 @@ from kraft_runbook.cluster.observation import BrokerMetrics, BrokerMode, Cluster
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.metrics import broker_metrics, parse_jolokia, parse_prometheus
+from kraft_runbook.io.jolokia_answer import parse_jolokia
+from kraft_runbook.io.node_metrics import broker_metrics
+from kraft_runbook.io.prometheus_page import parse_prometheus
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.conditions import CANARY_HOLDS
 from kraft_runbook.migration.plan import make_plan
 from kraft_runbook.runbook.canary import canary_holds, first_and_watched, missing_numbers
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.roll import Rolled
+from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps.waiting import Wait
-from kraft_runbook.upgrade.operation import UPGRADE
-from kraft_runbook.upgrade.roll import Rolled
-from kraft_runbook.upgrade.stages import Gate
 
 CANARY = SPEC.model_copy(update={"canary": CanaryBroker(broker=2, soak=60)})
 GOOD = BrokerMetrics(0, 0, offline_replicas=0, failed_requests=7, produce=Timed(1000, 4.0))
@@ -238,7 +240,7 @@ def test_the_usual_rules_leave_persec_out_of_the_name() -> None:
 
 def test_it_keeps_nobody_from_going_back_to_the_software_before() -> None:
     down = replace(seen(b2=BrokerMetrics(0, 0)), brokers=seen(b2=BrokerMetrics(0, 0)).brokers)
-    codes = {each.code for each in UPGRADE.checks.run(down, CANARY, Rolled.MIXED, gate=Gate.BACK).results}
+    codes = {each.code for each in SOFTWARE.checks.run(down, CANARY, Rolled.MIXED, gate=Gate.BACK).results}
     assert "KRB-PRE-112" not in codes and codes
 
 

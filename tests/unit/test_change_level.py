@@ -14,8 +14,8 @@ from observations import SPEC
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog, NodeFeatures, WrittenLevel
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.features.change import LevelChange, plan_change
 from kraft_runbook.io.kafka.feature_calls import UpgradeType
+from kraft_runbook.levels.change import LevelChange, plan_change
 from kraft_runbook.procedures.change_level import TRIES, Calls, Pace, await_level, change_level
 
 OK, NOT_LEADER = (0, ""), (41, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -382,6 +383,20 @@ def test_any_key_with_a_wrong_value_is_refused_or_harmless(key: str, value: obje
         parse(yaml.safe_dump(data))
     except ClusterFileError as error:
         assert all(isinstance(p, str) and p for p in error.problems)
+
+
+@pytest.mark.parametrize(
+    ("place", "told"), [(("zookeeper", "servers"), "zookeeper.servers"), (("brokers", 0, "listeners"), "listeners")]
+)
+def test_an_empty_list_is_a_problem_that_is_told(place: tuple[str | int, ...], told: str) -> None:
+    data = yaml.safe_load(TEXT)
+    inner: Any = data
+    for step in place[:-1]:
+        inner = inner[step]
+    inner[place[-1]] = []
+    with pytest.raises(ClusterFileError) as refused:
+        parse(yaml.safe_dump(data))
+    assert len(refused.value.problems) == 1 and told in refused.value.problems[0]
 
 
 def test_secrets_are_recognized_by_their_names() -> None:

@@ -10,17 +10,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from kraft_runbook.cluster.observation import Unread, ZkMigrationState
+from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.metrics import (
-    DEPRECATED_MBEAN,
-    MetricsClient,
-    broker_metrics,
-    controller_metrics,
-    parse_jolokia,
-    parse_prometheus,
-    partitions_of_jolokia,
-)
+from kraft_runbook.io.jolokia_answer import DEPRECATED_MBEAN, parse_jolokia, partitions_of_jolokia
+from kraft_runbook.io.metrics import MetricsClient
+from kraft_runbook.io.node_metrics import broker_metrics, controller_metrics
+from kraft_runbook.io.prometheus_page import parse_prometheus
 from kraft_runbook.io.secrets import environment_secrets
 
 PAGES = {
@@ -60,6 +56,38 @@ def test_gauges_are_found_under_every_usual_name(rules: str) -> None:
         3,
         None,
     )
+
+
+ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount 1\n"
+WRITES = {
+    "the lab's rules": 'kafka_controller_kafkacontroller_zkwritedeltatimems{quantile="0.99",} 41.0\n',
+    "no rules": (
+        'kafka_controller_KafkaController_50thPercentile{name="ZkWriteDeltaTimeMs",} 3.0\n'
+        'kafka_controller_KafkaController_99thPercentile{name="ZkWriteDeltaTimeMs",} 41.0\n'
+        'kafka_controller_KafkaController_99thPercentile{name="ZkWriteSnapshotTimeMs",} 900.0\n'
+    ),
+    "with quantiles": (
+        'kafka_controller_kafkacontroller_zkwritedeltatimems{quantile="0.50",} 3.0\n'
+        'kafka_controller_kafkacontroller_zkwritedeltatimems{quantile="0.99",} 41.0\n'
+        'kafka_controller_kafkacontroller_zkwritedeltatimems{quantile="0.999",} 70.0\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("rules", WRITES)
+def test_the_time_of_a_write_to_zookeeper_is_found_under_every_usual_name(rules: str) -> None:
+    assert controller_metrics(parse_prometheus(ACTIVE + WRITES[rules])).zk_write_delta_p99_ms == 41.0
+    assert controller_metrics(parse_prometheus(ACTIVE)).zk_write_delta_p99_ms is None
+
+
+def test_jolokia_gives_the_same_time_of_a_write() -> None:
+    values = {
+        "kafka.controller:name=ActiveControllerCount,type=KafkaController": {"Value": 1},
+        "kafka.controller:name=ZkWriteDeltaTimeMs,type=KafkaController": {"50thPercentile": 3, "99thPercentile": 41},
+        "kafka.controller:name=ZkWriteSnapshotTimeMs,type=KafkaController": {"99thPercentile": 900},
+    }
+    found = controller_metrics(parse_jolokia([{"status": 200, "value": values}]))
+    assert (found.active, found.zk_write_delta_p99_ms) == (True, 41.0)
 
 
 def test_a_gauge_that_is_nan_is_not_there() -> None:
@@ -172,10 +200,10 @@ def test_jolokia_gives_the_same_gauges_in_one_request_and_names_the_partitions_i
     ("kind", "answer", "problem"),
     [
         ("prometheus", (500, "oops"), "answered HTTP 500"),
-        ("prometheus", (200, "<html>not metrics</html>"), "are no metrics"),
-        ("jolokia", (200, "<html>"), "are no metrics"),
-        ("jolokia", (200, '{"status": 403}'), "are no metrics"),
-        ("jolokia", (200, '[{"status": 200, "value": 7}]'), "are no metrics"),
+        ("prometheus", (200, "<html>not metrics</html>"), "answers with something else than metrics"),
+        ("jolokia", (200, "<html>"), "answers with something else than metrics"),
+        ("jolokia", (200, '{"status": 403}'), "answers with something else than metrics"),
+        ("jolokia", (200, '[{"status": 200, "value": 7}]'), "answers with something else than metrics"),
     ],
 )
 def test_what_is_no_metrics_is_named(server: Server, kind: str, answer: tuple[int, str], problem: str) -> None:
@@ -239,6 +267,13 @@ OLD_REQUESTS = {
         'kafka_network_RequestMetrics_Count{name="RequestsPerSec",request="Fetch",version="17",} 99.0\n'
         'kafka_network_RequestMetrics_MeanRate{name="DeprecatedRequestsPerSec",request="Fetch",version="2",} 0.5\n'
     ),
+    "the exporter's example rules, which have room for two labels": (
+        "kafka_network_requestmetrics_deprecatedrequests_total{"
+        'request_Fetch__version_2__clientSoftwareName="unknown",clientSoftwareVersion="unknown",} 3.0\n'
+        "kafka_network_requestmetrics_deprecatedrequests_total{"
+        'request_FetchConsumer__version_2__clientSoftwareName="unknown",clientSoftwareVersion="unknown",} 3.0\n'
+        'kafka_network_requestmetrics_requests_total{request="Fetch",version="2",} 3.0\n'
+    ),
 }
 IN_SYNC = "kafka_server_replicamanager_underreplicatedpartitions 0.0\n"
 
@@ -246,16 +281,36 @@ IN_SYNC = "kafka_server_replicamanager_underreplicatedpartitions 0.0\n"
 @pytest.mark.parametrize("rules", OLD_REQUESTS)
 def test_requests_in_deprecated_versions_are_counted_by_kind_and_client(rules: str) -> None:
     found = broker_metrics(parse_prometheus(IN_SYNC + OLD_REQUESTS[rules])).deprecated_requests
-    assert found == {"Fetch version 2 by client unknown unknown": 3}
+    assert found == (OldRequests("unknown", "unknown", "Fetch", "2", 3),)
 
 
 def test_no_such_request_and_no_metric_of_requests_are_not_the_same() -> None:
     none = parse_prometheus(
-        IN_SYNC + 'kafka_network_requestmetrics_requestqueuetimems_count{request="ApiVersions"} 4\n'
+        IN_SYNC + 'kafka_network_requestmetrics_requestspersec_count{request="ApiVersions",version="4"} 4\n'
     )
-    assert broker_metrics(none).deprecated_requests == {}
-    unread = broker_metrics(parse_prometheus(IN_SYNC)).deprecated_requests
-    assert isinstance(unread, Unread) and "let the exporter's rules pass it" in unread.reason
+    assert broker_metrics(none).deprecated_requests == ()
+    times = 'kafka_network_requestmetrics_totaltimems_count{request="Fetch"} 4\n'  # name=*,request=* passes these alone
+    for page in (IN_SYNC, IN_SYNC + times):
+        unread = broker_metrics(parse_prometheus(page)).deprecated_requests
+        assert isinstance(unread, Unread) and "let its rules pass both" in unread.reason
+
+
+def test_an_exporter_that_passes_all_requests_and_not_the_deprecated_ones_tells_them_too() -> None:
+    page = "".join(
+        f'kafka_network_requestmetrics_requests_total{{request="{api}",version="{version}"}} {count}.0\n'
+        for api, version, count in (
+            ("Fetch", 3, 7),
+            ("FetchConsumer", 3, 7),
+            ("Fetch", 4, 9),
+            ("Produce", 2, 0),
+            ("CreateTopics", 1, 2),
+            ("LeaderAndIsr", 0, 5),
+        )
+    )
+    assert broker_metrics(parse_prometheus(IN_SYNC + page)).deprecated_requests == (
+        OldRequests("unknown", "", "CreateTopics", "1", 2),
+        OldRequests("unknown", "", "Fetch", "3", 7),
+    )
 
 
 @pytest.mark.parametrize(
@@ -269,12 +324,12 @@ def test_no_such_request_and_no_metric_of_requests_are_not_the_same() -> None:
                     "request=Produce,type=RequestMetrics,version=1": {"Count": 7, "MeanRate": 0.1}
                 },
             },
-            {"Produce version 1 by client old 1.0": 7},
+            (OldRequests("old", "1.0", "Produce", "1", 7),),
         ),
-        ({"status": 404}, {}),
+        ({"status": 404}, ()),
     ],
 )
-def test_jolokia_shows_them_too(part: dict[str, object], expected: dict[str, int]) -> None:
+def test_jolokia_shows_them_too(part: dict[str, object], expected: tuple[OldRequests, ...]) -> None:
     answer = [
         {"status": 200, "value": {"kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 0}}},
         {"request": {"mbean": DEPRECATED_MBEAN}, **part},

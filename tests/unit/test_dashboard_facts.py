@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from observations import NOW, SPEC, WHY, later, observation
+from unit import evidence_runs
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.facts import ClusterFacts, GateState, Standing
@@ -20,8 +22,6 @@ from kraft_runbook.dashboard.read_facts import cluster_facts, in_words
 from kraft_runbook.dashboard.runs_seen import RunsRead
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.io.cluster_claim import Claim
-from tests.unit import evidence_runs
-from tests.unit.observations import NOW, SPEC, WHY, later, observation
 
 LINKS = Links("", "/plugin/kafka", "/kafka_clusters/evidence")
 MIGRATION = "zk_to_kraft_migration__lab"

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 from observations import WHY, config, observation, on_host
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration.checks import CheckResult
 from kraft_runbook.steps.disk_watch import DiskWatch, Hosts, read_controllers
-from tests.unit.recording import RecordingCluster
 
 SEEN = observation(Phase.DUAL_WRITE)
 FINE = SEEN.hosts

@@ -97,7 +97,7 @@ def test_a_leader_is_stopped_and_started_again_and_what_it_cost_is_kept() -> Non
     assert drill.cause_faults(run, opening(silent=(1.0, 5.0))) == {"faults": 1}
     assert isinstance(run.cluster, RecordingCluster)
     assert [each for each in run.cluster.did if each.startswith("played")] == [STOP, START]
-    assert whats(kept) == ["baseline", "stops", "started", "fault"]
+    assert whats(kept) == ["baseline", "stops", "started", "measured", "fault"]
     assert kept.bodies[-1]["silences"][CHANGES] == pytest.approx(4.0, abs=0.3)
     assert any(line.startswith("effect: metadata changes: silent for") for line in run.cluster.told)
     assert kept.asked.count("signature of drill") == 2
@@ -110,7 +110,7 @@ def test_in_zookeeper_mode_controller_s_znode_is_deleted_and_nothing_is_stopped(
     assert isinstance(run.cluster, RecordingCluster)
     assert "delete /controller" in run.cluster.did
     assert not [each for each in run.cluster.did if each.startswith("played")]
-    assert whats(kept) == ["baseline", "fault"]
+    assert whats(kept) == ["baseline", "measured", "fault"]
 
 
 class Stumbling(RecordingCluster):
@@ -165,7 +165,7 @@ def test_a_start_that_fails_leaves_the_node_to_the_next_who_mends() -> None:
 def test_a_silence_beyond_the_budget_starts_what_stands_and_ends_the_run() -> None:
     run, kept = made(repeats=3)
     with_baseline(kept)
-    with pytest.raises(StepFailed, match="exceeded the budget of 20 s; what was stopped runs again"):
+    with pytest.raises(StepFailed, match="exceeded the budget of 20 s; the stopped process runs again"):
         drill.cause_faults(run, opening(silent=(0.15, 1000.0)))
     assert isinstance(run.cluster, RecordingCluster)
     assert [each for each in run.cluster.did if each.startswith("played")] == [STOP, START]
@@ -192,6 +192,36 @@ def test_a_cleared_task_goes_on_with_the_faults_that_are_to_come() -> None:
     assert whats(kept).count("stops") == 3
 
 
+class Killed(BaseException):
+    """The worker's end."""
+
+
+@pytest.mark.parametrize("phase", [Phase.KRAFT, Phase.ZOOKEEPER])
+def test_a_worker_killed_while_processor_time_is_read_causes_no_fault_again(phase: Phase) -> None:
+    looks: list[str] = []
+
+    def killed() -> dict[str, Any]:
+        looks.append("look")
+        if len(looks) == 4:  # two of the baseline, one before the fault, and this one behind it
+            raise Killed
+        return {}
+
+    answers = {**ANSWERS, drill_window.spent_so_far: killed}
+    run, kept = made(cluster=RecordingCluster(observation(phase), answers=answers))
+    drill.measure_baseline(run, opening())
+    with pytest.raises(Killed):
+        drill.cause_faults(run, opening(silent=(1.0, 4.0)))
+    assert isinstance(run.cluster, RecordingCluster)
+    did = list(run.cluster.did)
+    assert drill.cause_faults(run, opening()) == {"faults": 1}
+    assert run.cluster.did == did, "nothing was stopped or deleted again"
+    assert whats(kept)[-2:] == ["measured", "fault"]
+    assert kept.bodies[-1]["silences"] == kept.bodies[-2]["silences"]
+    assert kept.bodies[-1]["silences"][CHANGES] > 2.9
+    drill.cause_faults(run, opening())
+    assert whats(kept).count("fault") == 1
+
+
 def test_topics_are_deleted_by_a_run_alone_that_was_about_to_make_some() -> None:
     run, kept = made()
     assert drill.end(run)["topics_deleted"] == 0
@@ -208,7 +238,7 @@ def test_what_earlier_drills_measured_is_not_overwritten_where_it_can_not_be_rea
     file = file_of(tmp_path, SPEC.name)
     file.parent.mkdir()
     file.write_text(text)
-    with pytest.raises(StepFailed, match="what earlier drills measured can't be read"):
+    with pytest.raises(StepFailed, match="the numbers of earlier drills can't be read"):
         drill.end(run)
     assert isinstance(run.cluster, RecordingCluster)
     assert run.cluster.did[-1].startswith("delete the probes' topics")
@@ -237,7 +267,7 @@ def test_the_topic_of_a_run_is_one_of_the_probes_and_does_not_tell_the_cluster()
 
 
 class Telling(RecordingCluster):
-    """Its host says when the process was told to end: a second after the play began."""
+    """It is known when the process was told to end: a second after the play began."""
 
     def play(self, what: Play) -> PlaybookResult:
         result = super().play(what)
@@ -245,7 +275,7 @@ class Telling(RecordingCluster):
             return result
         told = self.now() + 1
         self.pause(2.0)
-        return replace(result, facts={"told_to_end_at": told})
+        return replace(result, ended_at=told)
 
 
 class Leaders:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, later, observation, part
@@ -10,6 +11,7 @@ from observations import SPEC, WHY, Spoil, a_controller, both, broker, gauges, l
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.processor_time import Used
 from kraft_runbook.errors import Refused
+from kraft_runbook.io.hosts.ansible_reports import Fold
 from kraft_runbook.quorum.drill import QUORUM_DRILL, WHOLE, account, operation_for
 from kraft_runbook.quorum.faults import KILL, STOP, Fault, Form, aim, page, partitions_to_probe
 from kraft_runbook.quorum.handover import Handover, handover
@@ -158,7 +160,7 @@ def test_the_gate_says_whose_partitions_keep_the_probes_records() -> None:
         (3, 1.0, [(2.0, 3), (9.0, 1)], Handover(3, None)),
         (0, 1.0, [(2.0, 0)], Handover(0, None)),
         (3, 4.0, [(3.9, 0)], Handover(3, 0.0)),
-        (3, 4.0, [(1.0, 0)], Handover(3, None)),  # the host's clock is three seconds ahead
+        (3, 4.0, [(1.0, 0)], Handover(3, None)),  # the host's answer was on its way for three seconds
     ],
 )
 def test_the_last_leader_has_moved_at_the_first_look_that_shows_none_left(
@@ -224,3 +226,15 @@ def test_the_report_names_effects_alone_and_says_so_where_there_is_none() -> Non
     assert none is not None and "no effect" in none
     assert account([body("baseline", measured(0.7, 1.0))]) is None
     assert account([{"outcome": "drilled", "what": "fault"}]) is None
+
+
+def test_when_a_process_was_told_to_end_does_not_depend_on_its_host_s_clock() -> None:
+    """The host tells how long ago it was, and this machine when that answer came."""
+    fold = Fold({"kafka-1": "broker 1"}, lambda line: None, lambda text: text)
+    end = "2026-03-04T10:00:05+00:00"
+    result = {"changed": True, "told_to_end_ago": 2.5}
+    there = {"host": "kafka-1", "task": "End", "start": "2026-03-04T10:00:00+00:00", "end": end}
+    fold.add({"event": "runner_on_ok", "event_data": {**there, "res": result}})
+    fold.add({"event": "runner_on_ok", "event_data": {**there, "res": {}}})
+    ended_at = fold.reports()["kafka-1"].ended_at
+    assert ended_at == datetime.fromisoformat(end).timestamp() - 2.5

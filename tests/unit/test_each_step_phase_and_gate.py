@@ -145,7 +145,7 @@ WAITS: dict[str, tuple[Phase, list[Spoil], tuple[str, ...]]] = {
         ("ZkMigrationState 3 (POST_MIGRATION): 2 of 3 show it; controller 103 shows 1 (MIGRATION)",),
     ),
     "FINALIZED": (Phase.FINALIZED, [], ()),
-    "UNKNOWN": (Phase.ZOOKEEPER, [part(zookeeper=WHY)], ("an operator: what is named under Seen",)),
+    "UNKNOWN": (Phase.ZOOKEEPER, [part(zookeeper=WHY)], ("an operator: see under Seen",)),
 }
 """The phase by its name, a healthy cluster in it, what is amiss, and what ``explain`` says it waits for."""
 

@@ -372,7 +372,7 @@ def test_without_zookeeper_and_without_a_leader_nothing_can_be_changed() -> None
 def test_a_file_that_leaves_out_a_zookeeper_in_use_is_what_is_wrong(phase: Phase) -> None:
     told = explain(without(phase), WITHOUT)
     assert told.phase is Phase.UNKNOWN
-    assert told.waits_for == ("an operator: what is named under Seen",)
+    assert told.waits_for == ("an operator: see under Seen",)
     assert told.forward == (
         "name the ensemble under 'zookeeper' in the cluster file: every step is refused until then",
     )

@@ -71,7 +71,7 @@ def test_so_many_at_once() -> None:
 def test_no_group_is_toggled_before_those_of_earlier_runs_have_settled() -> None:
     looks = by_kafka(name="g0"), migrating(name="g1")
     kept = known(*looks, toggled={"g0": 1.0})
-    assert plan(*looks, kept=kept).waits == {"g1": "g0 has not settled yet"}
+    assert plan(*looks, kept=kept).waits == {"g1": "g0: not settled yet"}
     assert toggled(plan(*looks, kept=kept.with_settled(["g0"]))) == ["g1"]
 
 
@@ -122,6 +122,17 @@ def test_after_a_relief_nothing_is_toggled_until_a_person_says_so() -> None:
     halted = relieved(by_kafka(), toggled={"g": 1}).kept.with_back("g")
     later = plan(migrating(), kept=halted, now=9 * HOUR, settings=WITH_RELIEF, metric=1.0)
     assert later.waits == {"g": "load is 11, above 10"}
+
+
+@pytest.mark.parametrize("metric", [1.0, Unread("silent")])
+def test_a_relief_goes_on_after_a_kill_until_all_have_gone_back(metric: Any) -> None:
+    """The run that began it was killed after g0, and with g0 the load has gone."""
+    begun = relieved(by_kafka(name="g0"), by_kafka(name="g1"), toggled={"g0": 1, "g1": 1}).kept
+    half = migrating(name="g0"), by_kafka(name="g1")
+    found = plan(*half, kept=Kept.from_dict(begun.with_back("g0").to_dict()), settings=WITH_RELIEF, metric=metric)
+    assert [each.group for each in found.back] == ["g1"] and found.relief == "load is 11, above 10"
+    over = plan(migrating(name="g0"), migrating(name="g1"), kept=found.kept.with_back("g1"), settings=WITH_RELIEF)
+    assert (over.relief, over.kept.relief, over.kept.halted) == ("", "", "load is 11, above 10")
 
 
 def test_one_that_cant_go_back_is_named_and_keeps_no_other() -> None:

@@ -76,7 +76,7 @@ KEPT = ends({"t": ("T", {0: 10, 1: 0, 2: 5}), "u": ("U", {0: 7})})
             Verdict.FAIL,
             "1: t-0 (ended at 10, now at 9)",
         ),
-        (replace(KEPT, cluster_id="other"), Severity.BLOCKING, Verdict.UNKNOWN, "of the cluster cluster, not of other"),
+        (replace(KEPT, cluster_id="other"), Severity.BLOCKING, Verdict.UNKNOWN, "of cluster cluster, not of other"),
     ],
 )
 def test_what_is_lost_deleted_begun_anew_or_unread_is_told_apart(

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from confluent_kafka import KafkaError, KafkaException
 from observations import SPEC
 
-from kraft_runbook.io.kafka import leaders_moved
 from kraft_runbook.io.kafka.leaders_moved import LeadersMoved
 
 Answer = Mapping[str, int] | None
@@ -37,19 +35,17 @@ class Client:
         return SimpleNamespace(topics={"t": SimpleNamespace(partitions=partitions)})
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> LeadersMoved:
-    monkeypatch.setattr(leaders_moved, "AdminClient", lambda *_, **__: Client(*answers))
-    monkeypatch.setattr(leaders_moved, "REST", 0.001)
-    with LeadersMoved(SPEC, 1, secrets=lambda _: "") as leaders:
+def watched(*answers: Answer) -> LeadersMoved:
+    asked = LeadersMoved(SPEC, 1, secrets=lambda _: "", client=lambda *_, **__: Client(*answers), rest=0.001)
+    with asked as leaders:
         ends = time.monotonic() + 5
         while leaders.led and not (leaders.looks and not leaders.looks[-1][1]) and time.monotonic() < ends:
             time.sleep(0.005)
     return leaders
 
 
-def test_each_look_says_how_many_have_no_other_leader_until_none_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_look_says_how_many_have_no_other_leader_until_none_is_left() -> None:
     leaders = watched(
-        monkeypatch,
         {"0": 1, "1": 1, "2": 2},
         {"0": 1, "1": 1, "2": 2},
         None,
@@ -60,6 +56,6 @@ def test_each_look_says_how_many_have_no_other_leader_until_none_is_left(monkeyp
     assert [left for _, left in leaders.looks] == [2, 1, 0], "partition 1 was deleted, and 2 was another's at first"
 
 
-def test_where_nobody_answers_at_first_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    leaders = watched(monkeypatch, None)
+def test_where_nobody_answers_at_first_nothing_is_said() -> None:
+    leaders = watched(None)
     assert (leaders.led, leaders.looks) == (None, [])

@@ -18,10 +18,10 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.errors import Refused
-from kraft_runbook.features.change import Direction, plan_change
-from kraft_runbook.features.losses import Loss
-from kraft_runbook.features.obstacles import Obstacle, obstacles, running_software
-from kraft_runbook.features.preview import shuts_out
+from kraft_runbook.levels.change import Direction, plan_change
+from kraft_runbook.levels.losses import Loss
+from kraft_runbook.levels.obstacles import Obstacle, obstacles, running_software
+from kraft_runbook.levels.preview import shuts_out
 
 
 def ways(seen: FeatureObservation, wanted: str, *, feature: str = METADATA_VERSION) -> list[str]:
@@ -139,7 +139,7 @@ def test_a_registered_broker_that_does_not_run_and_is_too_old() -> None:
     (said,) = ways(in_log(seen, brokers={**seen.log.brokers, 7: old}), "22")
     assert said == (
         "broker 7 is registered, not running, not in the cluster file, supports metadata.version 1-19, not 22. Start it"
-        " on the new software, or unregister it (kafka-cluster.sh unregister)."
+        " on the new software, or unregister it (unregister_broker, docs/unregistering.md)."
     )
 
 
@@ -180,6 +180,8 @@ def test_a_controller_that_has_not_registered() -> None:
     assert not isinstance(seen.log, Unread)
     without = {i: each for i, each in seen.log.controllers.items() if i != 102}
     (said,) = ways(in_log(seen, controllers=without), "22")
+    (found,) = obstacles(in_log(seen, controllers=without), plan_change(kafka4(), METADATA_VERSION, 21, "22"), kafka4())
+    assert found.momentary
     assert said.startswith("controller 102 has not registered, so the server does not know what it supports")
 
 
@@ -243,6 +245,41 @@ def test_a_raise_says_to_which_software_it_shuts_the_way_and_for_how_long(
     supports = "no share.version" if feature == "share.version" else feature
     assert all(each.startswith(f"it shuts the way to Kafka 3.9.2, which supports {supports}") for each in found)
     assert shuts_out(seen, plan_change(kafka4(), METADATA_VERSION, 26, "24")) == ()
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "said"),
+    [
+        (22, "23", ["for good, since 23 (4.0-IV1) changes metadata"]),
+        (23, "27", []),  # 3.9 was shut out for good by 23
+        (24, "25", []),
+    ],
+)
+def test_a_software_that_is_shut_out_already_is_told_only_where_that_becomes_final(
+    now: int, wanted: str, said: list[str]
+) -> None:
+    seen = look(kafka4(), now)
+    hosts = {
+        i: replace(host, software={**host.software, "/old": kafka3()})
+        for i, host in seen.hosts.items()
+        if isinstance(host, NodeHost)
+    }
+    found = shuts_out(replace(seen, hosts=hosts), plan_change(kafka4(), METADATA_VERSION, now, wanted))
+    assert [each.partition(": ")[2] for each in found] == said
+
+
+def test_kraft_version_has_no_way_back_and_its_preview_says_so() -> None:
+    assert (
+        "irreversible: no release lowers kraft.version" in plan_change(kafka4(), "kraft.version", 0, "1").render_text()
+    )
+
+
+def test_3_9_sets_no_level_below_4_though_it_supports_1() -> None:
+    """The server says: Unable to set a metadata.version less than 3.3-IV0."""
+    found = obstacles(look(kafka3(), 4), plan_change(kafka3(), METADATA_VERSION, 4, "3"), kafka3())
+    assert "metadata.version 3 can't be set: 3.9 sets none below 4 (3.3-IV0)" in [each.problem for each in found]
+    below = obstacles(look(kafka3(), 9), plan_change(kafka3(), METADATA_VERSION, 9, "8"), kafka3())
+    assert not [each for each in below if "can't be set" in each.problem]
 
 
 def test_a_feature_that_needs_another_level_says_which() -> None:

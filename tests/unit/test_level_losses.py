@@ -8,7 +8,7 @@ import pytest
 from metadata_encoding import ABORT, BEGIN, END, TOPIC_A, TOPIC_B, batch, change, log, partition, record, topic
 from test_feature_records import broker, controller
 
-from kraft_runbook.features.losses import read_held
+from kraft_runbook.levels.losses import read_held
 from kraft_runbook.metadata.log.log_chunks import Chunk, SnapshotId
 from kraft_runbook.metadata.log.record_schemas import RecordType
 

@@ -20,8 +20,8 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.errors import Refused
-from kraft_runbook.features.overview import overview
-from kraft_runbook.features.preview import Preview
+from kraft_runbook.levels.overview import overview
+from kraft_runbook.levels.preview import Preview
 from kraft_runbook.procedures.preview_levels import preview_change
 
 DOWN = Unread("broker 3 at b3:9092 did not answer")

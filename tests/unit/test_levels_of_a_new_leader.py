@@ -16,11 +16,11 @@ from test_feature_records import level
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.features.change import plan_change
 from kraft_runbook.io.hosts.feature_state import on_disk_of
 from kraft_runbook.io.kafka import feature_calls, metadata_quorum
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
+from kraft_runbook.levels.change import plan_change
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.image.log_replay import LogReplay
 from kraft_runbook.metadata.log.log_chunks import Chunk

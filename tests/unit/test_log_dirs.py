@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from placements import of
 
 from kraft_runbook.cluster.log_dirs import LogDir, filled, is_one_volume, may_be_one_volume, usable_bytes
 from kraft_runbook.reassignment.disk_room import perhaps_too_full, too_full
 from kraft_runbook.reassignment.goals import Explicit
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
-from tests.unit.placements import of
 
 GB = 10**9
 Shown = tuple[str, int | None, int | None, int]

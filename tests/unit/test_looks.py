@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from metadata_encoding import config, log, partition, record, topic
+from observations import SPEC
 from test_parity_spellings import DECODING, Tree, records_of, znode_of
 
 from kraft_runbook.cluster.observation import ZkMigrationState
@@ -24,7 +25,6 @@ from kraft_runbook.parity.comparison import ParityReport, Verdict
 from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.findings import Findings
 from kraft_runbook.parity.looks import PATIENCE_FOR_SESSIONS, PATIENCE_FOR_THE_LOG, Looks, NotDualWriting
-from tests.unit.observations import SPEC
 
 CONFIG = "/config/topics/t"
 SECRETS = environment_secrets({})

@@ -24,10 +24,13 @@ from test_quorum_health import a_cold, c, kraft, series
 
 from kraft_runbook.cli import metrics_command
 from kraft_runbook.cli.metrics_command import write_textfile
+from kraft_runbook.cli.observation_text import observation_text
+from kraft_runbook.cli.outputs import ObserveOutput
 from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.eligibility import TOLD, Reason
 from kraft_runbook.quorum.look import Series
 from kraft_runbook.runbook.warm import Warmth
 
@@ -81,6 +84,32 @@ def test_how_far_zookeeper_is_behind_is_counted_in_dual_write_alone() -> None:
     assert parsed(exposition(late, series(kraft()), SPEC))["zookeeper_write_behind_records"] == {(): 7.0}
     final = parsed(exposition(observation(Phase.FINALIZED), series(kraft()), SPEC))
     assert final["zookeeper_write_behind_records"] == {}
+
+
+def took(milliseconds: float | None) -> Spoil:
+    """The active controller's writes to ZooKeeper took so long."""
+
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        active = seen.active_controller
+        assert active is not None and was_read(active.metrics)
+        return a_controller(active.id, metrics=replace(active.metrics, zk_write_delta_p99_ms=milliseconds))(seen)
+
+    return spoil
+
+
+def test_how_long_a_write_to_zookeeper_takes_is_shown_in_dual_write_alone() -> None:
+    slow = took(41.0)(observation(Phase.HYBRID))
+    assert parsed(exposition(slow, series(kraft()), SPEC))["zookeeper_write_p99_seconds"] == {(): 0.041}
+    assert "99 % of the changes took less than 41 ms to write to ZooKeeper" in observation_text(slow)
+    assert ObserveOutput.of(detect_phase(slow), slow).zookeeper_write_ms == 41.0
+    for seen in (took(None)(observation(Phase.HYBRID)), took(41.0)(observation(Phase.PRE_MIGRATION))):
+        assert parsed(exposition(seen, series(kraft()), SPEC))["zookeeper_write_p99_seconds"] == {}
+        assert "of the changes" not in observation_text(seen)
+        assert ObserveOutput.of(detect_phase(seen), seen).zookeeper_write_ms is None
+
+
+def test_the_way_back_is_said_closed_once_it_is_final() -> None:
+    final = parsed(exposition(observation(Phase.FINALIZED), series(kraft()), SPEC))
     assert final["way_back_open"] == {(): 0.0}
 
 
@@ -143,6 +172,19 @@ def test_who_is_not_ready_for_the_migration_is_named_with_the_reason(
 ) -> None:
     found = parsed(exposition(spoil(observation(phase)), series(kraft()), SPEC))
     assert found["not_eligible"].keys() == expected
+
+
+def test_observe_shows_who_is_not_ready_and_how_far_zookeeper_is_behind() -> None:
+    seen = observation(Phase.HYBRID)
+    end, migration = seen.quorum.high_watermark, seen.zookeeper.migration  # type: ignore[union-attr]
+    late = zookeeper(migration=replace(migration, kraft_metadata_offset=end - 8))(seen)  # type: ignore[type-var]
+    text = observation_text(a_controller(102, mode=ControllerMode.KRAFT)(late)).splitlines()
+    assert "ZooKeeper is 7 records behind the quorum" in text
+    assert "controller 102 is not ready for the migration: it runs without zookeeper.metadata.migration.enable" in text
+    for phase in (Phase.ZOOKEEPER, Phase.FINALIZED):
+        quiet = observation_text(observation(phase))
+        assert "not ready" not in quiet and "behind" not in quiet
+    assert TOLD.keys() == set(Reason)
 
 
 def test_a_broker_that_the_quorum_does_not_know_is_not_registered() -> None:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from migrating_fakes import P0, P1, P2, Group, group
+from migrating_servers import embedded_consumer
 
-from kraft_runbook_consumer import embedded
-from kraft_runbook_consumer.embedded import EmbeddedConsumer
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.listener import WholeGroup
 from kraft_runbook_consumer.mode import Mode
@@ -23,8 +22,8 @@ RUNNING, STOPPING = Phase.RUNNING, Phase.STOPPING
 
 
 @pytest.fixture
-def member(monkeypatch: pytest.MonkeyPatch) -> Group:
-    return group(monkeypatch)
+def member() -> Group:
+    return group()
 
 
 def test_a_log_that_can_t_be_read_keeps_no_other_partition_and_no_commit(member: Group) -> None:
@@ -88,13 +87,11 @@ class Listener:
 
 @pytest.mark.parametrize("error", [ValueError("planted"), SystemExit(1)])
 @pytest.mark.parametrize("when", ["at a release", "at the end"])
-def test_a_listener_that_raises_leaves_nothing_open(
-    monkeypatch: pytest.MonkeyPatch, error: BaseException, when: str
-) -> None:
+def test_a_listener_that_raises_leaves_nothing_open(error: BaseException, when: str) -> None:
     def fail() -> None:
         raise error
 
-    member = group(monkeypatch, Listener(fail))
+    member = group(Listener(fail))
     member.run(P0, P1, at=100)
     member.records.positions[P0] = 150
     if when == "at the end":
@@ -107,21 +104,20 @@ def test_a_listener_that_raises_leaves_nothing_open(
     assert member.zookeeper.owners == {} and member.zookeeper.written[P0] == 150
 
 
-def test_a_part_that_does_not_close_keeps_no_other_one_open(member: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_does_not_close_keeps_no_other_one_open(member: Group) -> None:
     def fail() -> None:
         raise RuntimeError("planted")
 
-    monkeypatch.setattr(member.records, "close", fail)
-    monkeypatch.setattr(member.kafka, "close", fail)
+    member.records.close = member.kafka.close = fail  # type: ignore[method-assign]
     member.run(P0, at=100)
     member.coordinator.end()
     assert member.zookeeper.stopped and member.zookeeper.owners == {}
     assert member.coordinator.looked.is_set()
 
 
-def test_a_listener_may_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_may_commit() -> None:
     told: list[bool] = []
-    member = group(monkeypatch, Listener(lambda: told.append(member.coordinator.commit(0.05))))
+    member = group(Listener(lambda: told.append(member.coordinator.commit(0.05))))
     member.run(P0, P1, at=100)
     member.records.positions[P1] = 170
     member.coordinator._runs_in = threading.get_ident()
@@ -205,8 +201,8 @@ def test_the_sign_goes_on_after_a_commit_that_was_refused(member: Group) -> None
 
 
 @pytest.mark.parametrize("how", ["release", "end", "cut off"])
-def test_without_auto_commit_only_commit_commits(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    member = group(monkeypatch, auto_commit_enable="false")
+def test_without_auto_commit_only_commit_commits(how: str) -> None:
+    member = group(auto_commit_enable="false")
     member.run(P0, P1, at=100)
     member.zookeeper.topics = {"t": (0, 1)}
     member.records.positions |= {P0: 150, P1: 150}
@@ -224,8 +220,8 @@ def test_without_auto_commit_only_commit_commits(monkeypatch: pytest.MonkeyPatch
     assert member.zookeeper.written == member.kafka.known == {P0: 150, P1: 150}
 
 
-def test_what_a_commit_waits_for_is_released_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    member = group(monkeypatch, auto_commit_enable="false")
+def test_what_a_commit_waits_for_is_released_with_it() -> None:
+    member = group(auto_commit_enable="false")
     member.run(P0, P1, at=100)
     member.zookeeper.topics = {"t": (1,)}
     with asking(member, lambda: member.records.positions.update({P0: 150})) as told:
@@ -286,8 +282,8 @@ def test_who_is_told_to_close_still_gives_up_what_kafka_takes(member: Group) -> 
     assert member.phases == {P1: RUNNING} and member.kafka.known[P0] == 150
 
 
-def test_at_the_end_kafka_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    member = group(monkeypatch, release_timeout_ms="5000")
+def test_at_the_end_kafka_waits_for_nothing() -> None:
+    member = group(release_timeout_ms="5000")
     follow(member, Mode.KAFKA)
     member.run(P0, at=100)
     member.zookeeper.refuses = {"unlock", "commit"}
@@ -306,7 +302,7 @@ def follow(member: Group, mode: Mode) -> None:
     member.zookeeper.topics = {"t": (0, 1)}
 
 
-def test_of_a_commit_kafka_s_answers_count_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_commit_kafka_s_answers_count_one_by_one() -> None:
     gone = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
     class Client:
@@ -325,10 +321,7 @@ def test_of_a_commit_kafka_s_answers_count_one_by_one(monkeypatch: pytest.Monkey
                 for each in asked
             ]
 
-    monkeypatch.setattr(embedded, "make_consumer", lambda *_arguments: Client())
-    monkeypatch.setattr(embedded, "AdminClient", lambda _config: None)
-    config = {"group.id": "g", "partition.assignment.strategy": "range"}
-    made = EmbeddedConsumer(config, Lease(45.0), lambda _gone, _lost: None)
+    made = embedded_consumer(Lease(45.0), Client())
     assert made.commit({P0: 1, P1: 1}) == {P1}
     assert made.committed([P0, P1, P2]) == {P1: 5, P2: None}
 

@@ -45,6 +45,9 @@ def test_what_is_given_for_the_embedded_consumer_reaches_it() -> None:
     assert "session.timeout.ms" not in fetching and "planted" not in repr(found)
 
 
+SECURE = {**LEAST, "zookeeper.ssl.client.enable": "true"}
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -64,11 +67,20 @@ def test_what_is_given_for_the_embedded_consumer_reaches_it() -> None:
         ({**LEAST, "auto.commit.interval.ms": "-1"}, "auto.commit.interval.ms=-1 is no number"),
         ({**LEAST, "auto.offset.reset": "none"}, "give one of smallest, earliest, largest, latest"),
         ({**LEAST, "partition.assignment.strategy": "sticky"}, "give one of range, roundrobin"),
+        ({**LEAST, "zookeeper.ssl.client.enable": "yes"}, "zookeeper.ssl.client.enable=yes is neither"),
+        ({**LEAST, "zookeeper.ssl.truststore.location": "/ca.pem"}, "set zookeeper.ssl.client.enable=true"),
+        ({**LEAST, "zookeeper.ssl.truststor.location": "/ca.pem"}, "did you mean zookeeper.ssl.truststore.location?"),
+        ({**SECURE, "zookeeper.ssl.keystore.type": "JKS"}, "zookeeper.ssl.keystore.type=JKS can't be read"),
+        ({**SECURE, "zookeeper.ssl.endpoint.identification.algorithm": "LDAPS"}, "LDAPS is not known"),
+        ({**SECURE, "zookeeper.ssl.truststore.location": "/none.pem"}, "the file of zookeeper.ssl.truststore.location"),
+        ({**LEAST, "zookeeper.sasl.username": "kafka"}, "one is missing"),
+        ({**LEAST, "zookeeper.sasl.password": "planted"}, "one is missing"),
     ],
 )
 def test_bad_settings_are_named_with_the_way_out(given: dict[str, object], told: str) -> None:
     with pytest.raises(SettingError) as raised:
         read_settings(given)
+    assert "planted" not in str(raised.value)
     assert told in str(raised.value) and "What to do: " in str(raised.value)
 
 

@@ -14,7 +14,6 @@ import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from migrating_servers import ME, OTHER, Consumer, Embedded, Result, embedded_consumer, member, session, topic, turn
 
-from kraft_runbook_consumer import embedded as embedding
 from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
 from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachable
 from kraft_runbook_consumer.lease import Lease
@@ -55,7 +54,7 @@ def test_time_in_which_the_machine_sleeps_counts_for_both_leases(monkeypatch: py
     monkeypatch.setattr(time, "clock_gettime", lambda _clock: boot[0])
     zookeeper = session(monkeypatch, {})
     kafka = Lease(45.0)
-    embedded = embedded_consumer(monkeypatch, kafka)
+    embedded = embedded_consumer(kafka)
     embedded.commit({("t", 0): 1})
     assert (zookeeper.lease.age, kafka.age) == (0.0, 0.0)
     boot[0] += 60
@@ -135,9 +134,7 @@ def test_in_zookeeper_mode_nothing_waits_for_kafka_s_group(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("code", "raised"), [("GROUP_AUTHORIZATION_FAILED", ConsumerError), ("_TRANSPORT", Unreachable)]
 )
-def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, code: str, raised: type[ConsumerError]
-) -> None:
+def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(code: str, raised: type[ConsumerError]) -> None:
     error = KafkaError(getattr(KafkaError, code))
 
     class Refused(Consumer):
@@ -150,7 +147,7 @@ def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
         def describe_consumer_groups(self, groups: list[str], request_timeout: float) -> dict[str, Result]:
             return {"g": Result(KafkaException(error))}
 
-    embedded = embedded_consumer(monkeypatch, Lease(45.0), Refused())
+    embedded = embedded_consumer(Lease(45.0), Refused())
     embedded._admin = Refused()
     with pytest.raises(ConsumerError) as told:
         embedded.committed([("t", 0)])
@@ -164,7 +161,7 @@ def test_what_kafka_refuses_ends_the_member_and_is_not_waited_for(
             ask()
 
 
-def test_a_client_that_asks_the_wrong_broker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_asks_the_wrong_broker_is_replaced() -> None:
     """A client of librdkafka goes on asking the broker that it once found as the coordinator (measured)."""
     moved = KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
     stable = SimpleNamespace(state=ConsumerGroupState.STABLE, members=[])
@@ -178,16 +175,12 @@ def test_a_client_that_asks_the_wrong_broker_is_replaced(monkeypatch: pytest.Mon
         def describe_consumer_groups(self, groups: list[str], request_timeout: float) -> dict[str, Result]:
             return {"g": Result(self.answer)}
 
-    embedded = embedded_consumer(monkeypatch, Lease(45.0))
-    monkeypatch.setattr(embedding, "AdminClient", Admin)
-    embedded._ask_anew()
+    embedded = embedded_consumer(Lease(45.0), admin=Admin)
     assert [embedded.members(), embedded.members(), embedded.members()] == [None, (True, {}), (True, {})]
     assert len(made) == 2 and made[0] == made[1]
 
 
-def test_a_request_that_is_not_answered_is_not_given_up_and_its_late_answer_is_dropped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_request_that_is_not_answered_is_not_given_up_and_its_late_answer_is_dropped() -> None:
     """librdkafka ends the process where an answer comes after the request's own time."""
     stable = SimpleNamespace(state=ConsumerGroupState.STABLE, members=[])
     asked: list[tuple[float, Future[object]]] = []
@@ -199,8 +192,7 @@ def test_a_request_that_is_not_answered_is_not_given_up_and_its_late_answer_is_d
                 asked[-1][1].set_result(stable)
             return {"g": asked[-1][1]}
 
-    embedded = embedded_consumer(monkeypatch, Lease(45.0))
-    embedded._admin = Admin()  # type: ignore[assignment]
+    embedded = embedded_consumer(Lease(45.0), admin=lambda config: Admin())
     assert embedded.members(0.01) is None
     assert embedded.members(0.01) is None, "it is still waited for"
     assert [seconds for seconds, _ in asked] == [600.0]
@@ -208,7 +200,6 @@ def test_a_request_that_is_not_answered_is_not_given_up_and_its_late_answer_is_d
     assert embedded.members(0.01) == (True, {}), "asked anew: the late answer may be from before"
     assert len(asked) == 2
     embedded._asked, embedded._asked_at = Future(), time.monotonic() - 11
-    monkeypatch.setattr(embedding, "AdminClient", lambda config: Admin())
     assert embedded.members(0.01) == (True, {}), "one that never comes goes with its client"
     assert len(asked) == 3
 
@@ -241,7 +232,7 @@ def test_kafka_mode_without_a_place_in_kafka_s_group_gives_the_locks_up(
     turn(one)
     assert one.state.mode is Mode.KAFKA and len(one.state.held) == 2 and not one.may_hand_out()
     now = [time.monotonic() + 44]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    one.sight.clock = lambda: now[0]
     turn(one)
     assert len(one.state.held) == 2
     now[0] += 2
@@ -314,7 +305,7 @@ def test_in_zookeeper_mode_a_silent_kafka_costs_two_seconds_of_five(monkeypatch:
     turn(one)
     embedded.told, embedded.changed = None, True
     now = [1e6]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    one.sight.clock = lambda: now[0]
     for mode, asked in ((Mode.ZOOKEEPER, [2.0]), (Mode.KAFKA, [10.0] * 80)):
         tree["/consumers/g/migration/mode"] = (mode.encode(), 0)
         one._look()

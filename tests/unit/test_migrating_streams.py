@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Message, TopicPartition
 
-from kraft_runbook_consumer import Closed, ConsumerError, streams
+from kraft_runbook_consumer import Closed, ConsumerError
 from kraft_runbook_consumer.streams import Stream
 
 P0, P1 = ("t", 0), ("t", 1)
@@ -40,10 +40,8 @@ class Log:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Log]:
-    made = Log()
-    monkeypatch.setattr(streams, "make_consumer", lambda _config: made)
-    yield made
+def log() -> Log:
+    return Log()
 
 
 @pytest.fixture
@@ -53,7 +51,8 @@ def allowed() -> list[bool]:
 
 @pytest.fixture
 def stream(log: Log, allowed: list[bool]) -> Stream:
-    return Stream(0, {}, lambda: allowed[0])
+    made: Any = log
+    return Stream(0, {}, lambda: allowed[0], make=lambda _config: made)
 
 
 def test_a_record_is_done_once_its_thread_asks_for_the_next_one(stream: Stream, log: Log) -> None:

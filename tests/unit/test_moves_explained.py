@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from moves_seen import MB, TO_4, A, B, moves_seen
+from observations import SPEC, WHY, part
+
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.reassignment.explain import explain_moves
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_RATE, Former
-from tests.unit.moves_seen import MB, TO_4, A, B, moves_seen
-from tests.unit.observations import SPEC, WHY, part
 
 RATE = Former({LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"}, {}, {})
 
@@ -24,7 +25,7 @@ def test_what_moves_is_told_with_its_bytes_its_rate_and_its_slowest_broker() -> 
     assert "a throttle of 5.0 MB/s a broker is set for all brokers" in text
     assert "a-0: the copy grows (broker 4): wait: 60,000,000 bytes are left" in text
     assert "Problems: none seen" in text and "throttles without a move" not in text
-    assert "trigger cancel_reassignments__lab" in text and "throttle_mb" in text
+    assert "trigger cancel_reassignments__lab" in text and "trigger change_pace__lab" in text
 
 
 def test_why_one_is_stuck_comes_in_the_order_in_which_the_reasons_exclude_each_other() -> None:

@@ -14,8 +14,9 @@ from kraft_runbook.cluster.group_toggles import Relief
 from kraft_runbook.cluster.spec_parts import MetricsSource
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.metrics import Jolokia, MetricsClient, samples_of
+from kraft_runbook.io.metrics import Jolokia, MetricsClient
 from kraft_runbook.io.named_metric import worst_of_brokers
+from kraft_runbook.io.prometheus_page import samples_of
 
 PAGE = """
 # TYPE load gauge
@@ -58,7 +59,7 @@ def test_jolokia_is_asked_for_an_attribute_of_an_mbean(part: Any, found: tuple[f
 
 
 def test_an_answer_of_another_form_is_an_error() -> None:
-    with pytest.raises(Unreachable, match="are no metrics"):
+    with pytest.raises(Unreachable, match="answers with something else than metrics"):
         jolokia({"status": 200}).numbers("b1", 7071, "kafka.server:type=Pool,name=Idle/Percent/OneMinuteRate", {})
 
 

@@ -10,13 +10,14 @@ import pytest
 from observations import SPEC, WHY, a_controller, broker, observation, part
 from test_upgrade_checks import ALL, PLAIN, cluster, features, host_changed, not_passing
 
+from kraft_runbook.brokers.operation import UNREGISTERING
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.features.operation import FEATURES
 from kraft_runbook.gates.page import render_page
 from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.groups.operation import GROUPS
 from kraft_runbook.groups.toggles.operation import TOGGLES
+from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.plan import make_plan
@@ -25,10 +26,10 @@ from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.quorum.care import QUORUM_CARE
 from kraft_runbook.quorum.drill import QUORUM_DRILL
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.rolling_restart.operation import ROLLING_RESTART
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.runbook.way_back import RollbackPlan
-from kraft_runbook.upgrade.operation import UPGRADE
-from kraft_runbook.upgrade.stages import Gate
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.stages import Gate
 
 
 def dual_write() -> ClusterObservation:
@@ -51,19 +52,19 @@ UNREAD: dict[str, Callable[[], RollbackPlan]] = {
     "migration: whether ZooKeeper is written": lambda: way_back(dual_write(), SPEC, dual_write_unread="no answer"),
     "migration: one look": lambda: explain(dual_write(), SPEC).rollback,
     "migration: the plan's one look": lambda: make_plan(dual_write(), SPEC).way_back_now,
-    "upgrade_software: the levels and disks": lambda: UPGRADE.way_back(part(features=WHY)(cluster(ALL)), PLAIN),
-    "upgrade_software: one node's disk": lambda: UPGRADE.way_back(host_changed(103, disk=WHY)(cluster(ALL)), PLAIN),
-    "upgrade_software: one host": lambda: UPGRADE.way_back(
+    "upgrade_software: the levels and disks": lambda: SOFTWARE.way_back(part(features=WHY)(cluster(ALL)), PLAIN),
+    "upgrade_software: one node's disk": lambda: SOFTWARE.way_back(host_changed(103, disk=WHY)(cluster(ALL)), PLAIN),
+    "upgrade_software: one host": lambda: SOFTWARE.way_back(
         features(lambda seen: replace(seen, hosts={**seen.hosts, 2: WHY}))(cluster(ALL)), PLAIN
     ),
-    "upgrade_software: a node's version": lambda: UPGRADE.way_back(
+    "upgrade_software: a node's version": lambda: SOFTWARE.way_back(
         broker(2, software_version=WHY)(cluster(ALL)), PLAIN
     ),
-    "upgrade_software: whether ZooKeeper is behind": lambda: UPGRADE.way_back(
+    "upgrade_software: whether ZooKeeper is behind": lambda: SOFTWARE.way_back(
         part(controllers={}, quorum=WHY)(cluster(ALL)), PLAIN
     ),
-    "upgrade_features: the plan": lambda: FEATURES.way_back(cluster(ALL), PLAIN),
-    "rolling_restart: the phase": lambda: ROLLING_RESTART.way_back(
+    "upgrade_features: the plan": lambda: LEVELS.way_back(cluster(ALL), PLAIN),
+    "rolling_restart: the phase": lambda: RESTARTS.way_back(
         part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
     "reassignment: the phase": lambda: REASSIGNMENT.way_back(
@@ -78,6 +79,9 @@ UNREAD: dict[str, Callable[[], RollbackPlan]] = {
         part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
     "quorum_care: the phase": lambda: QUORUM_CARE.way_back(
+        part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
+    ),
+    "unregister_broker: the phase": lambda: UNREGISTERING.way_back(
         part(controllers={}, quorum=WHY, zookeeper=WHY)(dual_write()), SPEC
     ),
     "reassignment: a broker": lambda: REASSIGNMENT.way_back(broker(2, running=WHY)(dual_write()), SPEC),
@@ -98,12 +102,13 @@ def test_every_operation_is_among_them() -> None:
 def test_a_look_that_read_it_all_says_yes() -> None:
     for operation, seen, spec in (
         (MIGRATION, dual_write(), SPEC),
-        (UPGRADE, cluster(ALL), PLAIN),
-        (ROLLING_RESTART, dual_write(), SPEC),
+        (SOFTWARE, cluster(ALL), PLAIN),
+        (RESTARTS, dual_write(), SPEC),
         (REASSIGNMENT, dual_write(), SPEC),
         (GROUPS, observation(Phase.HYBRID), SPEC),
         (TOGGLES, dual_write(), SPEC),
         (QUORUM_CARE, observation(Phase.KRAFT), SPEC),
+        (UNREGISTERING, observation(Phase.KRAFT), SPEC),
     ):
         assert operation.way_back(seen, spec).answer == "yes", operation.name
 
@@ -114,25 +119,25 @@ def test_explain_and_the_gate_give_one_answer_to_whether_the_software_can_go_bac
     quick = part(features=WHY, margins=WHY)(at_27)
     assert not_passing(at_27, Gate.BACK)["KRB-UPG-005"][0] == "FAIL"
     for seen in (at_27, quick):
-        found = UPGRADE.explain(seen, PLAIN)
+        found = SOFTWARE.explain(seen, PLAIN)
         assert found.rollback.answer == "no" and found.back == ()
         text = found.render_text()
         assert "Can the software go back: no" in text and "Restart" not in text
     assert (
-        "metadata.version is 27, and Kafka 3.9.2 knows no level above 21" in UPGRADE.explain(quick, PLAIN).rollback.why
+        "metadata.version is 27, and Kafka 3.9.2 knows no level above 21" in SOFTWARE.explain(quick, PLAIN).rollback.why
     )
-    at_21 = UPGRADE.explain(part(features=WHY)(cluster(ALL)), PLAIN).render_text()
+    at_21 = SOFTWARE.explain(part(features=WHY)(cluster(ALL)), PLAIN).render_text()
     assert "Can the software go back: not known" in at_21 and "kraft-runbook features --cluster" in at_21
     assert "Back, if that turns out to be yes" in at_21
 
 
 def test_a_gate_says_that_it_is_not_known_and_its_proof_reads_back() -> None:
     seen, spec = cluster(ALL), PLAIN
-    plan = FEATURES.way_back(seen, spec)
+    plan = LEVELS.way_back(seen, spec)
     proof = make_proof(
         "level", seen, spec, checks=(), parity=None, rollback=plan, made_at=datetime(2026, 11, 26, tzinfo=UTC)
     )
-    page = render_page(proof, FEATURES.table.gate("level"))
+    page = render_page(proof, LEVELS.table.gate("level"))
     assert "Rollback: **not known**: the plan says it" in page and "**possible**" not in page
     assert Proof.from_dict(proof.to_dict()) == proof
     sure = replace(proof, rollback=RollbackPlan(True, "yes", ()))

@@ -4,15 +4,13 @@ they prove.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from feature_looks import host_module
 from hypothesis import given
 from hypothesis import strategies as st
 from kept_observations import never_elected
@@ -30,19 +28,7 @@ from kraft_runbook.migration.never_copied import LogAccount, may_have_died_in_th
 from kraft_runbook.migration.never_copied import never_elected as never_elected_seen
 from kraft_runbook.migration.way_back import DIED_IN_THE_COPY, way_back
 
-MODULES = Path(__file__).resolve().parents[2] / "playbooks" / "module_utils"
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"ansible.module_utils.{name}", MODULES / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-host, on_disk = load("kafka_host"), load("metadata_log_scan")
+host, on_disk = host_module("kafka_host"), host_module("metadata_log_scan")
 
 
 def state(value: int) -> bytes:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from observations import SPEC
+from placements import tp
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, Replicas, TopicPartition
 from kraft_runbook.errors import StepFailed
@@ -13,8 +15,6 @@ from kraft_runbook.procedures.move_replicas import give_back_order
 from kraft_runbook.reassignment.cancelling import saved_order
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.placement import Placement
-from tests.unit.observations import SPEC
-from tests.unit.placements import tp
 
 A, B = tp("a", 0), tp("a", 1)
 

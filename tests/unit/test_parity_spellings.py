@@ -48,7 +48,6 @@ class Tree(dict[str, bytes]):
         return tuple(sorted(below)) if below or path in self else None
 
 
-Part = tuple[str, str | None]
 Fact = tuple[str, Any, str]
 """What one znode says: its kind, what it is about, and a value, a small number as text."""
 

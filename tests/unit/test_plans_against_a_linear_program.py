@@ -6,14 +6,14 @@ import random
 from collections import Counter
 
 import pytest
+from linear_program import best_leaders, best_sets, unevenness
+from placements import after, leaders, of, tp
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.reassignment.goals import DrainBrokers, EvenLeaders, EvenOut
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_sizes
-from tests.unit.linear_program import best_leaders, best_sets, unevenness
-from tests.unit.placements import after, leaders, of, tp
 
 SEEDS = [*range(50), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(50, 1_000))]
 

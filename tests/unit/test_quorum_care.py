@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host, part
-from recording import RecordingCluster, run_on
+from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, FeatureObservation, LevelsInLog, NodeFeatures
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.migration.plays import bring_back_controller
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.quorum.care import CHECKS, QUORUM_CARE, care_for
 from kraft_runbook.quorum.care_rules import Care, CareForm, page, whom
@@ -67,6 +68,30 @@ def test_the_leader_is_restarted_while_every_standby_is_warm() -> None:
     cluster, answer = taking(LEADERSHIP, node=101)
     assert cluster.did == ["played restart_node on 101"]
     assert answer["changed"]
+
+
+class Signed(Ports):
+    """Keeps what each signature was asked for."""
+
+    def require(self, operation: Any, gate: str, seen: Any, **given: Any) -> None:
+        super().require(operation, gate, seen)
+        self.asked.append(str(given.get("exhibit")))
+
+
+@pytest.mark.parametrize(("form", "node"), [(LEADERSHIP, 101), (LOST_DISK, 103)])
+def test_one_look_and_one_check_of_the_signature_for_that_form_and_controller_are_enough(
+    form: Mapping[str, Any], node: int
+) -> None:
+    seen = observation(Phase.KRAFT) if form is LEADERSHIP else DOWN(observation(Phase.KRAFT))
+    cluster = RecordingCluster(seen, facts=hosts(seen), answers={observe_features: lambda **_: features(0)})
+    ports = Signed()
+    take_care(run_on(cluster, ports, answers={"preflight.checks": {"node": node}}, **form))
+    assert len(cluster.looks) == 1
+    assert [each for each in ports.asked if each != "claim"] == [
+        "signature of care",
+        CareForm.of(form).digest(node),
+        "begins behind care",
+    ]
 
 
 def test_once_another_leads_the_cleared_task_restarts_nobody() -> None:
@@ -123,6 +148,19 @@ def test_an_empty_directory_is_formatted_with_the_id_that_the_others_have_and_it
     played = STEPS[Care.LOST_DISK].play(look)
     assert played.variables["cluster_id"] == facts[101].formatted_cluster_id
     assert "zookeeper.connect" not in played.variables["properties"]
+
+
+def test_it_is_formatted_by_the_kafka_that_its_service_starts() -> None:
+    """A roll to another Kafka leads the link there, and kafka.home stays: by that one it would be formatted with what
+    the others have left behind.
+    """
+    linked = SPEC.model_copy(
+        update={
+            "controllers": tuple(c.model_copy(update={"home_link": f"/opt/{c.id}/kafka"}) for c in SPEC.controllers)
+        }
+    )
+    assert bring_back_controller(linked, 103, "an id").variables["kafka_home"] == "/opt/103/kafka"
+    assert "kafka_home" not in bring_back_controller(SPEC, 103, "an id").variables, "kafka.home, as for every play"
 
 
 def _look(cluster: RecordingCluster, seen: ClusterObservation) -> Look:

@@ -15,10 +15,13 @@ import pytest
 from observations import SECRETS, SPEC
 
 from kraft_runbook.cli.outputs import QuorumOutput, to_json
+from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cluster.observation import ControllerMetrics
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.io.metrics import parse_jolokia, parse_prometheus, quorum_gauges
+from kraft_runbook.io.jolokia_answer import parse_jolokia
+from kraft_runbook.io.node_metrics import quorum_gauges
+from kraft_runbook.io.prometheus_page import parse_prometheus
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers, parse_srvr
 from kraft_runbook.io.zookeeper.servers import ServerStatus
@@ -429,3 +432,24 @@ def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked
         "zk3:2181": Unread("ZooKeeper server zk3:2181 did not answer srvr: timed out"),
     }
     assert asked == [tls] * 3
+
+
+class Enough(Exception):
+    """The person at the terminal ends the watch."""
+
+
+def test_watch_looks_again_and_again_and_compares_with_the_look_before(capsys: pytest.CaptureFixture[str]) -> None:
+    befores: list[Any] = []
+
+    def see(spec: Any, *, secrets: Any, before: Any) -> Series:
+        befores.append(before)
+        if len(befores) == 4:
+            raise Enough
+        shown = replace(kraft(), quorum=UNLED) if len(befores) == 2 else q(leader_epoch=7 + 2 * (len(befores) // 2))
+        return replace(series(shown), before=before)
+
+    with pytest.raises(Enough):
+        show_quorum(SPEC, as_json=False, watch=True, see=see, sleep=lambda seconds: None)
+    first, _, third = capsys.readouterr().out.split("\n\nlab, ")[:3]
+    assert [each and each.epoch for each in befores] == [None, 7, 7, 9]
+    assert "KRB-QRM-004" in third and "epoch 7 at" in third and "epoch 7 at" not in first

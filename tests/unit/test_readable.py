@@ -17,8 +17,8 @@ from test_feature_records import level
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeHost, NodeOnDisk, SoftwareLevels, WrittenLevel
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import on_disk_of
-from kraft_runbook.upgrade.readable import unreadable
-from kraft_runbook.upgrade.way_back import way_to
+from kraft_runbook.software.readable import unreadable
+from kraft_runbook.software.way_back import way_to
 
 host_module("kafka_host")
 scan = host_module("metadata_log_scan")

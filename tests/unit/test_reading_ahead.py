@@ -28,7 +28,7 @@ class Server:
 
         def get(*, timeout: float) -> list[int]:
             self.open -= 1
-            request.reply_bytes = ZNODE_BYTES * len(request.items)
+            request._request.reply_bytes = ZNODE_BYTES * len(request.items)
             self.replies.append(request.reply_bytes)
             return list(request.items)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import typer
+from moves_seen import A, moves_seen
+from observations import SPEC
 
 from kraft_runbook.cli.reassign_goal import GoalName, goal_of
 from kraft_runbook.errors import Refused
@@ -13,8 +15,6 @@ from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Measure
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, refusals
-from tests.unit.moves_seen import A, moves_seen
-from tests.unit.observations import SPEC
 
 
 def asked(name: GoalName, *brokers: int, **options: Any) -> Any:

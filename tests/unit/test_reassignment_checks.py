@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from observations import SPEC, WHY, gauges, observation, part, with_quorum
+from placements import of, tp
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, PartitionSeen
 from kraft_runbook.cluster.observation import ZkMigrationState, was_read
@@ -32,8 +34,6 @@ from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
-from tests.unit.observations import SPEC, WHY, gauges, observation, part, with_quorum
-from tests.unit.placements import of, tp
 
 NOTHING = Former({}, {}, {})
 PRESENT = of(a=[(1, 2), (2, 1)])

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placements import MB, after, of, one_volume_each, placements, random_placement, tp
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.batches import Limits, batches, next_batch
+from kraft_runbook.reassignment.batches import Limits, Order, batches, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import EvenOut, Explicit
 from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.progress import progress
@@ -27,7 +29,6 @@ from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Cause, why_not_done
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.reassignment.verifying import Deviation, verify
-from tests.unit.placements import MB, after, of, one_volume_each, placements, random_placement, tp
 
 BEFORE = Placement(dict.fromkeys((1, 2, 3, 4)), of(a=[(1, 2), (1, 2), (2, 1)]))
 PLAN = make_plan(Explicit(of(a=[(3, 2), (1, 4), (1, 2)])), BEFORE)
@@ -274,3 +275,18 @@ def test_what_was_saved_comes_back_and_a_changed_file_does_not() -> None:
     for text in ("", "{}", "[]", '{"format": 1}'):
         with pytest.raises(Refused, match="f is no saved assignment"):
             from_json(text, source="f")
+
+
+def test_small_or_large_partitions_go_first_after_those_that_are_urgent() -> None:
+    names = [TopicPartition("t", number) for number in range(4)]
+    present = dict.fromkeys(names, (1, 2))
+    plan = ReassignmentPlan("four", present, dict.fromkeys(names, (3, 2)), copies=4, bound=4, min_isr={"t": 1})
+    now = Placement(
+        {1: None, 2: None, 3: None},
+        present,
+        sizes=dict(zip(names, (20, 10, 30, 25), strict=True)),
+        in_sync={names[3]: (1,)},
+    )
+    for order, numbers in ((Order.NAME, [3, 0, 1, 2]), (Order.SMALL, [3, 1, 0, 2]), (Order.LARGE, [3, 2, 0, 1])):
+        batch = next_batch(plan, now, Limits(4, order=order))
+        assert [move.partition.partition for move in batch] == numbers

@@ -11,6 +11,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placements import after, leaders, of, placements, random_placement, tp, two_racks
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
@@ -37,7 +38,6 @@ from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_boun
 from kraft_runbook.reassignment.refusals import Reason, refusals
 from kraft_runbook.reassignment.replica_flow import even_flow, group_by_replicas
 from kraft_runbook.reassignment.topic_spread import spread_topics
-from tests.unit.placements import after, leaders, of, placements, random_placement, tp, two_racks
 
 
 def broken_racks(placement: Placement, assignment: dict) -> list:
@@ -243,7 +243,7 @@ def test_partitions_without_a_leader_hinder_no_other_where_lost_replicas_are_rep
 
 def test_partitions_that_the_next_loss_makes_unwritable_go_first_and_those_that_are_before_them() -> None:
     # In sync: a-0 two of three, b-0 one, b-1 two, b-2 all. b wants two in sync.
-    in_sync = {tp("a"): 2, tp("b", 0): 3, tp("b", 1): 2, tp("b", 2): 1}
+    in_sync = {tp("a"): (1, 2), tp("b", 0): (1, 2, 3), tp("b", 1): (2, 1), tp("b", 2): (3,)}
     placement = Placement(
         dict.fromkeys((1, 2, 3, 4)),
         of(a=[(9, 1, 2)], b=[(1, 2, 3), (9, 2, 1), (9, 3, 8)]),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from placements import MB, of, one_volume_each, tp
 
 from kraft_runbook.cli.reassign_goal import plan_in
 from kraft_runbook.cluster.assignment import Ongoing
@@ -16,7 +17,6 @@ from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, refusals, require_no_refusal
-from tests.unit.placements import MB, of, one_volume_each, tp
 
 PLACEMENT = Placement(
     {1: "a", 2: "b", 3: "a", 4: "b"},

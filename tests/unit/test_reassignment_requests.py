@@ -9,12 +9,12 @@ from types import SimpleNamespace as Values
 from typing import Any
 
 import pytest
+from observations import SPEC
+from placements import tp
 
 from kraft_runbook.cluster.assignment import Answer, Move, Ongoing
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.io.kafka.reassignments import Reassignments
-from tests.unit.observations import SPEC
-from tests.unit.placements import tp
 
 MOVE = Move(tp("a"), (1, 2), (3, 2))
 

@@ -125,7 +125,7 @@ def test_a_value_from_a_config_provider_is_left_out() -> None:
     assert why_left_out("log.retention.ms", "${vault:path:key}") is not None
 
 
-CUSTOM = ("acme.api.token", "confluent.license", "ldap.bind.pw")
+CUSTOM = ("acme.api.login", "confluent.licence", "ldap.bind.word")
 
 
 def test_what_kafka_does_not_know_is_left_out_and_named() -> None:

@@ -21,7 +21,6 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.procedures import throwaway_cluster
 from kraft_runbook.procedures.throwaway_cluster import MARK, one_rehearsal, own_directory, remove_when_free
-from kraft_runbook.steps import rehearse as rehearsing
 from kraft_runbook.steps.rehearse import Ask, _blame, rehearse
 
 
@@ -103,16 +102,13 @@ def test_what_ends_the_task_is_on_record_and_is_raised_again(source: ClusterSpec
 
 
 @pytest.mark.parametrize("error", [StepFailed("pid 7 can't be ended", way_out="end it"), OSError("pid 7 is there")])
-def test_a_removal_that_fails_is_told_and_does_not_replace_the_verdict(
-    source: ClusterSpec, error: Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removal_that_fails_is_told_and_does_not_replace_the_verdict(source: ClusterSpec, error: Exception) -> None:
     def remove(_: Path) -> Any:
         raise error
 
-    monkeypatch.setattr(rehearsing, "remove", remove)
     kept: list[Canary] = []
     lines: list[str] = []
-    ask = Ask(copy=raising(KeyError("a bug")), record=kept.append)
+    ask = Ask(copy=raising(KeyError("a bug")), record=kept.append, remove=remove)
     told = rehearse(source, secrets=lambda ref: "", tell=lines.append, ask=ask)
     assert told.verdict == "FAILED" and kept[-1] == told
     assert "is not removed" in lines[-1] and "pid 7" in lines[-1] and "What to do" in lines[-1]

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from observations import SPEC, a_controller, both, observation
+from recording import AT, run_on
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase
@@ -19,8 +21,6 @@ from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.node_step import NodeStep, take_step
 from kraft_runbook.steps.restart import CONTROLLER, restart_active_controller
 from kraft_runbook.steps.run import Run
-from tests.unit.observations import SPEC, a_controller, both, observation
-from tests.unit.recording import AT, run_on
 
 DIFF = ConfigDiff("/etc/kafka/server.properties", "a=1\n", "a=2\n")
 DUAL_WRITE = observation(Phase.DUAL_WRITE)

@@ -15,7 +15,6 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.dashboard.runs_seen import run_seen
-from kraft_runbook.evidence import trusted_runs
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
 from kraft_runbook.evidence.rehearsals import last_rehearsal, that_passed
@@ -184,39 +183,32 @@ def test_where_there_are_short_ones_alone_the_newest_is_told(tmp_path: Path) -> 
     assert isinstance(last, OnRecord) and "did not finalize" in check(last).evidence
 
 
-def unreadable(monkeypatch: pytest.MonkeyPatch, run: str) -> None:
-    """This run's evidence is another user's."""
-
-    def inspect(directory: Path, wanted: str) -> Any:
-        if wanted == run:
-            raise PermissionError(13, "Permission denied", f"{wanted}.jsonl")
-        return inspect_run(directory, wanted)
-
-    monkeypatch.setattr(trusted_runs, "inspect_run", inspect)
-
-
-def test_evidence_that_can_not_be_read_is_unread_until_a_later_whole_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evidence_that_can_not_be_read_is_unread_until_a_later_whole_one(tmp_path: Path) -> None:
     put(tmp_path, "one", GOOD)
-    unreadable(monkeypatch, put(tmp_path, "two", GOOD))
-    found = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    second = put(tmp_path, "two", GOOD)
+
+    class Anothers(type(tmp_path)):  # type: ignore[misc]
+        """The second run's evidence is another user's."""
+
+        def open(self, *how: Any, **more: Any) -> Any:
+            if self.stem == second:
+                raise PermissionError(13, "Permission denied", str(self))
+            return super().open(*how, **more)
+
+    found = last_rehearsal(Anothers(tmp_path), "prod", now=datetime.now(UTC))
     assert isinstance(found, Unread) and "Permission denied" in found.reason
     assert check(found).verdict is Verdict.UNKNOWN and check(found).blocks and not check(found, within=None).blocks
     later = put(tmp_path, "three", GOOD)
-    last = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    last = last_rehearsal(Anothers(tmp_path), "prod", now=datetime.now(UTC))
     assert isinstance(last, OnRecord) and last.run == later
 
 
-def test_a_store_that_can_not_be_read_is_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / f"{run_name(dag_of('prod'), 'one')}.jsonl").mkdir()
-    assert isinstance(last_rehearsal(tmp_path, "prod", now=NOW), Unread)
+def test_a_store_that_can_not_be_read_is_unread(tmp_path: Path) -> None:
+    class Closed(type(tmp_path)):  # type: ignore[misc]
+        def iterdir(self) -> Any:
+            raise PermissionError(13, "Permission denied")
 
-    def iterdir(_: Path) -> Any:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "iterdir", iterdir)
-    assert isinstance(last_rehearsal(tmp_path, "prod", now=NOW), Unread)
+    assert isinstance(last_rehearsal(Closed(tmp_path), "prod", now=NOW), Unread)
 
 
 def test_broken_evidence_of_a_cluster_whose_name_begins_alike_is_none_of_this_clusters(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from feature_looks import BROKERS, CONTROLLERS, kafka3, kafka4, look
 
 from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.upgrade.roll import Rolled, order, read_roll
+from kraft_runbook.software.roll import Rolled, order, read_roll
 
 
 def on_new(*node_ids: int) -> FeatureObservation:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from observations import SPEC, apart, broker, observation, part, tree, zookeeper
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.steps.second_look import Checks, look_and_judge
-from tests.unit.observations import SPEC, apart, broker, observation, part, tree, zookeeper
-from tests.unit.recording import RecordingCluster
 
 WELL = observation(Phase.HYBRID)
 ELECTION = zookeeper(controller=ControllerZnode(103, 3))(WELL)

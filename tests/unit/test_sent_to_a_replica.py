@@ -35,38 +35,38 @@ def answer(*records: bytes, at: int = 0, snapshot: Any = None, diverging: tuple[
     )
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[tuple[int, int]], list[Position]]]:
-    def ask(leader: Answers, replica: Position, end: int) -> tuple[list[tuple[int, int]], list[Position]]:
-        asked: list[Position] = []
+class Asked(MetadataLogReader):
+    """``leader`` answers each Fetch. The newest snapshot holds level 21."""
 
-        def following(_: MetadataLogReader, position: Position) -> Any:
-            asked.append(position)
-            return leader(position)
+    def __init__(self, leader: Answers) -> None:
+        super().__init__(SPEC, 101, 3, secrets=lambda _: "")
+        self.leader, self.positions = leader, list[Position]()
 
-        def snapshot(reader: MetadataLogReader, wanted: SnapshotId) -> Iterator[Chunk]:
-            yield Chunk(batch(0, NO_OP, level(21)), snapshot=wanted)
-            reader.position = Position(wanted.end_offset, wanted.epoch)
+    def _following(self, position: Position) -> Any:
+        self.positions.append(position)
+        return self.leader(position)
 
-        monkeypatch.setattr(MetadataLogReader, "_following", following)
-        monkeypatch.setattr(MetadataLogReader, "_snapshot", snapshot)
-        reader = MetadataLogReader(SPEC, 101, 3, secrets=lambda _: "")
-        chunks = reader.sent_to(replica, end=end)
-        return [(each.level, each.offset) for chunk in chunks for each in levels_in(chunk)], asked
-
-    return ask
+    def _snapshot(self, wanted: SnapshotId) -> Iterator[Chunk]:
+        yield Chunk(batch(0, NO_OP, level(21)), snapshot=wanted)
+        self.position = Position(wanted.end_offset, wanted.epoch)
 
 
-def test_who_is_behind_is_sent_the_log_from_its_own_end_on_though_the_leader_has_a_snapshot_past_it(sent: Any) -> None:
+def sent(leader: Answers, replica: Position, end: int) -> tuple[list[tuple[int, int]], list[Position]]:
+    reader = Asked(leader)
+    chunks = reader.sent_to(replica, end=end)
+    return [(each.level, each.offset) for chunk in chunks for each in levels_in(chunk)], reader.positions
+
+
+def test_who_is_behind_is_sent_the_log_from_its_own_end_on_though_the_leader_has_a_snapshot_past_it() -> None:
     found, asked = sent(lambda _: answer(NO_OP, level(22), level(21), at=110), Position(110, 2), 112)
     assert found == [(22, 111), (21, 112)] and asked[0] == Position(110, 2)
 
 
-def test_who_has_everything_is_sent_nothing_and_nobody_is_asked(sent: Any) -> None:
+def test_who_has_everything_is_sent_nothing_and_nobody_is_asked() -> None:
     assert sent(lambda _: answer(), Position(113, 3), 112) == ([], [])
 
 
-def test_where_the_log_does_not_reach_back_the_newest_snapshot_is_sent(sent: Any) -> None:
+def test_where_the_log_does_not_reach_back_the_newest_snapshot_is_sent() -> None:
     newest = SimpleNamespace(end_offset=150, epoch=3)
 
     def leader(position: Position) -> Any:
@@ -76,7 +76,7 @@ def test_where_the_log_does_not_reach_back_the_newest_snapshot_is_sent(sent: Any
     assert [number for number, _ in found] == [21]
 
 
-def test_what_only_the_replica_s_log_has_is_cut_off_first(sent: Any) -> None:
+def test_what_only_the_replica_s_log_has_is_cut_off_first() -> None:
     """It led once, and died with records that nobody has: its log ends past what is committed."""
 
     def leader(position: Position) -> Any:
@@ -86,7 +86,7 @@ def test_what_only_the_replica_s_log_has_is_cut_off_first(sent: Any) -> None:
     assert found == [(22, 108)] and Position(108, 1) in asked
 
 
-def test_a_leader_that_never_agrees_is_no_answer(sent: Any) -> None:
+def test_a_leader_that_never_agrees_is_no_answer() -> None:
     with pytest.raises(LogTruncated):
         sent(lambda position: answer(diverging=(position.offset, position.epoch)), Position(110, 3), 120)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from observations import SPEC, WHY, Spoil, both, broker, observation, topics
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -13,8 +15,6 @@ from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.steps.back import CUT_OFF_TO_ZOOKEEPER, TO_ZOOKEEPER
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.node_step import Look, NodeStep
-from tests.unit.observations import SPEC, WHY, Spoil, both, broker, observation, topics
-from tests.unit.recording import RecordingCluster
 
 QUICK = SPEC.model_copy(update={"deadlines": SPEC.deadlines.model_copy(update={"poll": 0.001, "registration": 0.01})})
 ENDED = broker(1, running=False, mode=WHY, metrics=WHY)

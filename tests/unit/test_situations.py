@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kept_observations import kept
 from observations import SPEC, WHY, a_controller, both, observation, part
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
@@ -19,7 +20,6 @@ from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.situations import WITH_ZOOKEEPER, WITHOUT_ZOOKEEPER, holding
 from kraft_runbook.migration.transitions import TABLE
 from kraft_runbook.steps.waiting import Wait
-from tests.unit.recording import RecordingCluster
 
 KEPT = {name: Facts(seen, seen, spec) for name, seen, spec in kept()}
 EACH = (*WITH_ZOOKEEPER, *WITHOUT_ZOOKEEPER)

@@ -3,34 +3,53 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from asked_java import ask_java
 from observations import SPEC
 
-from kraft_runbook.cluster.config_tables import GONE_FAMILIES, LEAST_IN_3_9, MEBIBYTE, ConfigTable, config_table
+from kraft_runbook.cluster.config_tables import (
+    DEFAULTS_OF_3_9,
+    GONE_FAMILIES,
+    LEAST_IN_3_9,
+    MEBIBYTE,
+    SAME_IN_OTHER_WORDS,
+    ConfigTable,
+    config_table,
+)
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.upgrade.file_keys import ACL_AUTHORIZER, file_findings
-from kraft_runbook.upgrade.java import needed_java
-from lab.installation import JARS, JARS4, kafka4_version
+from kraft_runbook.software.file_keys import ACL_AUTHORIZER, file_findings
+from kraft_runbook.software.java import needed_java
+from lab.installation import JARS, JARS4, JARS_NEWEST, NEWEST, fetch_jars, kafka4_version
 from lab.layout import load
 
 THREE, FOUR = load().kafka.version, kafka4_version()
 
 
+class Definition(NamedTuple):
+    """Of one key; ``refused``: what a list may not be (``PrintConfigBounds``)."""
+
+    of_type: str
+    least: int | None
+    greatest: int | None
+    refused: str
+    default: str
+
+
 @cache
-def definitions(jars: Path) -> Mapping[tuple[str, str], tuple[str, int | None, int | None]]:
-    """Of each kind and key: its type, and its least and greatest value; None where it has none."""
+def definitions(jars: Path) -> Mapping[tuple[str, str], Definition]:
+    """By kind and key."""
     found = {}
     for line in ask_java(Path(__file__).with_name("PrintConfigBounds.java"), jars=jars).splitlines():
-        kind, key, of_type, *bounds = line.split()
-        least, greatest = (None if each == "-" else int(each) for each in bounds)
-        found[kind, key] = (of_type, least, greatest)
+        kind, key, of_type, low, high, refused, default = line.split()
+        least, greatest = (None if each == "-" else int(each) for each in (low, high))
+        found[kind, key] = Definition(of_type, least, greatest, refused, default)
     return found
 
 
@@ -45,34 +64,53 @@ def table(version: str) -> ConfigTable:
     return found
 
 
-@pytest.mark.parametrize(
-    ("kind", "gone", "least"),
-    [
-        ("broker", table(FOUR).gone, table(FOUR).least),
-        ("topic", table(FOUR).topics_gone, table(FOUR).topics_least),
-    ],
-)
-def test_the_table_is_the_difference_of_both_versions_definitions(
-    kind: str, gone: Collection[str], least: Mapping[str, int]
-) -> None:
-    old = {key: each for (of, key), each in definitions(JARS).items() if of == kind}
-    new = {key: each for (of, key), each in definitions(JARS4).items() if of == kind}
-    assert {key for key in old.keys() - new.keys() if not key.startswith(GONE_FAMILIES)} == gone
-    assert not {key for key in new if key.startswith(GONE_FAMILIES)}
-    both = old.keys() & new.keys()
-    lows = {key: (old[key][1], new[key][1]) for key in both}
-    assert {key: low for key, (was, low) in lows.items() if low is not None and (was is None or was < low)} == least
-    assert {key: lows[key][0] for key in least if lows[key][0] is not None} == {
-        key: low for key, low in LEAST_IN_3_9.items() if key in least
-    }
-    highs = [(old[key][2], new[key][2]) for key in both]
-    assert not [each for each in highs if each[1] is not None and (each[0] is None or each[1] < each[0])]
+def require_the_difference(version: str, jars: Path) -> None:
+    """The table of that release is what its jars differ in from 3.9's."""
+    ours = table(version)
+    for kind, gone, least in (("broker", ours.gone, ours.least), ("topic", ours.topics_gone, ours.topics_least)):
+        old = {key: each for (of, key), each in definitions(JARS).items() if of == kind}
+        new = {key: each for (of, key), each in definitions(jars).items() if of == kind}
+        assert {key for key in old.keys() - new.keys() if not key.startswith(GONE_FAMILIES)} == gone
+        assert not {key for key in new if key.startswith(GONE_FAMILIES)}
+        both = old.keys() & new.keys()
+        lows = {key: (old[key].least, new[key].least) for key in both}
+        assert {key: low for key, (was, low) in lows.items() if low is not None and (was is None or was < low)} == least
+        assert {key: lows[key][0] for key in least if lows[key][0] is not None} == {
+            key: low for key, low in LEAST_IN_3_9.items() if key in least
+        }
+        highs = [(old[key].greatest, new[key].greatest) for key in both]
+        assert not [each for each in highs if each[1] is not None and (each[0] is None or each[1] < each[0])]
+        if kind == "broker":
+            stricter = {key for key in both if old[key].refused == "-" != new[key].refused}
+            if new.get("config.providers", old["log.dirs"]).refused != "-":
+                stricter.add("config.providers")  # 3.9 takes it and defines it nowhere
+            assert stricter == ours.entries
+            assert {key for key in stricter if new[key].refused == "filled"} == ours.filled
+            others = {key: new[key].default for key in both if old[key].default != new[key].default}
+            matters = {k: v for k, v in others.items() if v != "-" and not k.startswith("group.share.")}
+            assert matters.keys() - SAME_IN_OTHER_WORDS - gone == ours.defaults.keys()
+            assert {key: matters[key] for key in ours.defaults} == ours.defaults
+            assert {key: old[key].default for key in ours.defaults} == {
+                key: default for key, default in DEFAULTS_OF_3_9.items() if key in ours.defaults
+            }
+
+
+def test_the_table_is_the_difference_of_both_versions_definitions() -> None:
+    require_the_difference(FOUR, JARS4)
+
+
+@pytest.mark.long
+def test_the_table_of_the_newest_kafka_is_that_of_its_jars() -> None:
+    require_the_difference(NEWEST, fetch_jars(NEWEST, jars=JARS_NEWEST))
 
 
 def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_has_no_table() -> None:
     assert "segment.bytes" not in table("4.0.2").topics_least and "segment.bytes" in table("4.2.0").topics_least
     assert "num.replica.fetchers" not in table("4.1.1").least and table("4.4.0").least["num.replica.fetchers"] == 1
     assert "group.share.enable" in table("4.3.0").gone and "group.share.enable" not in table("4.2.2").gone
+    assert "log.dirs" in table("4.2.0").entries and not table("4.1.1").entries
+    assert table("4.0.2").defaults["group.coordinator.append.linger.ms"] == "5"
+    assert table("4.3.0").defaults["group.coordinator.append.linger.ms"] == "-1"
     assert table("3.9.2") == ConfigTable()
     for version in ("4.5.0", "5.0.0", "4.10.0"):
         found = config_table(version)
@@ -128,6 +166,22 @@ def test_a_key_that_is_read_over_says_what_takes_its_place(key: str, words: str)
         and found.problem == f"{FOUR} reads over {key} in silence"
         and words in str(found).replace("T", "t")
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("log.dirs", "/a, /b,", "log.dirs=/a, /b, has an empty entry, which 4.2.2 does not take. Take the comma out"),
+        ("listener.name.x.ssl.cipher.suites", "A,,B", "has an empty entry"),
+        ("group.consumer.assignors", " ", "is empty, and 4.2.2 takes no empty list. Leave it out"),
+    ],
+)
+def test_a_list_that_4_2_does_not_take_is_named(key: str, value: str, words: str) -> None:
+    """4.2.2, 4.3.1 and 4.4.0 said so of these files; 4.1.1 takes them."""
+    (found,) = file_findings({"process.roles": "broker", key: value}, "4.2.2")
+    assert words in str(found) and found.refused
+    assert file_findings({"process.roles": "broker", "ssl.cipher.suites": "", "log.dirs": "/a,/b"}, "4.2.2") == ()
+    assert file_findings({"process.roles": "broker", key: value}, "4.1.1") == ()
 
 
 def test_the_older_software_is_asked_nothing() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +17,8 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.rehearsal_settings import Rehearses
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ZooKeeper
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.heartbeats import Heartbeats
 from kraft_runbook.io.kafka.stand_ins import StandIns, Told, stand_ins_of, told
 from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes, znode_of
 
@@ -222,4 +226,37 @@ def test_a_refused_registration_is_told() -> None:
     )
     with pytest.raises(Refused, match="no"):
         cast.follow(lambda: BrokerMode.HYBRID)
-    assert cast.stop.is_set(), "its heartbeats have ended"
+    assert not [each for each in threading.enumerate() if each.name == "heartbeats"]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 10
+    while not holds() and time.monotonic() < ends:
+        time.sleep(0.002)
+    assert holds()
+
+
+def test_whoever_has_a_broker_epoch_beats_and_is_unfenced_once_the_quorum_says_so() -> None:
+    beat: list[tuple[int, int]] = []
+
+    def answers(_: Any, broker: int, epoch: int, **__: Any) -> bool:
+        beat.append((broker, epoch))
+        return broker != 8
+
+    with Heartbeats(throwaway(), (7, 8, 9), beat=answers, every=0.0, look_every=0.001) as beats:
+        beats.epochs = {7: 40, 8: 41}
+        until(lambda: {each for each, _ in beat} == {7, 8})
+        assert beats.unfenced == {7}
+        beats.epochs = {9: 42}
+        until(lambda: beats.unfenced == {7, 9})
+    assert not beats.failures and set(beat) == {(7, 40), (8, 41), (9, 42)}
+
+
+def test_heartbeats_that_nobody_takes_for_too_long_end_and_say_why() -> None:
+    def refused(*_: Any, **__: Any) -> bool:
+        raise StepFailed("no controller took it", way_out="none")
+
+    with Heartbeats(throwaway(), (7,), beat=refused, every=0.0, look_every=0.001, patience=0.01) as beats:
+        beats.epochs = {7: 40}
+        until(lambda: bool(beats.failures))
+    assert "no controller took it" in str(beats.failures[0])

@@ -4,11 +4,14 @@ can't be chosen in a real one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
+from config_table import changed
+from observations import SPEC
+from placements import tp
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.config_changes import ConfigChange
@@ -16,10 +19,12 @@ from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
 from kraft_runbook.procedures.throttle_replication import (
     Configs,
+    list_moves,
     read_throttles,
     remove_throttles,
     require_swept,
-    set_throttles,
+    set_rate,
+    unlist,
 )
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
@@ -30,9 +35,6 @@ from kraft_runbook.reassignment.throttles import (
     Former,
     leftovers,
 )
-from tests.unit.config_table import changed
-from tests.unit.observations import SPEC
-from tests.unit.placements import tp
 
 MOVES = [Move(tp("a", 0), (1, 2), (3, 2))]
 TOPIC = Entity(EntityKind.TOPIC, "a")
@@ -53,9 +55,12 @@ class Brokers:
         self.deleted: set[str] = set()
         self.writes: list[Mapping[Entity, Mapping[str, ConfigChange]]] = []
         self._given: Any = {"secrets": None, "configs": Configs(self.read, self.alter, within=0.05)}
-        self.throttle = partial(set_throttles, SPEC, **self._given)
         self.put_back = partial(remove_throttles, SPEC, **self._given)
         self.throttles = partial(read_throttles, SPEC, **self._given)
+
+    def throttle(self, moves: Sequence[Move], rate: int) -> None:
+        set_rate(SPEC, rate, **self._given)
+        list_moves(SPEC, moves, **self._given)
 
     def read(self, spec: Any, entities: Any, keys: Any, *, secrets: Any) -> dict[Entity, Found]:
         found = {}
@@ -149,7 +154,7 @@ def test_what_another_tool_adds_between_the_look_and_the_change_is_not_lost(brok
             seen.append(brokers.values.setdefault(TOPIC, {}).update({LEADER_LIST: "9:9"}))
         return found
 
-    set_throttles(SPEC, MOVES, 5000, secrets=None, configs=Configs(raced, brokers.alter, within=0.05))
+    list_moves(SPEC, MOVES, secrets=None, configs=Configs(raced, brokers.alter, within=0.05))
     assert brokers.values[TOPIC] == {LEADER_LIST: "9:9,0:1,0:2", FOLLOWER_LIST: "0:3"}
     brokers.put_back(OURS, NOTHING)
     assert brokers.values[TOPIC] == {LEADER_LIST: "9:9"}
@@ -161,6 +166,21 @@ def test_what_an_earlier_plan_of_the_run_throttled_is_put_back_too(brokers: Brok
     brokers.throttle(later, 5000)
     assert brokers.put_back(OURS.and_then(RunThrottles.of(later, 5000)), NOTHING) == ()
     assert not any(brokers.values.values())
+
+
+def test_what_has_ended_is_taken_off_and_what_somebody_listed_stays(brokers: Brokers) -> None:
+    brokers.values = {TOPIC: {LEADER_LIST: "0:1"}}
+    former = brokers.throttles(["a"])
+    later = [Move(tp("a", 1), (1, 2), (3, 2))]
+    brokers.throttle([*MOVES, *later], 5000)
+    brokers.values[TOPIC][FOLLOWER_LIST] += ",9:9"
+    both = RunThrottles.of([*MOVES, *later], 5000)
+    unlist(SPEC, both.beyond(RunThrottles.of(later, 5000)), former, **brokers._given)
+    assert brokers.values[TOPIC] == {LEADER_LIST: "0:1,1:1,1:2", FOLLOWER_LIST: "1:3,9:9"}
+    assert brokers.values[ALL_BROKERS] == {LEADER_RATE: "5000", FOLLOWER_RATE: "5000"}
+    unlist(SPEC, both.lists, former, **brokers._given)
+    assert brokers.values[TOPIC] == {LEADER_LIST: "0:1", FOLLOWER_LIST: "9:9"}
+    assert both.beyond(both) == {}
 
 
 def test_a_dead_brokers_topics_are_put_back_through_the_living_and_a_deleted_topic_has_nothing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from observations import SPEC, observation
 from recording import Evidence, Ports, RecordingCluster, run_on
 from toggled_group import SAME, T0, T1, A, B, by_kafka, migrating
 
+from kraft_runbook.cluster.group_logs import GroupLogs
 from kraft_runbook.cluster.group_toggles import GroupToggles, Relief
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import Unread
@@ -39,6 +41,7 @@ from kraft_runbook.steps.toggles.toggling import (
     settle,
     shows_toggle,
     soak,
+    tell_of_records,
     toggle_the_group,
 )
 from kraft_runbook.steps.toggles.waiting import WATCHES, Settling, Soaking
@@ -198,6 +201,42 @@ def test_a_soak_that_finds_something_or_can_not_tell_fails(scene: Scene, seen: d
     plan_the_toggle(scene.run())
     with pytest.raises(StepFailed, match=why):
         soak(scene.run(), seen)
+
+
+def heard(scene: Scene, silent: float, name: str = "g") -> str:
+    """The path of its members' logs: a partition hands out two records, so many seconds apart, the later one now."""
+    now = scene.cluster.now()
+    body = {"topic": "t", "partition": 0, "member": "a"}
+    records = [{**body, "offset": 7, "at": now - silent}, {**body, "offset": 999, "at": now}]
+    (scene.state / f"{name}.log").write_text("".join(json.dumps(each) + "\n" for each in records))
+    return str(scene.state / "{group}.log")
+
+
+@pytest.mark.parametrize("step", [settle, soak])
+def test_a_partition_that_was_silent_for_too_long_is_a_reason_to_go_back(scene: Scene, step: Any) -> None:
+    good = {"over": True, "missing": {}, "broken": "", "waits": ""}
+    form: dict[str, Any] = {"members_logs": str(scene.state / "{group}.log"), "silence_at_most": 5}
+    plan_the_toggle(scene.run(**form))
+    heard(scene, 8)
+    with pytest.raises(StepFailed, match=r"exceeded: t-0 was silent for 8\.0 s, and at most 5 s are allowed") as failed:
+        step(scene.run(**form), good)
+    assert "toggle_consumer_group__lab for g with the direction 'back to ZooKeeper'" in failed.value.way_out
+    assert step(scene.run(**form | {"silence_at_most": 9}), good) == {"group": "g"}
+    assert step(scene.run(**form | {"members_logs": "/none"}), good) == {"group": "g"}, "not known is no reason"
+    assert "How long partitions were silent is not known" in scene.cluster.told[-1] + scene.cluster.told[-2]
+
+
+def test_the_report_of_a_toggle_holds_what_the_members_logs_say(scene: Scene) -> None:
+    tell_of_records(scene.run())
+    assert told(scene.ports) == [], "nothing was planned"
+    form = {"members_logs": heard(scene, 8)}
+    plan_the_toggle(scene.run(**form))
+    tell_of_records(scene.run(**form))
+    tell_of_records(scene.run())
+    judged, not_checked = told(scene.ports)[1:]
+    assert judged.startswith("consumption: g, by 1 log of its members: every record once")
+    assert "2 records of 2 partitions: 0 lost, 0 twice, 0 by two at once" in judged
+    assert not_checked.startswith("consumption: g: not checked: no logs of its members are named")
 
 
 class OfOneGroup(RehearsedCluster):
@@ -412,6 +451,21 @@ def test_the_relief_puts_back_what_runs_have_toggled_and_alarms_once(fleet: Scen
     assert toggle_the_fleet(fleet.run(go_on=True))["toggled"] == ["g1", "g2"], "a person let it go on"
 
 
+def test_a_group_of_the_fleet_with_a_silent_partition_goes_back_and_the_rest_waits(fleet: Scene) -> None:
+    logs = GroupLogs(groups=("g.*",), logs=(str(fleet.state / "{group}.log"),), silence_at_most=5)
+    vars(fleet.cluster)["spec"] = fleet.cluster.spec.model_copy(update={"group_logs": (logs,)})
+    toggle_the_fleet(fleet.run())
+    heard(fleet, 8, "g1")
+    heard(fleet, 4, "g2")
+    with pytest.raises(Failed, match=r"silent for too long: g1: exceeded: t-0 was silent for 8\.0 s"):
+        settled(fleet)
+    assert fleet.written[2:] == [("g1", Mode.ZOOKEEPER)]
+    kept = read_kept(fleet.run())
+    assert set(kept.toggled) == kept.settled == {"g2"} and kept.halted.startswith("g1, silent for too long")
+    assert sum(each.startswith("consumption: g") for each in told(fleet.ports)) == 2
+    assert toggle_the_fleet(fleet.run())["toggled"] == []
+
+
 def test_one_that_cant_go_back_is_named(fleet: Scene) -> None:
     toggle_the_fleet(fleet.run())
     settled(fleet)
@@ -432,7 +486,7 @@ def test_a_group_that_does_not_settle_goes_back_and_holds_up_all(fleet: Scene) -
         settled(fleet, g1="nobody owns t-1")
     assert fleet.written[-1] == ("g1", Mode.ZOOKEEPER)
     kept = read_kept(fleet.run())
-    assert set(kept.toggled) == kept.settled == {"g2"} and kept.halted == "g1 did not settle: nobody owns t-1"
+    assert set(kept.toggled) == kept.settled == {"g2"} and kept.halted == "g1, not settled: nobody owns t-1"
     assert set(kept.failed) == {"g1"}
 
 

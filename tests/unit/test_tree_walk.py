@@ -5,7 +5,6 @@ read.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,11 +15,10 @@ from hypothesis import strategies as st
 from kafka_jars import kafka_jar
 from znodes_in_memory import InMemory, Tree, read_snapshot
 
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper import tree_walk
 from kraft_runbook.io.zookeeper.raw_read import Raw, raw_of
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
-from kraft_runbook.io.zookeeper.snapshot_part import paths_in, snapshot_part
 from kraft_runbook.io.zookeeper.tree_walk import SETTLING_SECONDS, TOPICS, TreeWalk
 
 SKELETON = ("/", "/brokers", "/brokers/ids", TOPICS, "/config", "/config/topics", "/admin")
@@ -279,35 +277,6 @@ def test_zookeeper_s_own_reader_reads_the_file(tmp_path: Path) -> None:
         assert f"dataVersion = {znode.version}\n" in znodes[path]
         assert f"mZxid = 0x{znode.zxid:014x}\n" in znodes[path]
     assert "data = eA==" in znodes["/admin/x"]
-
-
-@given(topics, st.data())
-def test_a_part_of_a_file_lacks_what_is_left_out_with_all_below_it_and_nothing_else(
-    made: list[dict[str, InMemory]], data: st.DataObject
-) -> None:
-    given_ = tree(*made)
-    walk = Walk(given_)
-    with tempfile.TemporaryDirectory() as place:
-        with snapshot_file(Path(place, "whole")) as snapshot:
-            for path in walk.paths:
-                snapshot.write(encoded(path.encode() if path != "/" else b"", *walk.raw[path]))
-            snapshot.zxid = 0x5A
-        assert snapshot.path is not None
-        out = data.draw(st.sets(st.sampled_from([each for each in walk.paths if each != "/"]), max_size=4))
-        path, count = snapshot_part(snapshot.path, Path(place, "part"), leaves_out=out.__contains__)
-        assert path.name == "snapshot.5a"
-        whole, part = read_snapshot(snapshot.path.read_bytes()), read_snapshot(path.read_bytes())
-        assert list(paths_in(snapshot.path)) == walk.paths
-    left = {each for each in whole if any(f"{each}/".startswith(f"{one}/") for one in out)}
-    assert set(part) == set(whole) - left
-    assert count == len(part)
-    assert all(vars(part[each]) == vars(whole[each]) for each in part)
-
-
-def test_another_file_is_no_snapshot_of_ours(tmp_path: Path) -> None:
-    (tmp_path / "snapshot.5").write_bytes(b"ZKSN and more than a header of bytes")
-    with pytest.raises(RunbookError, match="no snapshot that this tool wrote"):
-        snapshot_part(tmp_path / "snapshot.5", tmp_path / "part", leaves_out=lambda _: False)
 
 
 def test_a_file_is_there_whole_or_not_at_all_and_one_of_a_server_that_ran_is_let_alone(tmp_path: Path) -> None:

@@ -43,18 +43,19 @@ from kraft_runbook.cluster.observation import (
     MinIsrGroup,
     TopicMargins,
 )
+from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
-from kraft_runbook.features.operation import FEATURES
+from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.procedures.dynamic_classes import with_dynamic_classes
 from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.upgrade import conditions
-from kraft_runbook.upgrade.ahead import what_happens_next
-from kraft_runbook.upgrade.operation import UPGRADE
-from kraft_runbook.upgrade.roll import Rolled
-from kraft_runbook.upgrade.stages import Gate, Step
+from kraft_runbook.software import conditions
+from kraft_runbook.software.ahead import what_happens_next
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.roll import Rolled
+from kraft_runbook.software.stages import Gate, Step
 
 OLD_HOME, NEW_HOME = "/opt/kafka-3", "/opt/kafka-4"
 PLAIN = SPEC.model_copy(
@@ -119,7 +120,7 @@ def host_changed(node_id: int, **changes: Any) -> Spoil:
 
 
 def not_passing(
-    seen: ClusterObservation, gate: str | None, operation: Operation = UPGRADE
+    seen: ClusterObservation, gate: str | None, operation: Operation = SOFTWARE
 ) -> dict[str, tuple[str, str]]:
     stage = operation.read(seen, PLAIN).stage
     results = operation.checks.run(seen, PLAIN, stage, gate=gate).results
@@ -273,25 +274,34 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             "FAIL",
             "broker 2: log.message.downconversion.enable",
         ),
+        (
+            host_changed(2, config={"process.roles": "broker", "metric.reporters": "org.example.Mine"}),
+            "KRB-UPG-022",
+            "FAIL",
+            "broker 2: metric.reporters=org.example.Mine",
+        ),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
         (
             broker(
-                2, metrics=BrokerMetrics(0, 0, deprecated_requests={"Fetch version 2 by client unknown unknown": 1234})
+                2,
+                metrics=BrokerMetrics(
+                    0, 0, deprecated_requests=(OldRequests("unknown", "unknown", "Fetch", "2", 1234),)
+                ),
             ),
             "KRB-PRE-094",
             "FAIL",
-            "broker 2: 1234 × Fetch version 2 by client unknown unknown",
+            "Fetch 2 of software that gives no name: 1234 since its start (broker 2)",
         ),
         (
             broker(
                 3,
                 metrics=BrokerMetrics(
-                    0, 0, deprecated_requests={f"Produce version {n} by client x": 9 - n for n in range(7)}
+                    0, 0, deprecated_requests=tuple(OldRequests("x", "1", "Produce", str(n), 9 - n) for n in range(7))
                 ),
             ),
             "KRB-PRE-094",
             "FAIL",
-            "5 × Produce version 4 by client x; broker 3: 2 more kinds",
+            "Produce 4 of x 1: 5 since its start (broker 3); 2 more kinds",
         ),
         (broker(2, metrics=BrokerMetrics(0, 0)), "KRB-PRE-094", "UNKNOWN", "broker 2: not asked for"),
     ],
@@ -320,7 +330,7 @@ def test_each_reason_not_to_go_up_is_named(spoil: Spoil, code: str, verdict: str
 def test_the_command_that_mends_a_dynamic_configuration_is_named(
     code: str, found: Mapping[str, Any], command: str
 ) -> None:
-    result = UPGRADE.checks[code].run(held(**found)(cluster()), PLAIN)
+    result = SOFTWARE.checks[code].run(held(**found)(cluster()), PLAIN)
     start = f"kafka-configs.sh --bootstrap-server {PLAIN.broker_address(PLAIN.brokers[0])} --alter"
     assert result.blocks and f"{start} {command}" in result.fix
 
@@ -329,7 +339,7 @@ def test_a_target_that_no_table_knows_is_unknown_and_not_judged_by_another_one_s
     newer = Software(version="4.9.0", home=NEW_HOME)
     spec = PLAIN.model_copy(update={"kafka": PLAIN.kafka.model_copy(update={"upgrade_to": newer})})
     for code in ("KRB-UPG-006", "KRB-UPG-007", "KRB-UPG-015", "KRB-UPG-019", "KRB-UPG-020", "KRB-UPG-021"):
-        result = UPGRADE.checks[code].run(cluster(), spec)
+        result = SOFTWARE.checks[code].run(cluster(), spec)
         assert result.verdict is Verdict.UNKNOWN and "4.0 to 4.4 were asked" in result.evidence, code
 
 
@@ -356,14 +366,14 @@ def test_dynamic_classes_are_looked_for_on_the_hosts_whom_they_concern() -> None
 def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_back(spoil: Spoil) -> None:
     for gate in (Gate.UP, Gate.BACK):
         seen = both(spoil, topics(under_replicated_count=1, under_replicated=("a-0",)))(cluster((101, 103)))
-        assert UPGRADE.read(seen, PLAIN).stage is Rolled.MIXED
+        assert SOFTWARE.read(seen, PLAIN).stage is Rolled.MIXED
         assert not_passing(seen, gate) == {}
 
 
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
     found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21)),
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21, 22)),
         "KRB-PRE-065",
         "KRB-PRE-066",
     }
@@ -398,39 +408,43 @@ def test_a_host_that_lacks_what_the_target_needs_may_go_back() -> None:
 
 
 def test_old_clients_are_no_matter_of_a_roll_that_stays_below_or_above_4() -> None:
-    old = broker(2, metrics=BrokerMetrics(0, 0, deprecated_requests={"Fetch version 2 by client x": 1}))(cluster())
+    old = broker(2, metrics=BrokerMetrics(0, 0, deprecated_requests=(OldRequests("x", "1", "Fetch", "2", 1),)))(
+        cluster()
+    )
     for version, target in (("3.9.1", "3.9.2"), ("4.0.0", "4.1.1")):
         kafka = PLAIN.kafka.model_copy(
             update={"version": version, "upgrade_to": Software(version=target, home=NEW_HOME)}
         )
-        result = UPGRADE.checks["KRB-PRE-094"].run(old, PLAIN.model_copy(update={"kafka": kafka}))
+        result = SOFTWARE.checks["KRB-PRE-094"].run(old, PLAIN.model_copy(update={"kafka": kafka}))
         assert result.evidence == "the roll does not lead from Kafka 3 to Kafka 4"
 
 
 def test_a_quorum_without_a_majority_during_a_restart_is_named() -> None:
     small = PLAIN.model_copy(update={"controllers": PLAIN.controllers[:1]})
-    result = UPGRADE.checks["KRB-UPG-014"].run(cluster(), small)
+    result = SOFTWARE.checks["KRB-UPG-014"].run(cluster(), small)
     assert result.verdict is Verdict.FAIL and not result.blocks and "lead the controller's home_link" in result.fix
-    assert UPGRADE.checks["KRB-UPG-014"].run(cluster(), PLAIN).verdict is Verdict.PASS
+    assert SOFTWARE.checks["KRB-UPG-014"].run(cluster(), PLAIN).verdict is Verdict.PASS
 
 
 def test_the_trap_shuts_the_way_back_until_the_snapshot_and_a_star_shuts_it_for_good() -> None:
     trapped = {101: on_disk(101, snapshot=98, after={130: 22, 140: 21})}
     (said,) = not_passing(cluster(ALL, disks=trapped), Gate.BACK).values()
     assert "controller 101 cannot run 3.9.2 yet" in said[1] and "Wait for a snapshot past 130" in said[1]
-    plan = UPGRADE.way_back(cluster(ALL, disks=trapped), PLAIN)
+    plan = SOFTWARE.way_back(cluster(ALL, disks=trapped), PLAIN)
     assert not plan.possible and plan.steps
-    closed = UPGRADE.way_back(cluster(ALL, level=27), PLAIN)
+    stuck = not_passing(cluster(ALL, level=27), Gate.BACK)["KRB-UPG-005"]
+    assert stuck[0] == "FAIL" and stuck[1].startswith("closed: metadata.version is 27") and "yet" not in stuck[1]
+    closed = SOFTWARE.way_back(cluster(ALL, level=27), PLAIN)
     assert not closed.possible and not closed.steps and "23 (4.0-IV1) between changed metadata" in closed.why
 
 
 def test_the_way_back_is_open_after_the_roll_and_names_its_restarts_brokers_first() -> None:
-    plan = UPGRADE.way_back(cluster(ALL), PLAIN)
+    plan = SOFTWARE.way_back(cluster(ALL), PLAIN)
     assert plan.possible and "Restart brokers 1, 2, 3 on Kafka 3.9.2" in plan.steps[0]
     assert "Restart controller" in plan.steps[1]
-    quick = UPGRADE.way_back(replace(cluster(ALL), features=WHY), PLAIN)
+    quick = SOFTWARE.way_back(replace(cluster(ALL), features=WHY), PLAIN)
     assert quick.answer == "not known" and "was not read" in quick.why and len(quick.steps) == 2
-    assert UPGRADE.way_back(cluster(), PLAIN).steps == ()
+    assert SOFTWARE.way_back(cluster(), PLAIN).steps == ()
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -445,11 +459,11 @@ def test_the_way_back_is_open_after_the_roll_and_names_its_restarts_brokers_firs
     ],
 )
 def test_a_mixed_roll_goes_on_forward_or_back(on_new: tuple[int, ...], may: set[Step]) -> None:
-    reading = UPGRADE.read(cluster(on_new), PLAIN)
+    reading = SOFTWARE.read(cluster(on_new), PLAIN)
     allowed = set()
     for step in Step:
         try:
-            UPGRADE.table.require(step, reading)
+            SOFTWARE.table.require(step, reading)
         except Refused:
             continue
         allowed.add(step)
@@ -457,17 +471,17 @@ def test_a_mixed_roll_goes_on_forward_or_back(on_new: tuple[int, ...], may: set[
 
 
 def test_what_is_done_is_behind_and_what_is_left_lies_ahead() -> None:
-    assert UPGRADE.is_behind(Gate.UP, cluster(ALL), PLAIN) and not UPGRADE.is_behind(Gate.UP, cluster((101,)), PLAIN)
-    assert UPGRADE.is_behind(Gate.BACK, cluster(), PLAIN) and not UPGRADE.is_behind(Gate.BACK, cluster(ALL), PLAIN)
+    assert SOFTWARE.is_behind(Gate.UP, cluster(ALL), PLAIN) and not SOFTWARE.is_behind(Gate.UP, cluster((101,)), PLAIN)
+    assert SOFTWARE.is_behind(Gate.BACK, cluster(), PLAIN) and not SOFTWARE.is_behind(Gate.BACK, cluster(ALL), PLAIN)
     ahead = what_happens_next(Gate.UP, cluster((102, 1)), PLAIN)
     assert "Restart controllers 103, 101 on Kafka 4.1.1" in ahead[0] and "Restart brokers 2, 3" in ahead[1]
 
 
 def test_before_the_migration_is_final_no_step_may_run() -> None:
     seen = observation(Phase.DUAL_WRITE, PLAIN)
-    assert UPGRADE.read(seen, PLAIN).stage == Rolled.UNKNOWN
+    assert SOFTWARE.read(seen, PLAIN).stage == Rolled.UNKNOWN
     with pytest.raises(Refused):
-        UPGRADE.table.require(Step.CONTROLLERS_UP, UPGRADE.read(seen, PLAIN))
+        SOFTWARE.table.require(Step.CONTROLLERS_UP, SOFTWARE.read(seen, PLAIN))
 
 
 # -- waits -------------------------------------------------------------------------------------------------------------
@@ -493,7 +507,7 @@ def test_a_broker_that_lives_and_never_serves_is_waited_for_and_named() -> None:
 def test_explain_names_the_broker_that_lives_and_never_serves_and_what_is_left_forward_and_back() -> None:
     seen = cluster((1, *CONTROLLERS))
     fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
-    found = UPGRADE.explain(with_quorum(registrations=fenced)(seen), PLAIN)
+    found = SOFTWARE.explain(with_quorum(registrations=fenced)(seen), PLAIN)
     (waits,) = found.waits_for
     assert "broker 1 to register in KRaft mode" in waits and "its registration is fenced" in waits
     assert [each.partition(" on Kafka")[0] for each in found.forward] == ["upgrade_software: Restart brokers 2, 3"]
@@ -501,13 +515,13 @@ def test_explain_names_the_broker_that_lives_and_never_serves_and_what_is_left_f
         "downgrade_software: Restart broker 1",
         "downgrade_software: Restart controllers 102, 103, 101",
     ]
-    assert UPGRADE.explain(cluster(), PLAIN).waits_for == () == UPGRADE.explain(cluster(ALL), PLAIN).forward
+    assert SOFTWARE.explain(cluster(), PLAIN).waits_for == () == SOFTWARE.explain(cluster(ALL), PLAIN).forward
 
 
 def test_explain_says_why_a_broker_on_the_version_before_may_live_and_never_serve() -> None:
     seen = cluster((2, 3, *CONTROLLERS), level=27)
     fenced = {**seen.quorum.registrations, 1: replace(seen.quorum.registrations[1], fenced=True)}
-    (waits,) = UPGRADE.explain(with_quorum(registrations=fenced, metadata_version=27)(seen), PLAIN).waits_for
+    (waits,) = SOFTWARE.explain(with_quorum(registrations=fenced, metadata_version=27)(seen), PLAIN).waits_for
     assert "broker 1 to register in KRaft mode" in waits
     assert "metadata.version is 27, and Kafka 3.9.2 knows no level above 21" in waits
     assert "A broker that does lives on and never serves" in waits and "start it on 4.1.1 again" in waits
@@ -517,13 +531,13 @@ def test_a_broker_whose_port_is_closed_while_its_metrics_answer_is_not_told_as_d
     """Measured: 3.9.2 at level 27 has no open port, and goes on asking for its registration."""
     lives = broker(1, running=False, lives=True, mode=WHY, software_version=WHY)
     seen = both(lives, with_quorum(metadata_version=27))(cluster((2, 3, *CONTROLLERS), level=27))
-    found = UPGRADE.explain(seen, PLAIN, earlier=seen)
+    found = SOFTWARE.explain(seen, PLAIN, earlier=seen)
     assert "broker 1 runs and does not serve: its port is closed, its metrics answer" in found.because
     (waits,) = (each for each in found.waits_for if each.startswith("broker 1 to serve"))
     assert "knows no level above 21" in waits and "start it on 4.1.1 again" in waits
     assert "has ended" not in waits and "does not run" not in found.render_text()
     ended = broker(1, lives=False)(seen)
-    assert "broker 1 does not run" in UPGRADE.explain(ended, PLAIN).because
+    assert "broker 1 does not run" in SOFTWARE.explain(ended, PLAIN).because
     still = conditions.BROKER_ON_FORMER.progress(later(seen, 3), PLAIN, node_id=1, earlier=seen)
     assert not still.done and not still.hopeless
 
@@ -543,7 +557,7 @@ def test_a_controller_counts_when_it_shows_the_target_and_is_caught_up() -> None
 
 
 def test_a_healthy_cluster_may_change_a_level() -> None:
-    assert not_passing(cluster(), "level", FEATURES) == {}
+    assert not_passing(cluster(), "level", LEVELS) == {}
 
 
 def ghost(seen: FeatureObservation) -> FeatureObservation:
@@ -572,17 +586,17 @@ def mixed(seen: FeatureObservation) -> FeatureObservation:
     ],
 )
 def test_each_reason_not_to_change_a_level_is_named(spoil: Spoil, code: str, verdict: str, words: str) -> None:
-    found = not_passing(spoil(cluster()), "level", FEATURES)
+    found = not_passing(spoil(cluster()), "level", LEVELS)
     assert code in found and found[code][0] == verdict and words in found[code][1], found
 
 
 def test_before_the_migration_is_final_no_level_is_changed() -> None:
     seen = observation(Phase.DUAL_WRITE, PLAIN)
-    assert FEATURES.read(seen, PLAIN).stage == "UNKNOWN"
-    assert not_passing(seen, "level", FEATURES)["KRB-FEA-001"] == ("FAIL", "it is in DUAL_WRITE")
+    assert LEVELS.read(seen, PLAIN).stage == "UNKNOWN"
+    assert not_passing(seen, "level", LEVELS)["KRB-FEA-001"] == ("FAIL", "it is in DUAL_WRITE")
 
 
-@pytest.mark.parametrize(("operation", "page"), [(UPGRADE, "software.md"), (FEATURES, "levels.md")])
+@pytest.mark.parametrize(("operation", "page"), [(SOFTWARE, "software.md"), (LEVELS, "levels.md")])
 def test_every_check_stands_in_its_page_with_its_title(operation: Operation, page: str) -> None:
     text = (DOCS / page).read_text()
     for each in operation.checks.values():

@@ -5,14 +5,14 @@ looks.
 from __future__ import annotations
 
 import pytest
+from observations import SPEC, later, observation
+from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.runbook.conditions import DONE, Condition, Progress
 from kraft_runbook.steps.waiting import Wait
-from tests.unit.observations import SPEC, later, observation
-from tests.unit.recording import RecordingCluster
 
 
 def test_what_was_committed_some_seconds_ago_must_have_arrived() -> None:

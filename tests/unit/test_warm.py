@@ -13,12 +13,12 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.migration import conditions as migration
 from kraft_runbook.migration.checks import CHECKS
-from kraft_runbook.rolling_restart import conditions as restart
+from kraft_runbook.restart import conditions as restart
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.warm import NOT_KNOWN, RULE, Warmth, warmth
+from kraft_runbook.software import conditions as upgrade
 from kraft_runbook.steps.waiting import Wait
-from kraft_runbook.upgrade import conditions as upgrade
 
 COMMITTED = 400_374
 """The high watermark of the samples; what they hold of controllers was read from JMX of Kafka 3.9.2."""

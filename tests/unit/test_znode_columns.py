@@ -26,7 +26,6 @@ from kraft_runbook.metadata.znodes.znode_columns import (
 from kraft_runbook.metadata.znodes.znode_rows import Decoding, assigned_partitions, rows_of
 
 DECODING = Decoding(Fingerprints(b"salt"))
-ID = "AAAAAAAAAAAAAAAAAAAAAA"
 TOPIC = (
     b'{"removing_replicas":{},"partitions":{"1":[2,1],"0":[1,2]},"topic_id":"AAAAAAAAAAAAAAAAAAAAAA",'
     b'"adding_replicas":{},"version":3}'

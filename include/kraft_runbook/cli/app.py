@@ -2,8 +2,8 @@
 
 Exit codes: 0 fine (parity: MATCH, preflight: passed) · 1 no (parity: MISMATCH, preflight: a blocking check failed,
 features: the level that was asked for can't be had, evidence: a chain is broken, reassign: stuck, or not as
-planned, groups: one needs ZooKeeper, quorum: a blocking check failed, clusters: a file can't be used,
-rehearse: FAILED) ·
+planned, groups: one needs ZooKeeper, or a record was lost or came twice, quorum: a blocking check failed, clusters: a
+file can't be used, rehearse: FAILED) ·
 2 can't tell (parity: INCONCLUSIVE, preflight: a blocking check is UNKNOWN, observe and explain: the phase is UNKNOWN,
 features: a node's software is not known, groups: one is UNKNOWN, quorum: a blocking check is UNKNOWN, rehearse:
 INCONCLUSIVE) ·
@@ -23,6 +23,7 @@ from typing import Annotated
 import typer
 
 from kraft_runbook import __version__
+from kraft_runbook.cli.adopt_command import adopt_command
 from kraft_runbook.cli.asking import Asking, asking
 from kraft_runbook.cli.clusters_command import list_clusters
 from kraft_runbook.cli.evidence_command import show_evidence
@@ -65,6 +66,7 @@ app = typer.Typer(
 )
 app.add_typer(reassign_app, name="reassign")
 app.add_typer(groups_app, name="groups")
+app.command("adopt")(adopt_command)
 
 ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
 ClustersDir = Annotated[
@@ -127,7 +129,7 @@ def observe_command(
         typer.echo(
             "a node that has just started shows the same for a moment: look again before you believe it", err=True
         )
-    typer.echo(to_json("observe", ObserveOutput(reading, seen)) if as_json else observation_text(seen))
+    typer.echo(to_json("observe", ObserveOutput.of(reading, seen)) if as_json else observation_text(seen))
     raise typer.Exit(CANT_TELL if reading.phase is Phase.UNKNOWN else FINE)
 
 
@@ -194,11 +196,15 @@ def parity_command(
 
 @app.command("plan")
 def plan_command(
-    context: typer.Context, cluster: ClusterName, clusters_dir: ClustersDir = None, as_json: AsJson = False
+    context: typer.Context,
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Also compare the brokers' files on their hosts.")] = False,
 ) -> None:
     """Show every step from here to FINALIZED, in order, with what changes in each configuration, and the way back."""
     spec = load(cluster, clusters_dir)
-    plan = make_plan(look(asking(context), spec), spec)
+    plan = make_plan(look(asking(context), spec, with_hosts=hosts), spec, hosts=hosts)
     typer.echo(to_json("plan", plan) if as_json else plan.render_text())
 
 
@@ -261,7 +267,7 @@ def quorum_command(
     watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")] = False,
 ) -> None:
     """Look three times at the controller quorum, or at ZooKeeper's controller, and say whether it is healthy."""
-    verdict = show_quorum(cluster, clusters_dir, as_json=as_json, watch=watch)
+    verdict = show_quorum(load(cluster, clusters_dir), as_json=as_json, watch=watch)
     raise typer.Exit({Verdict.PASS: FINE, Verdict.FAIL: NO, Verdict.UNKNOWN: CANT_TELL}[verdict])
 
 

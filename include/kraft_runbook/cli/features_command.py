@@ -12,10 +12,10 @@ from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.features.overview import overview
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.upgrade.file_keys import file_findings
-from kraft_runbook.upgrade.way_back import way_to
+from kraft_runbook.levels.overview import overview
+from kraft_runbook.software.file_keys import file_findings
+from kraft_runbook.software.way_back import way_to
 
 
 def show_features(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from pathlib import Path
@@ -11,16 +10,18 @@ from typing import Annotated
 import typer
 
 from kraft_runbook.cli.asking import asking
-from kraft_runbook.cli.cluster_files import clusters_directory
+from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
-from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.errors import Refused
 from kraft_runbook.groups.checks import judge
 from kraft_runbook.groups.move_plan import Direction, parse_without
 from kraft_runbook.groups.moves import plan_moves
+from kraft_runbook.groups.proof import prove, read_bounds
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.groups.toggles.several import plan_toggles
+from kraft_runbook.io.members_logs import read_logs
 from kraft_runbook.io.secrets import environment_secrets
 
 FINE, NO, CANT_TELL = 0, 1, 2
@@ -48,7 +49,7 @@ def scan_command(
     as_json: AsJson = False,
 ) -> None:
     """Show each group: class, members, owners, offsets of both sides, lag, next step, what is refused and why."""
-    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    spec = load(cluster, clusters_dir)
     scan = asking(context).scan(spec, secrets=environment_secrets(), names=group)
     missing = sorted(set(group or ()).difference(each.name for each in scan.groups))
     if missing:
@@ -80,7 +81,7 @@ def plan_command(
     as_json: AsJson = False,
 ) -> None:
     """Show what move_consumer_group would do: the offset of each partition and where it is from, or why not."""
-    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    spec = load(cluster, clusters_dir)
     looks = asking(context).meant(spec, group, secrets=environment_secrets())
     moves = plan_moves(looks, Direction.BACK if back else Direction.TO_KAFKA, parse_without(without))
     typer.echo(to_json("groups-plan", moves) if as_json else moves.render_text())
@@ -100,7 +101,7 @@ def toggle_plan_command(
     as_json: AsJson = False,
 ) -> None:
     """Show what toggle_consumer_group would do to a group of migrating members, or every reason against it."""
-    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    spec = load(cluster, clusters_dir)
     ask = asking(context)
     looks = ask.meant(spec, group or [".*"], secrets=environment_secrets())
     if not group:
@@ -112,6 +113,30 @@ def toggle_plan_command(
     toggles = plan_toggles(looks, now, Direction.BACK if back else Direction.TO_KAFKA)
     typer.echo(to_json("groups-toggle-plan", toggles) if as_json else toggles.render_text())
     raise typer.Exit(NO if toggles.refused else FINE)
+
+
+@app.command("proof")
+def proof_command(
+    logs: Annotated[list[Path], typer.Argument(help="The members' logs: a JSON line for each record (docs/proof.md).")],
+    produced: Annotated[
+        Path | None, typer.Option(help="What was produced: JSON, by topic and partition [first offset, one behind].")
+    ] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Read and judge them in Spark.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say which of a group's records were lost, twice or handed out by two at once, and how long none came."""
+    try:
+        bounds = read_bounds(produced.read_text(), source=str(produced)) if produced else None
+    except OSError as error:
+        raise Refused(f"{error.filename} can't be read: {error.strerror}", way_out="name files that exist") from None
+    if spark:
+        from kraft_runbook.parity.spark.consumption import prove_in_spark  # pyspark is an extra
+
+        found = prove_in_spark(logs, bounds)
+    else:
+        found = prove(read_logs(logs), bounds)
+    typer.echo(to_json("groups-proof", found) if as_json else found.render_text())
+    raise typer.Exit(FINE if found.holds else NO)
 
 
 def exit_code(scan: GroupScan) -> int:

@@ -16,6 +16,7 @@ from kraft_runbook.cli.migration_gauges import Moving, gauge, of_gates, of_nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.eligibility import zookeeper_behind, zookeeper_write_ms
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Series
@@ -83,20 +84,25 @@ def _of_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Metric]
         for each_mode in BrokerMode if was_read(broker.mode) else ():
             mode.add_metric((spec.name, str(broker.id), each_mode.value), float(broker.mode is each_mode))
     yield mode
-    quorum, zookeeper = seen.quorum, seen.zookeeper
+    quorum = seen.quorum
     behind = gauge(
         "zookeeper_write_behind_records",
         "Committed records that /migration does not show as written to ZooKeeper; in dual write alone",
     )
     level = gauge("metadata_version", "The feature level of metadata.version in the metadata log")
-    if was_read(quorum):
-        if quorum.metadata_version is not None:
-            level.add_metric((spec.name,), quorum.metadata_version)
-        if now in (Phase.HYBRID, Phase.DUAL_WRITE) and was_read(zookeeper) and zookeeper.migration is not None:
-            lag = quorum.high_watermark - 1 - zookeeper.migration.kraft_metadata_offset
-            behind.add_metric((spec.name,), max(0, lag))
-    yield level
-    yield behind
+    if was_read(quorum) and quorum.metadata_version is not None:
+        level.add_metric((spec.name,), quorum.metadata_version)
+    lag = zookeeper_behind(seen)
+    if lag is not None:
+        behind.add_metric((spec.name,), lag)
+    writes = gauge(
+        "zookeeper_write_p99_seconds",
+        "99 % of the changes took the active controller less to write to ZooKeeper; in dual write alone",
+    )
+    took = zookeeper_write_ms(seen)
+    if took is not None:
+        writes.add_metric((spec.name,), took / 1000)
+    yield from (level, behind, writes)
 
 
 def _of_quorum(series: Series, spec: ClusterSpec) -> Iterator[Metric]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation, unread_parts, was_read
-from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.migration.eligibility import not_eligible, zookeeper_behind, zookeeper_write_ms
 
 
 def observation_text(seen: ClusterObservation) -> str:
@@ -49,6 +50,17 @@ def observation_text(seen: ClusterObservation) -> str:
             f"quorum: leader {seen.quorum.leader_id}, epoch {seen.quorum.leader_epoch}, high watermark"
             f" {seen.quorum.high_watermark}"
         )
+    behind = zookeeper_behind(seen)
+    if behind is not None:
+        lines.append(f"ZooKeeper is {behind} records behind the quorum")
+    took = zookeeper_write_ms(seen)
+    if took is not None:
+        lines.append(f"99 % of the changes took less than {took:.0f} ms to write to ZooKeeper")
+    if reading.phase is not Phase.ZOOKEEPER:  # there no broker is in migration mode yet
+        lines += [
+            f"{each.role} {each.node_id} is not ready for the migration: {each.reason.told}"
+            for each in not_eligible(seen)
+        ]
     lines += [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     lines += [f"controller {i} votes and is not in the cluster file" for i in sorted(seen.undeclared_controllers)]
     unread = unread_parts(seen)

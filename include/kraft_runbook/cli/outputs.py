@@ -15,12 +15,14 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, PhaseReading
 from kraft_runbook.dashboard.facts import Clusters
 from kraft_runbook.evidence.run_report import RunReport
-from kraft_runbook.features.preview import Preview
 from kraft_runbook.groups.checks import GROUP_CHECKS
 from kraft_runbook.groups.moves import Moves
+from kraft_runbook.groups.proof import ConsumptionProof
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.groups.toggles.several import Toggles
+from kraft_runbook.levels.preview import Preview
 from kraft_runbook.migration.checks import CheckResult, Verdict
+from kraft_runbook.migration.eligibility import NotEligible, not_eligible, zookeeper_behind, zookeeper_write_ms
 from kraft_runbook.migration.plan import Plan
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
@@ -30,16 +32,27 @@ from kraft_runbook.reassignment.preview import Preview as MovesPreview
 from kraft_runbook.reassignment.verifying import Verification
 from kraft_runbook.runbook.checklist import Check
 from kraft_runbook.runbook.explanation import Explanation
-from kraft_runbook.upgrade.file_keys import FileFinding
-from kraft_runbook.upgrade.way_back import SoftwareWay
+from kraft_runbook.software.file_keys import FileFinding
+from kraft_runbook.software.way_back import SoftwareWay
 
 
 @dataclass(frozen=True, slots=True)
 class ObserveOutput:
-    """``observe``: the phase, and everything that was read. What was not is an object with a ``reason``."""
+    """``observe``: the phase, and everything that was read. What was not is an object with a ``reason``.
+
+    ``not_eligible``: who is not ready for the migration, and why. ``zookeeper_behind``: committed records that are not
+    written to ZooKeeper; ``zookeeper_write_ms``: what 99 % of its writes took at most; both null outside dual write.
+    """
 
     phase: PhaseReading
+    not_eligible: tuple[NotEligible, ...]
+    zookeeper_behind: int | None
+    zookeeper_write_ms: float | None
     observation: ClusterObservation
+
+    @classmethod
+    def of(cls, reading: PhaseReading, seen: ClusterObservation) -> ObserveOutput:
+        return cls(reading, not_eligible(seen), zookeeper_behind(seen), zookeeper_write_ms(seen), seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +189,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "clusters": TypeAdapter(Clusters),
     "evidence": TypeAdapter(EvidenceOutput),
     "groups-plan": TypeAdapter(Moves),
+    "groups-proof": TypeAdapter(ConsumptionProof),
     "groups-scan": TypeAdapter(GroupsScanOutput),
     "groups-toggle-plan": TypeAdapter(Toggles),
     "quorum": TypeAdapter(QuorumOutput),

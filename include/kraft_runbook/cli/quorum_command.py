@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import typer
 
-from kraft_runbook.cli.cluster_files import clusters_directory
 from kraft_runbook.cli.outputs import QuorumOutput, to_json
-from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.see_quorum import APART_SECONDS, see_series
@@ -20,12 +18,18 @@ from kraft_runbook.quorum.page import render
 from kraft_runbook.runbook.check_results import Verdict
 
 
-def show_quorum(cluster: str, clusters_dir: Path | None, *, as_json: bool, watch: bool) -> Verdict:
+def show_quorum(
+    spec: ClusterSpec,
+    *,
+    as_json: bool,
+    watch: bool,
+    see: Callable[..., Series] = see_series,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Verdict:
     """Print the look and every check's answer; again and again where ``watch``. Returns the last verdict."""
-    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
     before: KeptEpoch | None = None
     while True:
-        series = see_series(spec, secrets=environment_secrets(), before=before)
+        series = see(spec, secrets=environment_secrets(), before=before)
         report = judge(series, spec)
         now = series.now
         if as_json:
@@ -35,7 +39,7 @@ def show_quorum(cluster: str, clusters_dir: Path | None, *, as_json: bool, watch
         if not watch:
             return report.verdict
         before = kept(series) or before
-        time.sleep(APART_SECONDS)
+        sleep(APART_SECONDS)
         typer.echo("")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from enum import StrEnum
@@ -11,10 +10,9 @@ from typing import Annotated
 
 import typer
 
-from kraft_runbook.cli.cluster_files import clusters_directory
+from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
 from kraft_runbook.cli.reassign_goal import GoalName, goal_of, ids_of, plan_in, to_the_user
-from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -74,7 +72,7 @@ def plan_command(
     cluster: ClusterName,
     goal: Annotated[GoalName, typer.Option("--goal", help="What is wanted.")],
     clusters_dir: ClustersDir = None,
-    brokers: Annotated[str, typer.Option("--brokers", help="Ids to add, drain or replace, separated by commas.")] = "",
+    brokers: Annotated[str, typer.Option("--brokers", help="Ids to add, drain, demote or replace, by commas.")] = "",
     even: Annotated[bool, typer.Option("--even", help="drain-brokers: also even out the brokers that stay.")] = False,
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="Change no order where no replica moves; leaders may be uneven.")
@@ -101,7 +99,7 @@ def plan_command(
     """Make the plan of the least movement, and show it. What must not be planned is refused with its names. The goal
     legacy is what /admin/reassign_partitions holds: it is read, and never written.
     """
-    spec = _spec(cluster, clusters_dir)
+    spec = load(cluster, clusters_dir)
     wanted = goal_of(spec, goal, ids_of(brokers), even=even, factor=factor, by=by, within=within, source=source)
     chosen = Topics(tuple(topics or (".*",)), tuple(exclude or ()))
     _show(spec, wanted, chosen, allow, throttle, out, before, picture, as_json, keep_order=keep_order)
@@ -119,7 +117,7 @@ def preview_command(
 ) -> None:
     """Show what a plan that somebody else made would move, and refuse it where it must not be carried out."""
     wanted = Explicit(plan_in(plan), what=plan.name)
-    _show(_spec(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, None, picture, as_json)
+    _show(load(cluster, clusters_dir), wanted, Topics(), allow, throttle, None, None, picture, as_json)
 
 
 @app.command("status")
@@ -130,7 +128,7 @@ def status_command(
     as_json: AsJson = False,
 ) -> None:
     """Say what moves, how far it is, what is stuck and why, and which throttles are set. Looks twice, 5 s apart."""
-    spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
+    spec, secrets = load(cluster, clusters_dir), environment_secrets()
     earlier = look_at_replicas(spec, secrets=secrets, settings=False)
     time.sleep(APART_SECONDS)
     now = look_at_replicas(spec, secrets=secrets, settings=False)
@@ -164,7 +162,9 @@ def verify_command(
     clusters_dir: ClustersDir = None,
     before: Annotated[
         Path | None,
-        typer.Option("--before", help="The whole assignment before: what is not in the plan must be where it was."),
+        typer.Option(
+            "--before", help="The whole assignment before: partitions outside the plan must be where they were."
+        ),
     ] = None,
     spark: Annotated[
         bool,
@@ -173,7 +173,7 @@ def verify_command(
     as_json: AsJson = False,
 ) -> None:
     """Compare what was found with what was planned: replicas in their order, ISR, leaders, no throttle left."""
-    spec, secrets = _spec(cluster, clusters_dir), environment_secrets()
+    spec, secrets = load(cluster, clusters_dir), environment_secrets()
     target = plan_in(plan)
     known = None if before is None else read_assignment(before, ignored=to_the_user)
     throttles = leftovers(read_throttles(spec, {p.topic for p in target}, secrets=secrets))
@@ -231,10 +231,6 @@ def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
     lines += [f"stuck: {s.partition}: {s.cause} ({nodes('broker', s.brokers)}): {s.way_out}" for s in output.stuck]
     lines += [f"throttle set: {each}" for each in output.throttles]
     return "\n".join(lines)
-
-
-def _spec(name: str, directory: Path | None) -> ClusterSpec:
-    return load_cluster(name, directory=clusters_directory(directory), environment=os.environ)
 
 
 def _write(path: Path, text: str) -> None:

@@ -16,6 +16,7 @@ from kraft_runbook.io.zookeeper.reassignment_znodes import LEGACY, ReassignmentZ
 from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
+    DemoteBrokers,
     DrainBrokers,
     EvenLeaders,
     EvenOut,
@@ -35,6 +36,7 @@ class GoalName(StrEnum):
 
     ADD_BROKERS = "add-brokers"
     DRAIN_BROKERS = "drain-brokers"
+    DEMOTE_BROKERS = "demote-brokers"
     REPLACE_LOST = "replace-lost"
     REPLICATION_FACTOR = "replication-factor"
     EVEN_OUT = "even-out"
@@ -58,7 +60,7 @@ def goal_of(
     znodes: Callable[..., ReassignmentZnodes] = read_reassignment_znodes,
 ) -> Goal:
     """Raises typer.BadParameter for options that make no sense together; Refused where a file can't be read."""
-    if name in (GoalName.ADD_BROKERS, GoalName.DRAIN_BROKERS) and not brokers:
+    if name in (GoalName.ADD_BROKERS, GoalName.DRAIN_BROKERS, GoalName.DEMOTE_BROKERS) and not brokers:
         raise typer.BadParameter(f"--goal {name} needs --brokers")
     if name in (GoalName.EXPLICIT, GoalName.RESTORE) and source is None:
         raise typer.BadParameter(f"--goal {name} needs --from")
@@ -69,6 +71,8 @@ def goal_of(
             return AddBrokers(brokers, by)
         case GoalName.DRAIN_BROKERS:
             return DrainBrokers(brokers, even, by)
+        case GoalName.DEMOTE_BROKERS:
+            return DemoteBrokers(brokers)
         case GoalName.REPLACE_LOST:
             return ReplaceLost(brokers)
         case GoalName.REPLICATION_FACTOR:

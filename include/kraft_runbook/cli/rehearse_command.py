@@ -10,8 +10,7 @@ from pathlib import Path
 
 import typer
 
-from kraft_runbook.cli.cluster_files import clusters_directory
-from kraft_runbook.cluster.cluster_file import load_cluster
+from kraft_runbook.cli.looking import load
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import dag_of
 from kraft_runbook.evidence.rehearsals import that_passed
@@ -28,7 +27,7 @@ def rehearse_here(cluster: str, clusters_dir: Path | None, *, whole: bool, keep:
     """Rehearse, put it into the evidence when it has begun and when it has a verdict, print its page. A SIGTERM ends it
     as an interruption does: what was started is ended and removed. Raises RunbookError where it can't begin.
     """
-    spec = load_cluster(cluster, directory=clusters_directory(clusters_dir), environment=os.environ)
+    spec = load(cluster, clusters_dir)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     directory = evidence_directory(os.environ)
     now = datetime.now(UTC)

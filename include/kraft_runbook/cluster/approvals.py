@@ -24,6 +24,7 @@ GateName = Literal[
     "toggle_group",
     "drill",
     "care",
+    "unregister",
 ]
 """The gates of every operation. A misspelt one must not leave a gate with fewer signatures, so each is named."""
 Signatures = Annotated[int, Field(ge=1, le=2)]

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from kraft_runbook.cluster.node_ranges import Expanded, expand
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import ClusterFileError, RunbookError
@@ -72,15 +73,17 @@ def parse_cluster(text: str, *, source: str, environment: Mapping[str, str]) -> 
         raise ClusterFileError(source, ["the file must be a mapping of keys (name, kafka, brokers, controllers, …)"])
     missing: list[str] = []
     shown: dict[str, str] = {}
-    data = _substitute(data, environment, missing, shown, ())
+    written = expand(_substitute(data, environment, missing, shown, ()))
+    missing += [f"line {_line_of(node, path)}: {'.'.join(map(str, path))}: {why}" for path, why in written.problems]
     try:
-        spec = ClusterSpec.model_validate(data)
+        spec = ClusterSpec.model_validate(written.data)
     except ValidationError as error:
-        problems = missing + [text for item in error.errors() for text in _describe(item, node)]
-        raise ClusterFileError(source, problems) from None
+        told = [text for item in _of_their_own(error, written) for text in _describe(item, node, written)]
+        problems = missing + told
+        raise ClusterFileError(source, list(dict.fromkeys(problems))) from None
     problems = missing + [
         f"line {_line_of(node, path)}: {'.'.join(map(str, path))}: {why}"
-        for path, why in _misused(spec, shown, environment)
+        for path, why in ((written.place(path), why) for path, why in _misused(spec, shown, environment))
     ]
     if problems:
         raise ClusterFileError(source, problems)
@@ -200,14 +203,29 @@ def _substitute(
     return _VARIABLE.sub(fill, value)
 
 
+def _of_their_own(error: ValidationError, written: Expanded) -> list[Any]:
+    """What the validation found, without what only follows: of an entry that is no range, and that a list whose entries
+    are all wrong has none.
+    """
+    unlike = {path for path, _ in written.problems}
+    found = [item for item in error.errors() if written.place(tuple(item["loc"]))[:2] not in unlike]
+    wrong = {item["loc"][0] for item in error.errors() if len(item["loc"]) > 1}
+    return [item for item in found if not (item["type"] == "too_short" and item["loc"] in {(each,) for each in wrong})]
+
+
+def is_filled(text: str) -> bool:
+    """Whether a text holds a variable that a cluster file would fill from the environment."""
+    return bool(_VARIABLE.search(text))
+
+
 def _as_property(value: bool | int | float) -> str:
     """A YAML scalar as Kafka writes it: ``true``, not ``True``."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _describe(item: Any, node: yaml.Node | None) -> Iterator[str]:
+def _describe(item: Any, node: yaml.Node | None, written: Expanded) -> Iterator[str]:
     """One line a problem: its line in the file, its key, and what to write instead."""
-    path = tuple(item["loc"])
+    path = written.place(tuple(item["loc"]))
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         message = "unknown key; remove it or correct its spelling"
@@ -217,7 +235,8 @@ def _describe(item: Any, node: yaml.Node | None) -> Iterator[str]:
         here = path
         match = re.match(r"([a-z_]+(?:\.[A-Za-z0-9_.]+)?): ", line) if not path else None
         if match:
-            here = tuple(int(p) if p.isdigit() else p for p in match.group(1).split("."))
+            here = written.place(tuple(int(p) if p.isdigit() else p for p in match.group(1).split(".")))
+            line = f"{'.'.join(map(str, here))}: {line[match.end() :]}"
         number = _line_of(node, here)
         key = "" if match or not path else f"{'.'.join(map(str, path))}: "
         yield f"line {number}: {key}{line}" if number else f"{key}{line}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kraft_runbook.cluster.config_providers import PROVIDERS, SECRETS
 from kraft_runbook.cluster.sensitive import is_sensitive
 
 LISTENERS, ADVERTISED, PROTOCOLS = "listeners", "advertised.listeners", "listener.security.protocol.map"
@@ -20,7 +21,6 @@ IBP, NEWEST = "inter.broker.protocol.version", {"3.9-IV0": "3.9"}
 LOG_DIRS, LOG_DIR = "log.dirs", "log.dir"
 DEFAULT_LISTENERS = "PLAINTEXT://:9092"
 DEFAULT_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
-PROVIDERS = "config.providers"
 
 
 def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]:
@@ -29,49 +29,64 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
     ``newest_ibp``: what inter.broker.protocol.version is without one.
     """
     found = {key: value if is_sensitive(key) else value.strip() for key, value in properties.items()}
-    listeners = _list(found.get(LISTENERS) or DEFAULT_LISTENERS)
-    advertised = _list(found.get(ADVERTISED) or ",".join(listeners))
+    listeners = _endpoints(found.get(LISTENERS) or DEFAULT_LISTENERS)
+    advertised = sorted(_endpoints(found.get(ADVERTISED) or ",".join(listeners)))
     names = {each.partition("://")[0].upper() for each in (*listeners, *advertised)}
-    names |= {each.upper() for each in _list(found.get(OF_CONTROLLERS, ""))}
-    protocols = dict(each.partition(":")[::2] for each in _list(found.get(PROTOCOLS) or DEFAULT_PROTOCOLS))
+    names |= {each.upper() for each in listed(found.get(OF_CONTROLLERS, ""))}
+    protocols = dict(each.partition(":")[::2] for each in listed(found.get(PROTOCOLS) or DEFAULT_PROTOCOLS))
     used = {name.strip().upper(): protocol.strip().upper() for name, protocol in protocols.items()}
     found |= {
         LISTENERS: ",".join(listeners),
         ADVERTISED: ",".join(advertised),
         PROTOCOLS: ",".join(f"{name}:{used[name]}" for name in sorted(names & used.keys())),
-        LOG_DIRS: ",".join(_list(found.get(LOG_DIRS) or found.get(LOG_DIR) or "/tmp/kafka-logs")),  # noqa: S108
+        LOG_DIRS: ",".join(listed(found.get(LOG_DIRS) or found.get(LOG_DIR) or "/tmp/kafka-logs")),  # noqa: S108
     }
     found.pop(LOG_DIR, None)
     if not found.get(INTER_BROKER):  # where both are set, Kafka does not start
         found[INTER_BROKER] = found.pop(BY_PROTOCOL, "") or "PLAINTEXT"
+    found[INTER_BROKER] = found[INTER_BROKER].upper()
     if "process.roles" not in found:
+        if not found.get("broker.id") and found.get("node.id"):  # KafkaConfig.populateSynonyms
+            found["broker.id"] = found["node.id"]
+        if found.get("node.id") == found.get("broker.id"):
+            found.pop("node.id", None)
         ibp = found.get(IBP) or newest_ibp
         found[IBP] = NEWEST.get(ibp, ibp)
     if "super.users" in found:
         found["super.users"] = ";".join(sorted({each.strip() for each in found["super.users"].split(";")} - {""}))
+    if found.get(PROVIDERS):
+        found[PROVIDERS] = ",".join(sorted(set(listed(found[PROVIDERS]))))
     if "zookeeper.connect" in found:
-        found["zookeeper.connect"] = ",".join(_list(found["zookeeper.connect"]))
+        found["zookeeper.connect"] = ",".join(listed(found["zookeeper.connect"]))
     return found
 
 
 def alike(
     on_disk: Mapping[str, str], rendered: Mapping[str, str], *, newest_ibp: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Both by their meaning, and without what makes no difference between the two: providers that the file needs none
-    of, since its secrets stand there in clear; an advertised host that the file leaves to the machine's own name
-    (``KRB-PRE-008`` compares what the broker then advertises).
+    """Both by their meaning, and without what makes no difference between the two: this tool's own provider, where the
+    file needs none, since its secrets stand there in clear or come from another one; an advertised host that the file
+    leaves to the machine's own name (``KRB-PRE-008`` compares what the broker then advertises).
     """
     held, wanted = meaning(on_disk, newest_ibp=newest_ibp), meaning(rendered, newest_ibp=newest_ibp)
-    if PROVIDERS not in held:
-        wanted = {key: value for key, value in wanted.items() if not key.startswith(PROVIDERS)}
+    if SECRETS not in listed(held.get(PROVIDERS, "")):
+        wanted = {key: value for key, value in wanted.items() if not key.startswith(f"{PROVIDERS}.{SECRETS}.")}
+        if others := [each for each in listed(wanted.pop(PROVIDERS, "")) if each != SECRETS]:
+            wanted[PROVIDERS] = ",".join(others)
     if not on_disk.get(ADVERTISED, "").strip():
-        named = [each.partition("://") for each in _list(held[ADVERTISED])]
+        named = [each.partition("://") for each in listed(held[ADVERTISED])]
         if all(place.startswith(":") for _, _, place in named) and [
             (name, place.rpartition(":")[2]) for name, _, place in named
-        ] == [(each.partition("://")[0], each.rpartition(":")[2]) for each in _list(wanted[ADVERTISED])]:
+        ] == [(each.partition("://")[0], each.rpartition(":")[2]) for each in listed(wanted[ADVERTISED])]:
             held[ADVERTISED] = wanted[ADVERTISED]
     return held, wanted
 
 
-def _list(value: str) -> list[str]:
-    return [each.strip() for each in value.split(",") if each.strip()]
+def _endpoints(value: str) -> list[str]:
+    """Listeners, their names in capitals (``ListenerName.normalised``)."""
+    return [f"{name.upper()}{sep}{place}" for name, sep, place in (each.partition("://") for each in listed(value))]
+
+
+def listed(value: str, by: str = ",") -> list[str]:
+    """The entries of a property that holds a list, without empty ones."""
+    return [each.strip() for each in value.split(by) if each.strip()]

@@ -1,5 +1,6 @@
-"""What each release of Kafka 4 no longer knows and takes of what 3.9 does: keys that went, and numbers whose least
-value rose. For the files of brokers and controllers, for their dynamic configurations, and for topics.
+"""What each release of Kafka 4 no longer knows and takes of what 3.9 does: keys that went, numbers whose least value
+rose, lists that may have no empty entry, and defaults that changed. For the files of brokers and controllers, for their
+dynamic configurations, and for topics.
 
 Made by ``tests/unit/PrintConfigBounds.java`` from the jars of 3.9.2, 4.0.0 to 4.0.2, 4.1.0 to 4.1.2, 4.2.0 to 4.2.2,
 4.3.0, 4.3.1 and 4.4.0: all releases of one minor version said the same. A test asks those that the lab has. A target
@@ -22,6 +23,32 @@ LEAST_IN_3_9: Mapping[str, int] = {
     "segment.bytes": 14,
 }
 """Where it had a bound. ``segment.bytes`` is a topic's."""
+DEFAULTS_OF_3_9: Mapping[str, str] = {
+    "group.consumer.migration.policy": "disabled",
+    "group.coordinator.append.linger.ms": "10",
+    "group.coordinator.new.enable": "false",
+    "group.coordinator.rebalance.protocols": "classic",
+    "group.coordinator.threads": "1",
+    "log.message.timestamp.after.max.ms": "9223372036854775807",
+    "num.recovery.threads.per.data.dir": "1",
+    "remote.log.manager.thread.pool.size": "10",
+}
+"""Of brokers, where a later release has another. Left out: keys without a default there (process.roles, node.id,
+controller.listener.names), share groups, which 3.9 does not have, and those that say the same in other words
+(``SAME_IN_OTHER_WORDS``).
+"""
+SAME_IN_OTHER_WORDS = frozenset(
+    {
+        "group.consumer.assignors",
+        "metric.reporters",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.expiration.thread.pool.size",
+        "sasl.oauthbearer.expected.audience",
+    }
+)
+"""uniform and range are classes' short names; 3.9 adds JmxReporter by itself; -1 is the 10 threads of the pool that
+copied and expired in 3.9; no audience is none in the list.
+"""
 GONE_FAMILIES = ("zookeeper.", "password.encoder.")
 """Every key of a file that begins so is gone too."""
 
@@ -29,13 +56,18 @@ GONE_FAMILIES = ("zookeeper.", "password.encoder.")
 @dataclass(frozen=True, slots=True)
 class ConfigTable:
     """One release against 3.9. ``gone``, ``least``: of brokers and controllers; ``topics_gone``, ``topics_least``: of
-    topics. ``least``: the least that it takes, where 3.9 took less.
+    topics. ``least``: the least that it takes, where 3.9 took less. ``entries``: lists of brokers and controllers that
+    may have no empty entry, such as a trailing comma leaves; ``filled``: those that may not be empty either.
+    ``defaults``: of brokers, where they are others than in 3.9 (``DEFAULTS_OF_3_9``).
     """
 
     gone: frozenset[str] = frozenset()
     least: Mapping[str, int] = field(default_factory=dict)
     topics_gone: frozenset[str] = frozenset()
     topics_least: Mapping[str, int] = field(default_factory=dict)
+    entries: frozenset[str] = frozenset()
+    filled: frozenset[str] = frozenset()
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
     def has_lost(self, key: str) -> bool:
         """Whether the release reads over this key of a broker or controller."""
@@ -70,6 +102,16 @@ _STEPS: Mapping[str, ConfigTable] = {
             "remote.log.manager.expiration.thread.pool.size": 1,
         },
         frozenset({"message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms"}),
+        defaults={
+            "group.consumer.migration.policy": "bidirectional",
+            "group.coordinator.append.linger.ms": "5",
+            "group.coordinator.new.enable": "true",
+            "group.coordinator.rebalance.protocols": "classic,consumer",
+            "group.coordinator.threads": "4",
+            "log.message.timestamp.after.max.ms": "3600000",
+            "num.recovery.threads.per.data.dir": "2",
+            "remote.log.manager.thread.pool.size": "2",
+        },
     ),
     "4.1": ConfigTable(
         frozenset({"group.coordinator.new.enable", "group.share.max.groups", "metadata.log.segment.min.bytes"}),
@@ -88,8 +130,41 @@ _STEPS: Mapping[str, ConfigTable] = {
             "metadata.log.segment.bytes": 8 * MEBIBYTE,
         },
         topics_least={"segment.bytes": MEBIBYTE},
+        defaults={"group.coordinator.rebalance.protocols": "classic,consumer,streams"},
     ),
-    "4.2": ConfigTable(least={"num.replica.fetchers": 1}),
+    "4.2": ConfigTable(
+        least={"num.replica.fetchers": 1},
+        entries=frozenset(
+            {
+                "advertised.listeners",
+                "config.providers",
+                "controller.listener.names",
+                "early.start.listeners",
+                "group.consumer.assignors",
+                "kafka.metrics.reporters",
+                "listeners",
+                "log.dir",
+                "log.dirs",
+                "metric.reporters",
+                "sasl.enabled.mechanisms",
+                "sasl.kerberos.principal.to.local.rules",
+                "sasl.oauthbearer.expected.audience",
+                "ssl.cipher.suites",
+                "ssl.enabled.protocols",
+            }
+        ),
+        filled=frozenset(
+            {
+                "advertised.listeners",
+                "controller.listener.names",
+                "group.consumer.assignors",
+                "listeners",
+                "log.dir",
+                "log.dirs",
+            }
+        ),
+        defaults={"group.coordinator.append.linger.ms": "-1"},
+    ),
     "4.3": ConfigTable(frozenset({"group.share.enable"})),
     "4.4": ConfigTable(),
 }
@@ -108,11 +183,15 @@ def config_table(version: str) -> ConfigTable | Unread:
             " use a release of this tool that knows it, or another target"
         )
     upto = list(_STEPS.values())[: list(_STEPS).index(minor) + 1]
+    gone = frozenset().union(*(each.gone for each in upto))
     return ConfigTable(
-        frozenset().union(*(each.gone for each in upto)),
+        gone,
         {key: least for each in upto for key, least in each.least.items()},
         frozenset().union(*(each.topics_gone for each in upto)),
         {key: least for each in upto for key, least in each.topics_least.items()},
+        frozenset().union(*(each.entries for each in upto)),
+        frozenset().union(*(each.filled for each in upto)),
+        {key: default for each in upto for key, default in each.defaults.items() if key not in gone},
     )
 
 
@@ -122,5 +201,7 @@ def topic_keys_gone() -> frozenset[str]:
 
 
 def broker_keys_judged() -> frozenset[str]:
-    """The keys of brokers and controllers that some release no longer knows, or takes less of."""
-    return frozenset().union(*(each.gone | each.least.keys() for each in _STEPS.values()))
+    """The keys of brokers and controllers that some release no longer knows, takes less of, or has another default
+    of.
+    """
+    return frozenset().union(*(each.gone | each.least.keys() | each.defaults.keys() for each in _STEPS.values()))

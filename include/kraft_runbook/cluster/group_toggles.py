@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from kraft_runbook.cluster.spec_parts import Model, Seconds
+from kraft_runbook.cluster.spec_parts import GroupPatterns, Model, Seconds, fits_whole
 
 
 class Relief(Model):
@@ -50,7 +48,7 @@ class GroupToggles(Model):
     has not settled by then goes back. All in seconds. ``schedule``: of the runs.
     """
 
-    groups: tuple[Annotated[str, Field(min_length=1)], ...] = Field(min_length=1)
+    groups: GroupPatterns
     unchanged_for: Seconds = 86_400
     at_once: int = Field(default=5, ge=1, le=100)
     commit_interval: Seconds = 60
@@ -58,16 +56,6 @@ class GroupToggles(Model):
     relief: Relief | None = None
     schedule: str | None = "*/15 * * * *"
 
-    @field_validator("groups")
-    @classmethod
-    def _patterns(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for each in given:
-            try:
-                re.compile(each)
-            except re.error as error:
-                raise ValueError(f"{each!r} is no pattern: {error}") from None
-        return given
-
     def means(self, group: str) -> bool:
         """Whether the runs may toggle this group."""
-        return any(re.fullmatch(each, group) for each in self.groups)
+        return fits_whole(self.groups, group)

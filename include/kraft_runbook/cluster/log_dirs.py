@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
 
 from kraft_runbook.cluster.assignment import TopicPartition
@@ -26,14 +26,27 @@ class LogDir:
 
 
 @dataclass(frozen=True, slots=True)
+class FutureCopy:
+    """A copy that a broker makes to another directory of its own (KIP-113); it takes the replica's place once it has
+    caught up. ``size``: its bytes so far; ``behind``: records that it still lacks.
+    """
+
+    path: str
+    size: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerLogs:
     """One broker's directories, and the bytes of each partition that it holds. A copy that is being made to another
-    directory of the same broker is not counted.
+    directory of the same broker is not counted: it is in ``future``. ``placed``: the directory of each replica.
     """
 
     broker: int
     directories: tuple[LogDir, ...]
     sizes: Mapping[TopicPartition, int]
+    placed: Mapping[TopicPartition, str] = field(default_factory=dict)
+    future: Mapping[TopicPartition, FutureCopy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ def nodes(kind: str, ids: Iterable[int], verb: str = "") -> str:
     return " ".join([named, first, *others])
 
 
-def some(names: Iterable[str], most: int = 5) -> str:
-    """The first few of them: "a, b and 3 more"."""
-    every = list(names)
-    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+def some(things: Iterable[object], most: int = 5, *, between: str = ", ") -> str:
+    """The first few of them as they are written: "a, b and 3 more"."""
+    every = list(map(str, things))
+    return between.join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 
 
 def by_number(ids: Collection[int], one: str, several: str) -> str:

@@ -14,6 +14,7 @@ from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.modes import BrokerMode as BrokerMode
 from kraft_runbook.cluster.modes import ControllerMode as ControllerMode
 from kraft_runbook.cluster.modes import ZkMigrationState as ZkMigrationState
+from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.quorum_seen import BrokerRegistration as BrokerRegistration
 from kraft_runbook.cluster.quorum_seen import ControllerMetrics as ControllerMetrics
 from kraft_runbook.cluster.quorum_seen import ControllerState as ControllerState
@@ -64,9 +65,9 @@ class BrokerMetrics:
     offline_log_dirs: int | None = None
     under_replicated: tuple[str, ...] = ()
     """The first 20 of these partitions, where the broker's gauges name them."""
-    deprecated_requests: Mapping[str, int] | Unread = Unread("not asked for")
+    deprecated_requests: tuple[OldRequests, ...] | Unread = Unread("not asked for")
     """Requests since the broker's start in a version that Kafka's next major release lacks
-    (``DeprecatedRequestsPerSec``, KIP-896): how many, by what was asked and by which client.
+    (``DeprecatedRequestsPerSec``, KIP-896), by client and by what was asked.
     """
     offline_replicas: int | None = None
     failed_requests: int | None = None

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
 
+from pydantic import BeforeValidator, Field
+
+from kraft_runbook.cluster.spans import Span, in_seconds
 from kraft_runbook.cluster.spec_parts import Model, Seconds
 
 
 class RollingRestart(Model):
-    """Settings of the rolling restart. ``gate``: whether a person must sign before the first process is stopped."""
+    """Settings of the rolling restart. ``gate``: whether a person must sign before the first process is stopped.
+    ``demote``: whether a broker's leaders go to others before it is stopped, and come back once it is in every ISR.
+    """
 
     gate: bool = True
+    demote: bool = False
+
+
+class UpgradeSoftware(Model):
+    """Settings of the software roll. ``old_clients_window``: between the two looks at its gate by which requests of
+    clients that Kafka 4 does not answer are counted; 0: one look, which counts since each broker's start. ``demote``:
+    as of the rolling restart.
+    """
+
+    old_clients_window: Annotated[float, Field(ge=0, le=3600), BeforeValidator(in_seconds)] = 60
+    demote: bool = False
+
+
+class ReassignmentWaits(Model):
+    """How long a run that moves replicas waits, once it has begun, before a person is asked. ``lost_broker``: for a
+    broker that is lost, a controller, or a server that does not answer: the time to mend a host. ``refused``: while
+    Kafka refuses, as it does in ZooKeeper mode of a broker that has just died. ``pause``: after ``change_pace`` has
+    paused it.
+    """
+
+    lost_broker: Span = 24 * 3600
+    refused: Span = 15 * 60
+    pause: Span = 24 * 3600
 
 
 class QuorumHealth(Model):

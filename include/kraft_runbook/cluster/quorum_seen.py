@@ -27,6 +27,10 @@ class ControllerMetrics:
     """LastAppliedRecordLagMs: the age of that record, by this controller's clock against the clock of the one that
     wrote it (``QuorumControllerMetrics`` of Kafka 3.9).
     """
+    zk_write_delta_p99_ms: float | None = None
+    """ZkWriteDeltaTimeMs: in dual write 99 % of the changes took the active controller less than this to write to
+    ZooKeeper (``KRaftMigrationDriver.MetadataChangeEvent`` of Kafka 3.9).
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,27 @@ from __future__ import annotations
 import re
 
 SENSITIVE_PROPERTY = re.compile(
-    r"(password|secret|\.jaas\.config$|private\.key|keystore\.key$|token\.master\.key$|keystore\.certificate\.chain$|truststore\.certificates$|credential)",
+    r"(pass(word|wd|phrase)|pwd|secret|credential|\.jaas\.conf(ig)?$|private\.key|keystore\.key$|token\.master\.key$"
+    r"|keystore\.certificate\.chain$|truststore\.certificates$|(^|[._\-])(pass|pw|token|license|user\.info)$"
+    r"|(api|access|account|shared|encryption|signing)[._\-]?key|connection[._\-]?string)",
     re.IGNORECASE,
 )
 """Kafka properties whose value must not be written in a cluster file, shown in a diff, or logged: every one that
-Kafka's ConfigDef types PASSWORD, and more.
+Kafka's ConfigDef types PASSWORD, and what plugins call theirs (a provider's token, a reporter's api.key).
 
 The hosts have the same pattern (``playbooks/module_utils/properties_text.py``), since nothing of this package is there;
 a test compares the two.
 """
-_HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm")
+_HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm", ".class", ".class.name")
+
+_SECRET_VALUE = re.compile(
+    r"://[^/\s:@,]*:(?!\$\{)[^/\s@,]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|(?:api|access|account|shared|private)[._\-]?key)"
+    r"[\"']?\s*=\s*[\"']?(?!\$\{)[^\s\"';,&]",
+    re.IGNORECASE,
+)
+HIDDEN = "<set>"
+"""What the hosts give in place of a secret's value."""
 
 
 def is_sensitive(property_name: str) -> bool:
@@ -22,6 +33,13 @@ def is_sensitive(property_name: str) -> bool:
     …).
     """
     return bool(SENSITIVE_PROPERTY.search(property_name)) and not property_name.endswith(_HARMLESS)
+
+
+def looks_secret(value: str) -> bool:
+    """Whether a value shows by itself that it holds a secret, whatever its property is called: a URL with a password, a
+    private key, ``password=…`` among options. References to a config provider are none.
+    """
+    return bool(_SECRET_VALUE.search(value))
 
 
 _VALUE = r"""(?:"[^"\\]*"|'[^'\\]*'|[^\s;"'=]+)"""

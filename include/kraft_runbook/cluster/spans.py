@@ -11,7 +11,8 @@ from pydantic import BeforeValidator, Field
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-def _in_seconds(value: object) -> object:
+def in_seconds(value: object) -> object:
+    """A text such as 45m as seconds; anything else as it is. Raises ValueError for a text that is no span."""
     if not isinstance(value, str):
         return value
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", value.strip())
@@ -20,7 +21,7 @@ def _in_seconds(value: object) -> object:
     return float(match[1]) * _UNITS[match[2]]
 
 
-Span = Annotated[float, Field(gt=0), BeforeValidator(_in_seconds)]
+Span = Annotated[float, Field(gt=0), BeforeValidator(in_seconds)]
 """Seconds, or a text such as 45m, 36h or 7d."""
 
 
@@ -31,3 +32,8 @@ def in_words(span: timedelta) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.0f} s"
+
+
+def roughly(seconds: float) -> str:
+    """An estimate, in whole seconds or minutes: ``80 s``, ``3 min``."""
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

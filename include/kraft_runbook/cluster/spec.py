@@ -17,11 +17,20 @@ from pydantic import Field, model_validator
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.canary_broker import CanaryBroker
+from kraft_runbook.cluster.group_applications import GroupApplication
+from kraft_runbook.cluster.group_logs import GroupLogs
 from kraft_runbook.cluster.group_toggles import GroupToggles
-from kraft_runbook.cluster.operation_settings import ClusterWatch, QuorumDrill, QuorumHealth, RollingRestart
+from kraft_runbook.cluster.operation_settings import (
+    ClusterWatch,
+    QuorumDrill,
+    QuorumHealth,
+    ReassignmentWaits,
+    RollingRestart,
+    UpgradeSoftware,
+)
 from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES, PROPERTY_KEY
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
-from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive
+from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive, looks_secret
 from kraft_runbook.cluster.spec_parts import (
     Broker,
     ClientSecurity,
@@ -74,12 +83,18 @@ class ClusterSpec(Model):
     secrets_file: str | None = None
     approvals: Approvals = Approvals()
     deadlines: Deadlines = Deadlines()
+    reassignment: ReassignmentWaits = ReassignmentWaits()
     rolling_restart: RollingRestart = RollingRestart()
+    upgrade_software: UpgradeSoftware = UpgradeSoftware()
     quorum_health: QuorumHealth = QuorumHealth()
     cluster_watch: ClusterWatch = ClusterWatch()
     quorum_drill: QuorumDrill = QuorumDrill()
     group_toggles: GroupToggles | None = None
     """None: no group is toggled without a person."""
+    group_applications: tuple[GroupApplication, ...] = ()
+    """The first entry that means a group counts; none: the owner is asked to stop and to start the application."""
+    group_logs: tuple[GroupLogs, ...] = ()
+    """The first entry that means a group counts; none: what its members hand out is not checked."""
     group_watch_schedule: str | None = "*/10 * * * *"
     rehearsal: Rehearsal | None = None
     after: After | None = None
@@ -234,7 +249,8 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from _rehearsals(spec)
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
-            if is_sensitive(key) and not value.startswith("${") and not is_open_login(key, value):
+            secret = not is_open_login(key, value) if is_sensitive(key) else looks_secret(value)
+            if secret and not value.startswith("${"):
                 yield (
                     f"{where}.{key}: a secret's value must not stand in the file; name it under 'secrets', as '{key}:"
                     " {env: NAME}'"

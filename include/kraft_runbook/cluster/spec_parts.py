@@ -14,7 +14,26 @@ from kraft_runbook.cluster.addresses import address, split_address
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no pattern: {error}") from None
+    return text
+
+
+GroupPatterns = Annotated[
+    tuple[Annotated[str, Field(min_length=1), AfterValidator(_pattern)], ...], Field(min_length=1)
+]
+"""Of names of consumer groups: each fits whole names."""
+
+
+def fits_whole(patterns: GroupPatterns, name: str) -> bool:
+    """Whether one of the patterns fits the whole name."""
+    return any(re.fullmatch(each, name) for each in patterns)
 
 
 def _bare_if_ipv6(host: str) -> str:

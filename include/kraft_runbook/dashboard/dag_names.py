@@ -15,8 +15,10 @@ WATCHES = frozenset(
 """Whose runs only look, and leave evidence."""
 DAGS = WATCHES | {
     "cancel_reassignments",
+    "change_pace",
     "cluster_watch",
     "downgrade_software",
+    "move_between_disks",
     "move_consumer_group",
     "quorum_care",
     "quorum_drill",
@@ -25,6 +27,7 @@ DAGS = WATCHES | {
     "rolling_restart",
     "toggle_consumer_group",
     "toggle_consumer_groups",
+    "unregister_broker",
     "upgrade_features",
     "upgrade_software",
     "zk_to_kraft_migration",

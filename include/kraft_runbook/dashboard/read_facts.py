@@ -106,7 +106,7 @@ def look_fact(found: LookKept | Unread | None, now: datetime, written: datetime 
         told = f"This look is {ahead} ahead of the clock of its file: the clocks differ, so its age is not known"
         return LookFact(Standing.STALE, told, age, found)
     if age > STALE:
-        told = f"Old: nobody has looked for {in_words(age)}. What is shown may no longer hold"
+        told = f"Old: nobody has looked for {in_words(age)}. This look may no longer hold"
         return LookFact(Standing.STALE, told, age, found)
     return LookFact(Standing.FRESH, f"Looked at {in_words(max(0.0, age))} ago", age, found)
 

@@ -86,7 +86,8 @@ def _summary(body: Body) -> str:
         case kinds.Checked() as checked:
             results = parts(checked.checks, "results")
             missed = [text(r, "code") for r in results if text(r, "verdict") != CheckVerdict.PASS]
-            return f"{len(results) - len(missed)} of {len(results)} checks pass" + (
+            by = f"; controlled by {checked.controlled_by}" if checked.controlled_by else ""
+            return f"{len(results) - len(missed)} of {len(results)} checks pass{by}" + (
                 f"; not: {', '.join(missed)}" if missed else ""
             )
         case kinds.Asked() as asked:

@@ -40,11 +40,14 @@ class Began(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked(Kind):
-    """``checks``: a ChecksReport."""
+    """``checks``: a ChecksReport. ``controlled_by``: who controls the cluster (``quorum.look.Mode``), where a look at
+    the quorum alone was checked, which shows no phase. Older records of such a look have it as their ``phase``.
+    """
 
     outcome = Outcome.CHECKED
-    phase: str
     checks: Body
+    phase: str | None = None
+    controlled_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +218,8 @@ class Moves(Kind):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drilled(Kind):
     """Of a drill. ``what``: "baseline", "fault" and "stall" (a fault that exceeded the budget) were measured, and
-    ``values`` hold it (``quorum.silences.Measured``); "stops": the node is stopped next; "started": it runs again;
-    "probes": their topic, ``fault``, is made next.
+    ``values`` hold it (``quorum.silences.Measured``); "measured": so was a fault, whose processor time is read next;
+    "stops": the node is stopped next; "started": it runs again; "probes": their topic, ``fault``, is made next.
     ``fault``: its name. ``node_id`` None: no node stops. ``phase``: in which a fault was caused; None elsewhere,
     and in older records.
     """

@@ -14,8 +14,8 @@ from kraft_runbook.evidence.store import FoundRun, file_name
 from kraft_runbook.evidence.trusted_runs import trusted_runs
 
 ELSEWHERE = (f"{REHEARSAL}__", "quorum_watch__")
-"""How the names of runs begin whose phase is another thing: that of a rehearsal's throwaway, or who controls the
-cluster (the watch of the quorum).
+"""How the names of runs begin that tell no phase of the cluster, and are not read: a rehearsal tells that of its
+throwaway, and the watch of the quorum none. Older records of that watch have who controls the cluster in its place.
 """
 
 

@@ -61,7 +61,7 @@ def require_brokers_for_old_members(seen: ClusterObservation) -> None:
 
 
 def _end(spec: ClusterSpec) -> str:
-    return f"No task of this run failed. What became of each group of {spec.name} stands below."
+    return f"No task of this run failed. The state of each group of {spec.name} stands below."
 
 
 TABLE = Transitions(

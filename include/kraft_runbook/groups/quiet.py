@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.groups.faults import Side, held, name, partitions_of
+from kraft_runbook.groups.faults import Side, held, partitions_of
 from kraft_runbook.groups.look import GroupLook, LogBounds, Partition
 from kraft_runbook.groups.move_plan import Direction
 
@@ -69,12 +69,6 @@ def is_as_left(quiet: Quiet, look: GroupLook, direction: Direction) -> bool:
     return _left(look, direction) == quiet.left and not any(
         isinstance(held(look, source_of(direction), each), Unread) for each in partitions_of(look)
     )
-
-
-def told(quiet: Quiet) -> str:
-    """For a log: how many ends are known."""
-    missing = ", ".join(map(name, sorted(quiet.unread)[:5]))
-    return f"the ends of {len(quiet.ends)} partitions" + (f", not of {missing}" if missing else "")
 
 
 def _left(look: GroupLook, direction: Direction) -> dict[Partition, int]:

@@ -13,12 +13,14 @@ from kraft_runbook.errors import RunbookError
 class Act(IntEnum):
     """What is done for each group, in its order."""
 
+    PLAY_TO_STOP = 0
     STOP = 1
     FENCE = 2
     COMMIT = 3
     LIFT_FENCE = 4
     ASK_TO_START = 5
-    START = 6
+    PLAY_TO_START = 6
+    START = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spans import roughly
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.transitions import TABLE, Gate
@@ -32,10 +33,6 @@ def is_behind(gate: str, seen: ClusterObservation) -> bool:
     return TABLE.is_past_gate(gate, phase)
 
 
-UNREAD = "unread"
-"""In a proof's state: this part of a node could not be read."""
-
-
 def what_happens_next(
     gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str] = ()
 ) -> tuple[str, ...]:
@@ -57,7 +54,7 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
     fresh = [c.id for c in seen.controllers.values() if not (c.running is True and c.mode == ControllerMode.MIGRATION)]
     if fresh:
         yield (
-            f"Provision {nodes('controller', fresh)}: about {_time(len(fresh) * CONTROLLER_SECONDS)}. No broker is"
+            f"Provision {nodes('controller', fresh)}: about {roughly(len(fresh) * CONTROLLER_SECONDS)}. No broker is"
             " touched."
         )
     yield from _restarts(seen, spec, BrokerMode.HYBRID, "migration mode")
@@ -80,7 +77,7 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, mode: BrokerMode, nam
     if ahead:
         yield (
             f"Restart {nodes('broker', ahead)} in {named}, one by one. Each waits until the one before is in every ISR."
-            f" About {_time(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
+            f" About {roughly(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
             f"{first_and_watched(spec, ahead)}"
         )
 
@@ -93,10 +90,6 @@ def _finalization(seen: ClusterObservation) -> Iterator[str]:
     if ahead:
         yield (
             f"Restart {nodes('controller', ahead)} without the migration flag, one by one{last}: about"
-            f" {_time(len(ahead) * CONTROLLER_SECONDS)}."
+            f" {roughly(len(ahead) * CONTROLLER_SECONDS)}."
         )
     yield "ZooKeeper is no longer written. No broker is restarted."
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

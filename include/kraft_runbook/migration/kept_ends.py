@@ -117,7 +117,7 @@ def judged(
         return _result(
             severity,
             Verdict.UNKNOWN,
-            f"what is {since} is of the cluster {kept.cluster_id}, not of {now.cluster_id}",
+            f"the log ends {since} are of cluster {kept.cluster_id}, not of {now.cluster_id}",
             _remove(where),
         )
     found = compared(kept, now, gone)
@@ -156,8 +156,8 @@ _SET_ASIDE = (
 )
 _LOST = (
     "records are lost, or about to be: restart nothing more. Look on the brokers' hosts for directories of these"
-    " partitions whose names end in -stray, save them, and find out why the partition began anew (another topic id in"
-    " ZooKeeper than in the replicas' partition.metadata, an unclean election)"
+    " partitions whose names end in -stray, and save them. Then find out why the partition began anew: another topic id"
+    " in ZooKeeper than in the replicas' partition.metadata, or an unclean election"
 )
 _READABLE = (
     "bring these partitions' leaders back, allow this tool's identity Describe on all topics (kafka-acls --topic '*'),"

@@ -18,6 +18,8 @@ from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import rollback_plan, way_back
+from kraft_runbook.runbook.broker_files import BrokerFile, broker_files
+from kraft_runbook.runbook.differing_files import is_hidden
 from kraft_runbook.runbook.way_back import RollbackPlan
 
 
@@ -61,6 +63,22 @@ class PlannedStep:
     way_back: RollbackPlan
 
 
+@dataclass(frozen=True, slots=True)
+class FileOnHost:
+    """A broker's file against what is rendered for its mode, by their meaning (KRB-PRE-046): what a rendering would
+    change. ``unread``: why that is not known.
+    """
+
+    node_id: int
+    config_file: str
+    changes: tuple[PropertyChange, ...] = ()
+    unread: str = ""
+
+    def render_lines(self) -> list[str]:
+        told = f": {self.unread}" if self.unread else "" if self.changes else " means the same as what is rendered"
+        return [f"  broker {self.node_id}: {self.config_file}{told}", *(f"         {each}" for each in self.changes)]
+
+
 ONE_LOOK = "it takes two looks (kraft-runbook explain)"
 
 
@@ -68,7 +86,8 @@ ONE_LOOK = "it takes two looks (kraft-runbook explain)"
 class Plan:
     """From the observed phase to FINALIZED. ``way_back_now``: the rollback from the observed phase.
 
-    ``copy``: the metadata copy's expected length and what is rendered for it; None once the copy is done.
+    ``copy``: the metadata copy's expected length and what is rendered for it; None once the copy is done. ``files``:
+    the brokers' files, where the hosts were looked at.
     """
 
     cluster: str
@@ -77,12 +96,17 @@ class Plan:
     steps: tuple[PlannedStep, ...]
     way_back_now: RollbackPlan
     copy: CopyTuning | Unread | None
+    files: tuple[FileOnHost, ...] = ()
 
     def render_text(self) -> str:
         lines = [f"{self.cluster} is in {self.phase}: {'; '.join(self.because)}", ""]
         if not self.steps:
             final = self.phase is Phase.FINALIZED
             lines += ["Nothing is left to do: the migration is final." if final else "There is nothing to migrate.", ""]
+        if self.files:
+            lines += ["Files on the hosts, and what writing them anew would change:"]
+            lines += [line for each in self.files for line in each.render_lines()]
+            lines.append("")
         lines += _copy(self.copy)
         for step in self.steps:
             lines.append(
@@ -108,9 +132,9 @@ def _way_back(plan: RollbackPlan) -> str:
     return " then ".join(step.partition(":")[0] for step in plan.steps) or plan.why
 
 
-def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
-    """The plan from here. It leaves out nodes that are already as a step makes them. Raises Refused where the phase is
-    unknown.
+def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = False) -> Plan:
+    """The plan from here. It leaves out nodes that are already as a step makes them. ``hosts``: also the brokers'
+    files; the observation has the hosts then. Raises Refused where the phase is unknown.
     """
     reading = detect_phase(seen)
     if reading.phase is Phase.UNKNOWN:
@@ -128,7 +152,16 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec) -> Plan:
         steps,
         way_back(seen, spec, dual_write_unread=ONE_LOOK),
         tuning if reading.phase in COPY_AHEAD else None,
+        tuple(_on_host(each) for each in broker_files(seen, spec)) if hosts else (),
     )
+
+
+def _on_host(file: BrokerFile) -> FileOnHost:
+    lacks = "there is no such file" if file.missing else ""
+    changes = tuple(
+        each for each in _changes(file.held, file.wanted) if not is_hidden(each.key, each.before, each.after)
+    )
+    return FileOnHost(file.broker.id, file.broker.config_file, changes, file.unread or lacks)
 
 
 def _steps(

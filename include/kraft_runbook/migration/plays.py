@@ -64,9 +64,12 @@ def finalize_controller(spec: ClusterSpec, node_id: int) -> Play:
 
 def bring_back_controller(spec: ClusterSpec, node_id: int, cluster_id: str) -> Play:
     """Render the files of a controller in KRaft mode, format its empty directory with the cluster's id, start it. A
-    formatted directory is left alone.
+    formatted directory is left alone. It is formatted by the Kafka that its service starts: a roll to another one leads
+    ``home_link`` there, and leaves ``kafka.home`` as it is.
     """
     given = {**_controller_files(spec, node_id, ControllerMode.KRAFT), "cluster_id": cluster_id}
+    if link := spec.controller(node_id).home_link:
+        given["kafka_home"] = link
     return Play("provision_controller", node_id, given)
 
 

@@ -64,7 +64,7 @@ def _waits_of_the_phase(facts: Facts) -> tuple[str, ...]:
     """
     seen, spec, phase = facts.seen, facts.spec, facts.phase
     if phase in (Phase.UNKNOWN, Phase.KRAFT):
-        return ("an operator: what is named under Seen",)
+        return ("an operator: see under Seen",)
     if phase is Phase.FINALIZED or (phase is Phase.DUAL_WRITE and facts.unflagged):
         left = [BROKER_REGISTERED_IN_KRAFT.progress(seen, spec, node_id=i) for i in spec.broker_ids]
         final = FINALIZED.progress(seen, spec)
@@ -96,7 +96,7 @@ def _steps_of_the_phase(facts: Facts) -> tuple[str, ...]:
 # -- the situations, in the order in which they are told ---------------------------------------------------------------
 
 SILENT = Answer("{silent} to answer: the port accepts connections, but no response comes")
-OPERATOR = Answer("an operator: what is named under Seen")
+OPERATOR = Answer("an operator: see under Seen")
 BY_THE_PHASE = Answer("what the phase means", _means_of_the_phase)
 WAITED_FOR_BY_THE_PHASE = Answer("what the next step needs: a condition, or a gate", _waits_of_the_phase)
 NO_MAJORITY = Answer("a majority of the controllers: {missing}; {lost}")

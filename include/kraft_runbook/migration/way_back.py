@@ -13,7 +13,6 @@ from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.migration.conditions import one_controller
 from kraft_runbook.migration.controller_epochs import (
     cut_off_by_epoch,
     set_by_leaving,
@@ -24,6 +23,7 @@ from kraft_runbook.migration.controller_epochs import (
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.transitions import TABLE, Step
+from kraft_runbook.migration.unfinished_copy import one_controller
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 BROKER_SECONDS = 20.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.io.zookeeper.multi_read import NoMultiRead, OfStat
 from kraft_runbook.io.zookeeper.read_columns import PartitionStates
 from kraft_runbook.io.zookeeper.read_rows import read_keys
@@ -69,8 +70,7 @@ class Epochs:
 
 def named(behind: Sequence[Behind]) -> str:
     """The first of them by name, and how many more there are."""
-    more = f" and {len(behind) - NAMED} more" if len(behind) > NAMED else ""
-    return ", ".join(map(str, behind[:NAMED])) + more
+    return some(behind, NAMED)
 
 
 def look(reader: ZookeeperReader, replay: LogReplay, decoding: Decoding) -> Epochs:

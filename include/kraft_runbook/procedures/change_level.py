@@ -13,11 +13,11 @@ from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, Answer, LevelsIn
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
-from kraft_runbook.features.answers import NOT_THE_LEADER, refused
-from kraft_runbook.features.change import Direction, LevelChange
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels, update_feature
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.levels.answers import NOT_THE_LEADER, refused
+from kraft_runbook.levels.change import Direction, LevelChange
 from kraft_runbook.procedures.preview_levels import kind_of
 
 Tell = Callable[[str], object]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.private_file import write_private
+from kraft_runbook.quorum.history import draw
 from kraft_runbook.quorum.samples import Sample
 
 
@@ -30,6 +31,10 @@ def read_samples(state: Path, cluster: str) -> list[Sample] | Unread:
     return [each for each in found if isinstance(each, dict)]
 
 
-def write_samples(state: Path, cluster: str, samples: Sequence[Sample]) -> None:
-    """Put them there. Raises OSError."""
-    write_private(samples_file(state, cluster), json.dumps(list(samples)))
+def write_samples(state: Path, cluster: str, samples: Sequence[Sample]) -> Path:
+    """Put them there, with a picture of them beside. Returns where the picture lies. Raises OSError."""
+    file = samples_file(state, cluster)
+    write_private(file, json.dumps(list(samples)))
+    picture = file.with_suffix(".svg")
+    write_private(picture, draw(samples))
+    return picture

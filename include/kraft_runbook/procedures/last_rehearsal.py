@@ -44,9 +44,9 @@ def _changes(spec: ClusterSpec, last: OnRecord, secrets: Secrets) -> str:
     try:
         found = changes_since(KeptPaths.from_dict(last.told.kept), look_since(spec, secrets=secrets))
     except RunbookError as error:
-        return f"what changed is not known: {error.problem}"
+        return f"the changes since then are not known: {error.problem}"
     except OSError as error:
-        return f"what changed is not known: {error}"
+        return f"the changes since then are not known: {error}"
     except (ValueError, KeyError, TypeError, AttributeError):
-        return "what changed is not known: the record does not say what was copied"
-    return f"what changed is not known: {found.reason}" if isinstance(found, Unread) else str(found)
+        return "the changes since then are not known: the record does not say what was copied"
+    return f"the changes since then are not known: {found.reason}" if isinstance(found, Unread) else str(found)

@@ -17,6 +17,7 @@ from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, read_conf
 from kraft_runbook.io.kafka.log_dirs import describe_log_dirs
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode
 from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes, read_reassignment_znodes
 from kraft_runbook.reassignment.look import Look
@@ -76,8 +77,9 @@ def look_at_replicas(
         min_isr=min_isr,
         being_deleted=znodes.being_deleted,
         leaderless=frozenset(p for p, found in seen.partitions.items() if found.leader is None),
+        leaders={p: found.leader for p, found in seen.partitions.items() if found.leader is not None},
         in_sync={
-            p: len(set(found.isr).intersection(ongoing[p].original if p in ongoing else found.replicas))
+            p: tuple(each for each in (ongoing[p].original if p in ongoing else found.replicas) if each in found.isr)
             for p, found in seen.partitions.items()
         },
     )
@@ -94,16 +96,19 @@ def look_at_plan(
     known: Collection[TopicPartition] | None = None,
     deletions: bool = False,
     looks: Callable[..., Look] | None = None,
+    ids_of: Callable[..., Mapping[str, str]] | None = None,
     apart: float = APART_SECONDS,
 ) -> tuple[Look, PlanReading]:
     """A quick look, and where the plan stands. UNKNOWN, or a lost broker, is believed once it has lasted: right after
     a move has ended, a broker may still show it, and a broker that restarts is back soon. ``known``: as of
-    ``read_plan``; ``deletions``: as of ``look_at_replicas``.
+    ``read_plan``; ``deletions``: as of ``look_at_replicas``, and with the ids of the plan's topics.
     """
     for _ in range(LOOKS):
         look = (looks or look_at_replicas)(
             spec, secrets=secrets, sizes_of=sizes_of, settings=False, deletions=deletions
         )
+        if deletions and plan.topic_ids:
+            look = look.with_ids((ids_of or topic_ids)(spec, plan.topic_ids.keys(), secrets=secrets))
         reading = read_plan(plan, look.placement, known=known)
         if reading.stage is not PlanStage.UNKNOWN and not reading.lost:
             break

@@ -35,7 +35,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.group_sides import GroupSides, OfGroup
 
 SAMPLES = 5
-AGAIN = "then do this step again: what is already so is left alone"
+AGAIN = "then do this step again: it leaves alone whatever is already so"
 
 
 class NotSeen(Refused):

@@ -10,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from kraft_runbook.cluster.assignment import Answer, Assignment, Move, Ongoing, PartitionResult, TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.slices import slices
@@ -60,7 +62,7 @@ def save_state(path: Path, look: Look, throttles: Former) -> SavedState:
                 way_out="correct the addresses in the cluster file, or begin a new run",
             )
         return saved
-    saved = SavedState(look.cluster_id, look.placement.present, throttles)
+    saved = SavedState(look.cluster_id, look.placement.present, throttles, look.placement.topic_ids)
     write_private(path, saved.to_json())
     return saved
 
@@ -104,18 +106,27 @@ def start_next_batch(
     limits: Limits,
     *,
     secrets: Secrets,
+    among: Collection[Move] | None = None,
     client: Client = Reassignments,
     looks: Looks | None = None,
+    ids_of: Callable[..., Mapping[str, str]] | None = None,
 ) -> tuple[Move, ...]:
-    """Send what may be started now; returns it. ``look``: for sizes and deletions; the replicas are looked at again,
-    since a target takes the place of one that somebody gave meanwhile. A topic that was deleted meanwhile is no error.
-    Raises StepFailed with Kafka's texts where anything else was refused; what was accepted moves.
+    """Send what may be started now, and is ``among`` these (None: any); returns it. ``look``: for sizes and deletions;
+    the replicas are looked at again, since a target takes the place of one that somebody gave meanwhile. A topic that
+    was deleted meanwhile is no error, and one that was made anew under its name is left out: its id is asked right
+    before the request, since Kafka takes names alone. Raises StepFailed with Kafka's texts where anything else was
+    refused; what was accepted moves.
     """
     if not next_batch(plan, look.placement, limits):
         return ()
     now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False).placement
     placement = replace(look.placement, racks=now.racks, present=now.present, ongoing=now.ongoing, in_sync=now.in_sync)
-    batch = next_batch(plan, placement, limits)
+    batch = tuple(each for each in next_batch(plan, placement, limits) if among is None or each in among)
+    if plan.topic_ids:
+        anew = plan.made_anew((ids_of or topic_ids)(spec, {each.partition.topic for each in batch}, secrets=secrets))
+        batch = tuple(each for each in batch if each.partition.topic not in anew)
+    if not batch:
+        return ()
     answers = client(spec, secrets=secrets).alter(
         batch, allow_replication_factor_change=plan.changes_replication_factor
     )
@@ -156,11 +167,11 @@ def cancel_moves(
     since: float | None = None
     while left:
         try:
-            some = kafka.ongoing(left[:A_REQUEST])
-            other = [p for p in some if not _same_move(some[p], ongoing[p])]
+            part = kafka.ongoing(left[:A_REQUEST])
+            other = [p for p in part if not _same_move(part[p], ongoing[p])]
             seen = sees(spec, secrets=secrets)
-            lossy = unsafe_cancels({p: some[p] for p in some.keys() - set(other)}, seen.partitions, seen.racks.keys())
-            meant = [p for p in some if p not in {*other, *(each.partition for each in lossy)}]
+            lossy = unsafe_cancels({p: part[p] for p in part.keys() - set(other)}, seen.partitions, seen.racks.keys())
+            meant = [p for p in part if p not in {*other, *(each.partition for each in lossy)}]
             answers = kafka.cancel(meant) if meant else {}
         except Unreachable as error:
             since = since or time.monotonic()
@@ -225,8 +236,8 @@ def give_back_order(
 
     now = settled(lambda placement: not with_other_replicas(saved, placement))
     moves = out_of_order(saved, now)
-    for some in slices(moves, A_REQUEST):
-        answers = client(spec, secrets=secrets).alter(some)
+    for part in slices(moves, A_REQUEST):
+        answers = client(spec, secrets=secrets).alter(part)
         _require_accepted(answers, "reorder", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
     after = settled(lambda placement: not out_of_order(saved, placement)) if moves else now
     if left := out_of_order(saved, after):
@@ -254,17 +265,16 @@ def prefer_first_replicas(
         if p in look.seen and look.seen[p].replicas and look.seen[p].leader != look.seen[p].replicas[0]
     ]
     refused: dict[TopicPartition, str] = {}
-    for some in slices(wanted, A_REQUEST):
-        refused |= elect(spec, some, secrets=secrets)
+    for part in slices(wanted, A_REQUEST):
+        refused |= elect(spec, part, secrets=secrets)
     return refused
 
 
 def _require_accepted(answers: Mapping[TopicPartition, PartitionResult], what: str, *, but: Answer) -> None:
     refused = [each for each in answers.values() if not each.accepted and each.answer is not but]
     if refused:
-        more = f" and {len(refused) - SAMPLE} more" if len(refused) > SAMPLE else ""
         raise StepFailed(
             f"Kafka did not {what} {len(refused)} of {len(answers)} reassignments: "
-            f"{'; '.join(map(str, refused[:SAMPLE]))}{more}",
-            way_out="correct what the texts say, then do this step again: what was accepted is not sent twice",
+            f"{some(refused, SAMPLE, between='; ')}",
+            way_out="correct what the texts say, then do this step again: it sends nothing twice that Kafka accepted",
         )

@@ -28,7 +28,7 @@ def node_hosts(
     try:
         to_come = levels_to_come(spec, disks.values(), secrets=secrets) if disks else {}
     except RunbookError as error:
-        unread = Unread(f"what the quorum's leader would send it is not known: {error.problem}")
+        unread = Unread(f"the records that the quorum's leader would send it are not known: {error.problem}")
         return _with({node_id: replace(disk, to_come=unread) for node_id, disk in disks.items()}, hosts)
     return _with({node_id: replace(disk, to_come=to_come[node_id]) for node_id, disk in disks.items()}, hosts)
 

@@ -33,7 +33,8 @@ from kraft_runbook.cluster.replica_directories import ReplicasCompared
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views
-from kraft_runbook.io.metrics import MetricsClient, NodeMetrics
+from kraft_runbook.io.metrics import MetricsClient
+from kraft_runbook.io.node_metrics import NodeMetrics
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.io.zookeeper.read_tree import read_tree

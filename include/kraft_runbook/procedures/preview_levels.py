@@ -11,14 +11,14 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, Featu
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.features.change import Direction, LevelChange, plan_change
-from kraft_runbook.features.losses import Loss, read_held
-from kraft_runbook.features.obstacles import LEADER_FIRST, Obstacle, obstacles, running_software
-from kraft_runbook.features.preview import Preview, shuts_out
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.kafka.metadata_quorum import describe_committed
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.levels.change import Direction, LevelChange, plan_change
+from kraft_runbook.levels.losses import Loss, read_held
+from kraft_runbook.levels.obstacles import LEADER_FIRST, Obstacle, obstacles, running_software
+from kraft_runbook.levels.preview import Preview, shuts_out
 
 
 def losses_in_the_log(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets) -> tuple[Loss, ...]:

@@ -16,10 +16,10 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts.inventory import label, node_of
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.node_hosts import node_hosts
-from kraft_runbook.upgrade.class_checks import missing_classes
-from kraft_runbook.upgrade.file_keys import file_findings
-from kraft_runbook.upgrade.readable import unreadable
-from kraft_runbook.upgrade.way_back import interval_in
+from kraft_runbook.software.class_checks import missing_classes
+from kraft_runbook.software.file_keys import file_findings
+from kraft_runbook.software.readable import unreadable
+from kraft_runbook.software.way_back import interval_in
 
 
 def require_readable(

@@ -16,7 +16,8 @@ from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.io.kafka.metadata_quorum import NoLeader, QuorumDescription, describe_quorum
-from kraft_runbook.io.metrics import MetricsClient, NodeMetrics, controller_metrics, quorum_gauges
+from kraft_runbook.io.metrics import MetricsClient
+from kraft_runbook.io.node_metrics import NodeMetrics, controller_metrics, quorum_gauges
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper

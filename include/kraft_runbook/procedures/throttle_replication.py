@@ -12,7 +12,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, alter_configs, read_configs
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.run_throttles import Lists, RunThrottles
 from kraft_runbook.reassignment.throttles import (
     LISTS,
     RATES,
@@ -69,44 +69,51 @@ def read_throttles(
     )
 
 
-def set_throttles(
-    spec: ClusterSpec, moves: Iterable[Move], rate: int, *, secrets: Secrets, configs: Configs = KAFKAS
-) -> None:
-    """Throttle these moves to ``rate`` bytes a second a broker, in each direction, and wait until every broker that
-    answers shows it: until then it would copy as fast as it can. What is set already stays; to be done again it needs
-    no memory. A topic that was deleted meanwhile is left out. The caller has saved the former values.
+def set_rate(spec: ClusterSpec, rate: int, *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
+    """Allow moves ``rate`` bytes a second a broker, in each direction, and wait until every broker that answers shows
+    it: until then it would copy as fast as it can. To be done again it needs no memory. The caller has saved the former
+    values.
 
     Raises Unreachable; StepFailed where a broker does not show it in time.
     """
+    now = configs.read(spec, [ALL_BROKERS], RATES, secrets=secrets)[ALL_BROKERS].own
+    changes = {ALL_BROKERS: {key: str(rate) for key in RATES if now.get(key) != str(rate)}}
+    configs.alter(spec, changes, secrets=secrets)
+    _await(lambda: _without_rate(spec, rate, secrets, configs), configs)
+
+
+def list_moves(spec: ClusterSpec, moves: Iterable[Move], *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
+    """Let the rate count for these moves, and wait until that can be read. What is listed already stays. A topic that
+    was deleted meanwhile is left out. Raises as ``set_rate``.
+    """
     lists = throttled_lists(moves)
+    if not lists:
+        return
     now = read_throttles(spec, lists, secrets=secrets, live=(), configs=configs)
-    changes: dict[Entity, Mapping[str, ConfigChange]] = {
-        Entity(EntityKind.TOPIC, topic): with_ours(now.lists.get(topic, {}), ours) for topic, ours in lists.items()
-    }
-    if lists:
-        changes[ALL_BROKERS] = {key: str(rate) for key in RATES if now.rates.get(key) != str(rate)}
+    changes = {Entity(EntityKind.TOPIC, topic): with_ours(now.lists.get(topic, {}), lists[topic]) for topic in lists}
     gone = {entity.name for entity in configs.alter(spec, changes, secrets=secrets)}
     lists = {topic: ours for topic, ours in lists.items() if topic not in gone}
-    if lists:
-        _await_in_force(spec, lists, rate, secrets, configs)
+    _await(lambda: _not_listed(spec, lists, secrets, configs), configs)
 
 
-def _await_in_force(
-    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets, configs: Configs
-) -> None:
+def unlist(spec: ClusterSpec, ended: Lists, former: Former, *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
+    """Take these entries off the topics' lists, but for those that were there before. Raises Unreachable."""
+    now = read_throttles(spec, ended, secrets=secrets, live=(), configs=configs)
+    configs.alter(spec, _lists_put_back(now, ended, former), secrets=secrets)
+
+
+def _await(missing: Callable[[], Iterator[str]], configs: Configs) -> None:
     deadline = time.monotonic() + configs.within
-    while missing := list(_not_in_force(spec, lists, rate, secrets, configs)):
+    while found := list(missing()):
         if time.monotonic() > deadline:
             raise StepFailed(
-                f"the throttle is not in force after {configs.within:g} s: {'; '.join(missing[:5])}",
+                f"the throttle is not in force after {configs.within:g} s: {'; '.join(found[:5])}",
                 way_out="look at the logs of the brokers that are named, then do this step again",
             )
         time.sleep(0.3)
 
 
-def _not_in_force(
-    spec: ClusterSpec, lists: Mapping[str, Mapping[str, frozenset[str]]], rate: int, secrets: Secrets, configs: Configs
-) -> Iterator[str]:
+def _without_rate(spec: ClusterSpec, rate: int, secrets: Secrets, configs: Configs) -> Iterator[str]:
     """A broker's own rate counts more than the default, and is not ours to change."""
     for broker in spec.broker_ids:
         entity = Entity(EntityKind.BROKER, str(broker))
@@ -117,8 +124,18 @@ def _not_in_force(
         for key in RATES:
             if key not in found.own and found.effective.get(key) != str(rate):
                 yield f"broker {broker}: {key}={found.effective.get(key)}"
+
+
+def _not_listed(spec: ClusterSpec, lists: Lists, secrets: Secrets, configs: Configs) -> Iterator[str]:
     now = read_throttles(spec, lists, secrets=secrets, live=(), configs=configs)
     yield from (f"topic {topic}" for topic, ours in lists.items() if with_ours(now.lists.get(topic, {}), ours))
+
+
+def _lists_put_back(now: Former, ours: Lists, former: Former) -> dict[Entity, Mapping[str, ConfigChange]]:
+    return {
+        Entity(EntityKind.TOPIC, topic): put_back(now.lists.get(topic, {}), entries, former.lists.get(topic, {}))
+        for topic, entries in ours.items()
+    }
 
 
 def remove_throttles(
@@ -129,10 +146,7 @@ def remove_throttles(
     well. A topic that no longer exists has none.
     """
     now = read_throttles(spec, ours.lists, secrets=secrets, live=(), configs=configs)
-    changes: dict[Entity, Mapping[str, ConfigChange]] = {
-        Entity(EntityKind.TOPIC, topic): put_back(now.lists.get(topic, {}), entries, former.lists.get(topic, {}))
-        for topic, entries in ours.lists.items()
-    }
+    changes = _lists_put_back(now, ours.lists, former)
     changes[ALL_BROKERS] = rates_put_back(now.rates, ours.rates, former.rates)
     configs.alter(spec, changes, secrets=secrets)
     return sweep(spec, ours.lists, former, secrets=secrets, configs=configs)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import StepFailed
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.stopped import Silence, Started, in_place, listen, started
@@ -99,17 +98,6 @@ class Starting:
                 waits[group] = f"{group}: {'; '.join(found.missing)}"
         self.waits = waits
         return tuple(waits.values())
-
-
-def await_groups(watch: Watch, *, deadline: float, poll: float, what: str, way_out: str) -> None:
-    """Look until nothing is missing, at most ``deadline`` seconds, every ``poll`` seconds. Raises StepFailed, which
-    names what is missing; Unreachable.
-    """
-    ends = time.monotonic() + deadline
-    while missing := watch():
-        if time.monotonic() > ends:
-            raise StepFailed(f"{what}: not within {deadline:g} s; {'; '.join(missing[:5])}", way_out=way_out)
-        time.sleep(poll)
 
 
 def _by_group(

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.quorum.control import Control, control_time
 from kraft_runbook.quorum.faults import BY_QUORUM, BY_ZOOKEEPER
 from kraft_runbook.quorum.silences import Measured
+from kraft_runbook.quorum.svg import document, text
 
 KEPT = 100
 """Faults that are kept of a cluster."""
 WHAT = "before and after the migration"
 CONTROL = "processors of who controls"
 WIDTH, NAMES, ROW, BAR = 720, 200, 46, 16
-BEFORE, AFTER, USUAL, INK = "#b8c0cc", "#4c78a8", "#e8ebf0", "#1c2430"
+BEFORE, AFTER, USUAL = "#b8c0cc", "#4c78a8", "#e8ebf0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +168,10 @@ def draw(before: KeptFault, after: KeptFault) -> str:
     found = list(rows(before, after))
     most = max([1.0, *(max(r.before, r.after, r.usual_before, r.usual_after) for r in found)])
     scale = (WIDTH - NAMES - 80) / most
-    parts = [_text(0, 18, f"{before.fault}: {WHAT}", bold=True), _text(0, 36, "seconds; the wide bar: without a fault")]
+    parts = [text(0, 18, f"{before.fault}: {WHAT}", bold=True), text(0, 36, "seconds; the wide bar: without a fault")]
     for number, row in enumerate(found):
         top = 52 + number * ROW
-        parts.append(_text(0, top + BAR + 4, row.what))
+        parts.append(text(0, top + BAR + 4, row.what))
         for line, (value, usual, colour, name) in enumerate(
             ((row.before, row.usual_before, BEFORE, "ZooKeeper"), (row.after, row.usual_after, AFTER, "KRaft"))
         ):
@@ -179,15 +179,7 @@ def draw(before: KeptFault, after: KeptFault) -> str:
             parts += [
                 f'<rect x="{NAMES}" y="{y}" width="{usual * scale:.1f}" height="{BAR}" fill="{USUAL}"/>',
                 f'<rect x="{NAMES}" y="{y + 4}" width="{value * scale:.1f}" height="{BAR - 8}" fill="{colour}"/>',
-                _text(NAMES + max(value, usual) * scale + 6, y + BAR - 3, f"{value:.1f} {name}"),
+                text(NAMES + max(value, usual) * scale + 6, y + BAR - 3, f"{value:.1f} {name}"),
             ]
     height = 60 + len(found) * ROW
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        f' font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
-    )
-
-
-def _text(x: float, y: float, text: str, *, bold: bool = False) -> str:
-    weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{INK}"{weight}>{escape(text)}</text>'
+    return document(WIDTH, height, parts)

@@ -161,7 +161,7 @@ def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Ch
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     return (
-        "What is named below, on one controller, if every other one is whole and warm at that moment.",
+        "One controller gets the care named below, if every other one is whole and warm at that moment.",
         "Wait until every controller runs, has caught up and is warm.",
     )
 

@@ -126,13 +126,13 @@ def all_is_whole_before_a_fault(
 
 
 def _end(spec: ClusterSpec) -> str:
-    return f"No task of this run failed, and cluster {spec.name} is whole again. What the faults cost stands below."
+    return f"No task of this run failed, and cluster {spec.name} is whole again. The cost of the faults stands below."
 
 
 TABLE = Transitions(
     stages=(Stage(RUNNING, "The cluster runs.", end=_end),),
     outside=(no_phase("Nothing is stopped until it does."),),
-    at_rest="what a drill stops it starts again",
+    at_rest="a drill starts again whatever it stops",
     gates=(
         GateTerms(
             DRILL,

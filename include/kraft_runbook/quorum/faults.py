@@ -159,7 +159,7 @@ def _controller(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> in
         known = holder in spec.controller_ids
     if holder is None or not known:
         raise Refused(
-            f"who is the controller is not known: {'nobody of the cluster file' if holder is None else holder}",
+            f"the controller is not known: {'nobody of the cluster file' if holder is None else holder}",
             way_out="see kraft-runbook quorum, and clear this task once somebody of the cluster file is",
         )
     return holder

@@ -31,18 +31,18 @@ class Handover:
         return f"it led {self.led} partitions; {took}"
 
 
-CLOCKS_DIFFER = 0.5
-"""Seconds by which two clocks that are kept may differ."""
+LATE = 0.5
+"""Seconds by which a host's answer may be late on its way."""
 
 
 def handover(led: int | None, told_at: float | None, looks: Iterable[tuple[float, int]]) -> Handover | None:
     """Of ``led`` partitions, by looks that say when how many had no other leader; None where nothing was seen.
-    ``told_at``: when the process was told to end, by the looks' clock; None where its host does not say. Where the
-    last one moved well before that, the host's clock is wrong: not seen.
+    ``told_at``: when the process was told to end, by the looks' clock; None where its host does not say. It is late by
+    what the host's answer took on its way. Where the last one moved well before it, that was too long: not seen.
     """
     if led is None:
         return None
     if told_at is None or not led:
         return Handover(led, None)
     moved = next((at - told_at for at, left in looks if not left), None)
-    return Handover(led, None if moved is None or moved < -CLOCKS_DIFFER else max(0.0, moved))
+    return Handover(led, None if moved is None or moved < -LATE else max(0.0, moved))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.reassignment.placement import Placement
@@ -12,15 +13,27 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 
 
+class Order(StrEnum):
+    """Of the moves that are not urgent. Small partitions first: many are done soon. Large ones first: the last hour is
+    not one broker's alone.
+    """
+
+    NAME = "by name"
+    SMALL = "small first"
+    LARGE = "large first"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """``partitions``: in one request. ``moves``: copies that a broker takes or gives at once. ``bytes``: of those, the
-    bytes; None: any. A copy that is larger alone is started when its brokers do nothing else.
+    bytes; None: any. A copy that is larger alone is started when its brokers do nothing else. ``order``: which go
+    first; whether any may start does not depend on it.
     """
 
     partitions: int
     moves: int = 20
     bytes: int | None = None
+    order: Order = Order.NAME
 
 
 ZOOKEEPER_LIMITS = Limits(partitions=50)
@@ -37,8 +50,11 @@ Ends = Counter[tuple[str, int]]
 def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[Move, ...]:
     """The moves to send now; empty while nothing fits, or nothing is left, or somebody else's work is seen.
 
-    What moves no data goes beside anything. Partitions that lost replicas go first: those with fewer in sync than
-    min.insync.replicas, which nobody can write to with acks=all, then those that the next loss brings there.
+    What moves no data goes beside anything. A copy to a broker that does not run waits: it would not end before that
+    broker is back, and a controller in ZooKeeper mode refuses it.
+
+    Partitions that lost replicas go first: those with fewer in sync than min.insync.replicas, which nobody can write to
+    with acks=all, then those that the next loss brings there.
     """
     return next(batches(plan, now, limits), ())
 
@@ -56,7 +72,11 @@ def batches(
     reading = read(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
         return
-    ordered = sorted(reading.left, key=lambda each: (_urgency(each, plan, now), each.partition))
+    may_end = (each for each in reading.left if not each.adding or now.live.issuperset(each.target))
+    sign = {Order.NAME: 0, Order.SMALL: 1, Order.LARGE: -1}[limits.order]
+    ordered = sorted(
+        may_end, key=lambda each: (_urgency(each, plan, now), sign * now.size(each.partition), each.partition)
+    )
     left = {move: _ends(move) for move in ordered}
     while chosen := _chosen(left, now, limits):
         yield chosen
@@ -66,8 +86,10 @@ def batches(
 
 def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:
     """0: below min.insync.replicas; 1: at it, and not all in sync; 2: any other."""
-    in_sync = now.in_sync.get(move.partition)
-    if in_sync is None or in_sync >= len(move.present):
+    if move.partition not in now.in_sync:
+        return 2
+    in_sync = len(now.in_sync[move.partition])
+    if in_sync >= len(move.present):
         return 2
     least = plan.min_isr.get(move.partition.topic, 1)
     return 0 if in_sync < least else 1 if in_sync == least else 2

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Ongoing, PartitionSeen, Replicas, TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.reassignment.placement import Placement
 
 SAMPLE = 5
@@ -60,8 +61,7 @@ def unsafe_cancels(
 
 def of_unsafe(found: Sequence[UnsafeCancel]) -> str:
     """These in a sentence, with the first names."""
-    more = f" and {len(found) - SAMPLE} more" if len(found) > SAMPLE else ""
-    return f"cancelling would lose data: {'; '.join(map(str, found[:SAMPLE]))}{more}"
+    return f"cancelling would lose data: {some(found, SAMPLE, between='; ')}"
 
 
 def ways_out(found: Sequence[UnsafeCancel]) -> str:

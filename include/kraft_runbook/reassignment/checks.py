@@ -28,7 +28,8 @@ check = CHECKS.check
     "KRB-MOV-001",
     severity=WARNING,
     not_at=[CANCEL],
-    fix="start the brokers that were in sync last. What has no leader can't be copied: a plan that names it is refused",
+    fix="start the brokers that were in sync last. A partition without a leader can't be copied: a plan that names one"
+    " is refused",
 )
 def every_partition_has_a_leader(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """Every partition has a leader.
@@ -131,8 +132,8 @@ def every_topic_is_shown(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
 @check(
     "KRB-MOV-007",
     severity=WARNING,
-    fix="remove what a dead tool left; what a run of this one left, cancel_reassignments puts back. A broker's own rate"
-    " counts more than the one that a run sets for all",
+    fix="remove throttles that a dead tool left; cancel_reassignments puts back those of this tool's runs. A broker's"
+    " own rate counts more than the one that a run sets for all",
 )
 def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """No replication throttle is set.

@@ -87,4 +87,4 @@ def _forward(spec: ClusterSpec, *, moving: bool, stuck: bool) -> Iterator[str]:
         yield f"reassign_partitions: trigger reassign_partitions__{spec.name} (kraft-runbook reassign plan shows what)"
         return
     yield "mend what is stuck" if stuck else "wait: it needs time"
-    yield "throttle_mb: write MB/s a broker into that file of the run, and the throttle changes while data moves"
+    yield f"change_pace: trigger change_pace__{spec.name} with MB/s a broker, and the throttle changes while data moves"

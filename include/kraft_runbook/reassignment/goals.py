@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from kraft_runbook.cluster.assignment import Assignment, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, PartitionSeen, TopicPartition
 from kraft_runbook.errors import Refused
 
 
@@ -147,10 +147,35 @@ class Restore:
         return "restore the saved assignment"
 
 
+@dataclass(frozen=True)
+class DemoteBrokers:
+    """Let these brokers lead nothing that another broker can lead. They stand last in the order of replicas, so that
+    Kafka's preferred leader election gives them nothing back either. No data moves.
+    """
+
+    brokers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"demote {_brokers(self.brokers)}"
+
+
+@dataclass(frozen=True)
+class GiveBackOrder:
+    """The order that partitions had before a demotion, where they still have the one that it gave them."""
+
+    before: Assignment = field(repr=False)
+    demoted: Assignment = field(repr=False)
+
+    def __str__(self) -> str:
+        return "give back the order from before the demotion"
+
+
 Goal = (
     Explicit
     | AddBrokers
+    | DemoteBrokers
     | DrainBrokers
+    | GiveBackOrder
     | ReplaceLost
     | SetReplicationFactor
     | EvenOut
@@ -172,3 +197,50 @@ def not_drained(goal: Goal, topics: Topics, present: Assignment) -> tuple[TopicP
         return ()
     leaving = set(goal.brokers)
     return tuple(p for p, replicas in sorted(present.items()) if topics.matches(p.topic) and leaving & set(replicas))
+
+
+def not_demoted(goal: Goal, topics: Topics, seen: Mapping[TopicPartition, PartitionSeen]) -> tuple[TopicPartition, ...]:
+    """The partitions of these topics that a broker leads which the goal is to demote, though another replica is in
+    sync. None for any other goal.
+    """
+    if not isinstance(goal, DemoteBrokers):
+        return ()
+    leaving = set(goal.brokers)
+    return tuple(
+        p
+        for p, found in sorted(seen.items())
+        if topics.matches(p.topic) and found.leader in leaving and set(found.isr) - leaving
+    )
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """What the log directories of drained brokers hold all the same. ``hidden``: partitions that Metadata does not
+    show, since this tool's user may not describe their topics, or they were deleted and still lie there. ``strays``:
+    copies of partitions that have their replicas elsewhere. ``unread``: brokers that did not describe theirs.
+    """
+
+    hidden: tuple[TopicPartition, ...]
+    strays: tuple[TopicPartition, ...]
+    unread: tuple[int, ...]
+
+
+def drained_by(goal: Goal) -> frozenset[int]:
+    """The brokers that the goal drains."""
+    return frozenset(goal.brokers) if isinstance(goal, DrainBrokers) else frozenset()
+
+
+def on_disk_of_drained(
+    goal: Goal, topics: Topics, present: Assignment, logs: Mapping[int, Iterable[TopicPartition]]
+) -> OnDisk:
+    """By what the brokers themselves say (DescribeLogDirs): it names every log, also of topics that Metadata hides.
+    ``logs``: by broker. Nothing for a goal that drains none.
+    """
+    brokers = goal.brokers if isinstance(goal, DrainBrokers) else ()
+    held = {p for broker in brokers for p in logs.get(broker, ()) if topics.matches(p.topic)}
+    leaving = set(brokers)
+    return OnDisk(
+        tuple(sorted(p for p in held if p not in present)),
+        tuple(sorted(p for p in held if p in present and not leaving & set(present[p]))),
+        tuple(broker for broker in brokers if broker not in logs),
+    )

@@ -5,7 +5,7 @@ checks judge.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -27,6 +27,10 @@ class Look:
     unread: Mapping[int, str] = field(default_factory=dict)
     legacy: str | None = None
     """What /admin/reassign_partitions holds; None where it does not exist, or nothing has ZooKeeper."""
+
+    def with_ids(self, topic_ids: Mapping[str, str]) -> Look:
+        """The same with the ids of topics, which are asked apart."""
+        return replace(self, placement=replace(self.placement, topic_ids=topic_ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ def as_planned(spec: ClusterSpec) -> str:
 def cancelled(spec: ClusterSpec) -> str:
     """The last words of a run that cancelled reassignments."""
     return (
-        f"What was listed of {spec.name} is not being reassigned any more. Where a run of this tool had saved them, the"
-        " order of replicas and the throttles are as saved; the task's log names what is not."
+        f"The listed partitions of {spec.name} are not being reassigned any more. Where a run of this tool had saved"
+        " them, the order of replicas and the throttles are as saved; the task's log names what is not."
     )
 
 
@@ -76,12 +76,18 @@ TABLE = Transitions(
 
 
 def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
-    """A broker that came, went or changed its mode is another cluster than the plan's. A controller may fail."""
+    """A broker that came, or changed its mode, is another cluster than the plan's. A controller may fail. A broker that
+    went down while replicas move may come back: what must be copied to it waits (``batches``), all else goes on.
+    """
+
+    def of_broker(before: Sequence[object], after: Sequence[object]) -> By:
+        return By.UNREAD if gate == MOVE and before[0] is True and after[0] is False else By.OTHERS
+
     return changes_between(
         was,
         now,
         node=node,
-        of_broker=lambda before, after: By.OTHERS,
+        of_broker=of_broker,
         of_controller=lambda before, after: By.UNREAD,
         of_phase=lambda: By.OTHERS,
     )

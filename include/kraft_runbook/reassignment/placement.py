@@ -16,8 +16,9 @@ class Placement:
     ``racks``: of each live broker. ``present``: each partition's replicas in order; of one that is being reassigned,
     those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``directories``:
     each broker's log directories; absent where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion
-    waits. ``leaderless``: partitions that nobody leads. ``in_sync``: how many of a partition's replicas are in sync, of
-    those that it had before any reassignment; absent where unknown.
+    waits. ``leaderless``: partitions that nobody leads. ``leaders``: who leads each; absent where unknown.
+    ``in_sync``: which of a partition's replicas are in sync, of those that it had before any reassignment; absent where
+    unknown. ``topic_ids``: of the topics of a plan, where that was asked and they have one.
     """
 
     racks: Mapping[int, str | None]
@@ -28,7 +29,9 @@ class Placement:
     min_isr: Mapping[str, int] = field(default_factory=dict)
     being_deleted: frozenset[str] = frozenset()
     leaderless: frozenset[TopicPartition] = frozenset()
-    in_sync: Mapping[TopicPartition, int] = field(default_factory=dict)
+    leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    in_sync: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def live(self) -> frozenset[int]:

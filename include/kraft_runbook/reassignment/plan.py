@@ -16,7 +16,9 @@ class ReassignmentPlan:
 
     ``copies``: replicas that are copied to a broker; ``bound``: the least that reach the goal with any plan, both in
     ``unit`` ("replicas", or "bytes" where bytes are evened out). ``notes``: what the plan could not do, and why.
-    ``min_isr``: of its topics, for the order in which partitions move.
+    ``demotes``: the brokers that it takes leaders from, by order alone; giving back is then of that order alone.
+    ``min_isr``: of its topics, for the order in which partitions move. ``topic_ids``: of its topics, where they have
+    one: a topic that is made anew under its name is another topic.
     """
 
     goal: str
@@ -27,8 +29,10 @@ class ReassignmentPlan:
     unit: str = "replicas"
     notes: tuple[str, ...] = ()
     changes_replication_factor: bool = False
+    demotes: tuple[int, ...] = ()
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict, repr=False)
     min_isr: Mapping[str, int] = field(default_factory=dict, repr=False)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -43,7 +47,17 @@ class ReassignmentPlan:
     @property
     def digest(self) -> str:
         """Over the plan and what the partitions have now: what a person's approval is bound to."""
-        return sha256_of({"present": plain(self.present), "target": plain(self.target)})
+        ids = {"topic_ids": dict(self.topic_ids)} if self.topic_ids else {}
+        return sha256_of({"present": plain(self.present), "target": plain(self.target), **ids})
+
+    def made_anew(self, topic_ids: Mapping[str, str]) -> frozenset[str]:
+        """Its topics that have another id by now."""
+        return made_anew(self.topic_ids, topic_ids)
+
+
+def made_anew(was: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
+    """The topics that have another id by now. One that has none, or does not exist, counts as the same."""
+    return frozenset(topic for topic, before in was.items() if now.get(topic, before) != before)
 
 
 def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:
@@ -57,7 +71,9 @@ def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:
         "unit": plan.unit,
         "notes": list(plan.notes),
         "changes_replication_factor": plan.changes_replication_factor,
+        "demotes": list(plan.demotes),
         "min_isr": dict(plan.min_isr),
+        "topic_ids": dict(plan.topic_ids),
         "digest": plan.digest,
     }
 
@@ -73,7 +89,9 @@ def plan_from_dict(data: Mapping[str, Any]) -> ReassignmentPlan:
         data["unit"],
         tuple(data["notes"]),
         data["changes_replication_factor"],
+        tuple(data.get("demotes", ())),
         min_isr=data.get("min_isr", {}),
+        topic_ids=data.get("topic_ids", {}),
     )
     if found.digest != data["digest"]:
         raise ValueError("the plan was changed since it was made")

@@ -54,7 +54,7 @@ def from_json(
             if ignored is None:
                 raise refuse(
                     f"{partition} names log directories, and this tool moves replicas between brokers alone",
-                    "leave log_dirs out, or move them with kafka-reassign-partitions",
+                    "leave log_dirs out here, and give the file to move_between_disks once the replicas are there",
                 )
             in_directories += 1
         found[partition] = replicas

@@ -8,15 +8,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
-from kraft_runbook.cluster.naming import by_number, nodes
+from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
+from kraft_runbook.reassignment.demotion import demoted_orders, orders_given_back
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
+    DemoteBrokers,
     DrainBrokers,
     EvenLeaders,
     EvenOut,
     Explicit,
+    GiveBackOrder,
     Goal,
     Measure,
     MendRacks,
@@ -55,6 +58,10 @@ def make_plan(
         raise Refused("no partition of the cluster is chosen", way_out="correct the patterns of topics")
     if isinstance(goal, Restore):
         return _to_target(str(goal), goal.saved, placement, scope=scope)
+    if isinstance(goal, GiveBackOrder):
+        return _order_given_back(goal, placement, scope)
+    if isinstance(goal, DemoteBrokers):
+        return _demoted(goal, placement, scope)
     if isinstance(goal, EvenLeaders):
         return _leaders_alone(goal, placement, scope)
     if isinstance(goal, SetReplicationFactor):
@@ -88,11 +95,7 @@ def _to_target(
 def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[int]:
     """The live brokers that may hold replicas afterwards."""
     named = goal.brokers if isinstance(goal, AddBrokers | DrainBrokers) else ()
-    known = placement.live | set(replicas_by_broker(placement.present))
-    if unknown := sorted(set(named) - known):
-        raise Refused(
-            f"{nodes('broker', unknown, 'is')} not in the cluster", way_out="start what is missing, or correct the id"
-        )
+    _require_known(named, placement)
     if isinstance(goal, AddBrokers):
         if dead := sorted(set(named) - placement.live):
             raise Refused(
@@ -100,6 +103,14 @@ def _brokers_for(goal: Goal, placement: Placement, scope: Assignment) -> list[in
             )
         return sorted((placement.live & set(replicas_by_broker(scope))) | set(named))
     return sorted(placement.live - set(named))
+
+
+def _require_known(named: Collection[int], placement: Placement) -> None:
+    known = placement.live | set(replicas_by_broker(placement.present))
+    if unknown := sorted(set(named) - known):
+        raise Refused(
+            f"{nodes('broker', unknown, 'is')} not in the cluster", way_out="start what is missing, or correct the id"
+        )
 
 
 def _ground(placement: Placement, brokers: Collection[int], factors: Collection[int]) -> Ground:
@@ -167,10 +178,9 @@ def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment) -> Rea
 
 def _without_a_leader(left_out: Sequence[TopicPartition]) -> Iterator[str]:
     if left_out:
-        more = f" and {len(left_out) - SAMPLE} more" if len(left_out) > SAMPLE else ""
         yield (
             f"{len(left_out)} partitions without a leader are left out, since a copy is read from the leader:"
-            f" {', '.join(map(str, left_out[:SAMPLE]))}{more}. Start the brokers that were in sync last, and plan again"
+            f" {some(left_out, SAMPLE)}. Start the brokers that were in sync last, and plan again"
         )
 
 
@@ -267,6 +277,24 @@ def _ground_with_sizes(placement: Placement, scope: Assignment, brokers: list[in
             way_out="let this tool's identity describe the cluster (DescribeLogDirs), or even out replicas",
         )
     return _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
+
+
+def _demoted(goal: DemoteBrokers, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+    _require_known(goal.brokers, placement)
+    orders = demoted_orders(goal.brokers, placement, scope)
+    plan = _plan(str(goal), placement, orders, bound=0)
+    # One that a demoted broker leads in its stead is in the plan for its leader, though its order is as wanted.
+    led = {p: order for p, order in orders.items() if p not in plan.target and placement.leaders.get(p) in goal.brokers}
+    return replace(plan, present={**plan.present, **led}, target={**plan.target, **led}, demotes=goal.brokers)
+
+
+def _order_given_back(goal: GiveBackOrder, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+    wanted, left = orders_given_back(goal.before, goal.demoted, scope)
+    notes = (
+        f"{len(left)} partitions have another order or other replicas by now than the demotion gave them, and are left:"
+        f" {some(left, SAMPLE)}",
+    )
+    return _plan(str(goal), placement, wanted, bound=0, notes=notes if left else ())
 
 
 def _leaders_alone(goal: EvenLeaders, placement: Placement, scope: Assignment) -> ReassignmentPlan:

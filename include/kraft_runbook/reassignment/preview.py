@@ -70,10 +70,7 @@ class Preview:
             return
         yield f"{self.partitions:,} partitions change, {self.bytes_copied / 1e6:,.1f} MB are copied"
         if self.reordered:
-            yield (
-                f"of {self.reordered:,} of them only the order of the replicas changes, so that leaders become even:"
-                " no data moves"
-            )
+            yield f"of {self.reordered:,} of them only the order of the replicas changes: no data moves"
         yield f"{self.copies:,} {self.unit} move; no plan reaches the goal with fewer than {self.bound:,}"
         yield f"not spread over the racks: {self.racks_broken_before:,} before, {self.racks_broken_after:,} after"
         if self.throttle is None:
@@ -167,7 +164,7 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         plan.goal,
         plan.digest,
         len(plan.target),
-        sum(not move.adding and not move.removing for move in plan.moves),
+        sum(not move.adding and not move.removing and move.present != move.target for move in plan.moves),
         plan.copies,
         plan.bound,
         plan.unit,

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_room import too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
@@ -48,8 +49,7 @@ class Refusal:
     way_out: str
 
     def __str__(self) -> str:
-        more = f" and {len(self.names) - SAMPLE} more" if len(self.names) > SAMPLE else ""
-        return f"{self.reason}: {', '.join(self.names[:SAMPLE])}{more}"
+        return f"{self.reason}: {some(self.names, SAMPLE)}"
 
 
 def require_no_refusal(

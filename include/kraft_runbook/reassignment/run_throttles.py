@@ -11,9 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.assignment import Move, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.throttles import EVERYWHERE, Former, Leftover, entries_of, throttled_lists
+from kraft_runbook.reassignment.throttles import (
+    EVERYWHERE,
+    FOLLOWER_LIST,
+    Former,
+    Leftover,
+    entries_of,
+    throttled_lists,
+)
 
 Lists = Mapping[str, Mapping[str, frozenset[str]]]
 """By topic and key, the entries ``partition:broker``."""
@@ -46,6 +53,25 @@ class RunThrottles:
             for key, added in entries.items():
                 mine[key] = mine.get(key, frozenset()) | added
         return RunThrottles((*(each for each in self.rates if each not in later.rates), *later.rates), lists)
+
+    def beyond(self, needed: RunThrottles) -> Lists:
+        """The entries of topics' lists that ``needed`` does not have."""
+        found: dict[str, dict[str, frozenset[str]]] = {}
+        for topic, entries in self.lists.items():
+            kept = needed.lists.get(topic, {})
+            left = {key: each - kept.get(key, frozenset()) for key, each in entries.items()}
+            if any(left.values()):
+                found[topic] = left
+        return found
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """Those whose copies the lists name."""
+        return frozenset(
+            TopicPartition(topic, int(each.partition(":")[0]))
+            for topic, lists in self.lists.items()
+            for each in lists.get(FOLLOWER_LIST, ())
+        )
 
     def among(self, left: Iterable[Leftover], former: Former) -> tuple[Leftover, ...]:
         """Those that this run may have set. A broker's own rate is none of them, nor is what somebody set meanwhile."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
@@ -18,11 +18,14 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """``assignment``: of every partition, not of the planned alone, so that partitions that come later are known."""
+    """``assignment``: of every partition, not of the planned alone, so that partitions that come later are known.
+    ``topic_ids``: of the planned topics, where they have one.
+    """
 
     cluster_id: str
     assignment: Assignment
     throttles: Former
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """With a digest over all of it, which ``from_json`` asks for."""
@@ -36,6 +39,8 @@ class SavedState:
                 "lists": {topic: dict(values) for topic, values in self.throttles.lists.items()},
             },
         }
+        if self.topic_ids:
+            body["topic_ids"] = dict(self.topic_ids)
         return json.dumps(body | {"digest": digest_of(body)}, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -56,6 +61,7 @@ def from_json(text: str, *, source: str) -> SavedState:
                 {int(broker): values for broker, values in throttles["of_brokers"].items()},
                 throttles["lists"],
             ),
+            body.get("topic_ids", {}),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused(

@@ -33,9 +33,12 @@ class PlanReading:
     """The plan's partitions by what is true of each.
 
     ``left``: as before, also where only the order differs. ``there``: as planned. ``gone``: deleted since, or about to
-    be. ``foreign``: moving elsewhere. ``changed``: with replicas that are neither. ``added``: partitions that were not
-    there when the plan was made (only where that is known). ``beside``: partitions that the plan does not name and
-    somebody moves. ``lost``: brokers that do not run, and that copies of the plan must still go to.
+    be; also where the topic was then made anew under its name. ``foreign``: moving elsewhere. ``changed``: with
+    replicas that are neither. ``added``: partitions that were not there when the plan was made (only where that is
+    known). ``beside``: partitions that the plan does not name and somebody moves. ``lost``: brokers that do not run,
+    and that copies of the plan must still go to. ``held``: others that do not run, and keep a replica of what moves or
+    is left to be copied: that ends, or is started (``batches``), once they are back. Kafka ends a reassignment when all
+    replicas of its target are in sync, in KRaft mode too (KAFKA-19975).
     """
 
     stage: PlanStage
@@ -48,6 +51,7 @@ class PlanReading:
     added: frozenset[TopicPartition] = frozenset()
     beside: frozenset[TopicPartition] = frozenset()
     lost: frozenset[int] = frozenset()
+    held: frozenset[int] = frozenset()
 
     @property
     def because(self) -> tuple[str, ...]:
@@ -63,6 +67,11 @@ class PlanReading:
             if names:
                 first = ", ".join(map(str, sorted(names)[:SAMPLE]))
                 said.append(f"{len(names)} {what}: {first}{' …' if len(names) > SAMPLE else ''}")
+        if self.held:
+            said.append(
+                f"{nodes('broker', self.held, 'does')} not run: moves that leave a replica there wait for"
+                f" {by_number(self.held, 'it', 'them')}"
+            )
         if self.lost:
             said.append(
                 f"{nodes('broker', self.lost, 'is')} to take copies and {by_number(self.lost, 'does', 'do')} not run"
@@ -76,9 +85,10 @@ def read_plan(
     """Where the plan stands. ``known``: the partitions that existed when it was made."""
     left: list[Move] = []
     moving, there, gone, foreign, changed = (set[TopicPartition]() for _ in range(5))
+    not_meant = now.being_deleted | plan.made_anew(now.topic_ids)
     for partition, target in plan.target.items():
         ongoing = now.ongoing.get(partition)
-        if partition not in now.present or partition.topic in now.being_deleted:
+        if partition not in now.present or partition.topic in not_meant:
             gone.add(partition)
         elif ongoing is not None:
             (moving if ongoing.target == target else foreign).add(partition)
@@ -99,6 +109,8 @@ def read_plan(
     added = frozenset() if known is None else frozenset(now.present.keys() - set(known))
     takers = {broker for move in left for broker in move.adding}
     takers |= {broker for partition in moving for broker in now.ongoing[partition].adding}
+    keepers = {broker for move in left if move.adding for broker in move.target}
+    keepers |= {broker for partition in moving for broker in now.ongoing[partition].target}
     return PlanReading(
         stage,
         tuple(left),
@@ -110,6 +122,7 @@ def read_plan(
         added,
         frozenset(now.ongoing.keys() - plan.target.keys()),
         frozenset(takers - now.live),
+        frozenset(keepers - takers - now.live),
     )
 
 

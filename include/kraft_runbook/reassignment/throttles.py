@@ -1,15 +1,19 @@
 """Replication throttles (KIP-73): what is set for a plan, what is put back after it, and what must not be left.
 
-The rates are set on the default of all brokers, which any live broker takes, so that nothing is left on a dead one; the
-lists of throttled replicas on each topic of the plan. ``*`` is never set: it would slow ordinary followers down until
+The rates are set on the default of all brokers, which any live broker takes, so that nothing is left on a dead one. The
+lists of throttled replicas name what moves now, and nothing else: Kafka counts what followers in sync read of listed
+partitions too, and lets the copies alone wait for it. ``*`` is never set: it would slow ordinary followers down until
 they leave the ISR (34 s out of it for 30 MB at 1 MB/s, measured).
 """
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from kraft_runbook.cluster.assignment import Move, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
@@ -27,6 +31,17 @@ GROWING = 3
 """So many samples in a row in which the gap grew are a warning."""
 
 Values = Mapping[str, str]
+
+
+class OfMove(NamedTuple):
+    """Bytes a second of one move, and the bytes that it copies."""
+
+    speed: float
+    size: int = 0
+
+
+Speeds = Mapping[int, Sequence[OfMove]]
+"""By broker, each of its moves, the fastest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +148,17 @@ def produced_into(
     before: Mapping[TopicPartition, int],
     after: Mapping[TopicPartition, int],
     seconds: float,
-) -> dict[int, float]:
-    """Bytes a second that each broker would have to take besides its copies, from two looks at the partitions' sizes.
-    What retention took away meanwhile counts as none.
+) -> Speeds:
+    """What each broker would have to take besides its copies, from two looks at the partitions' sizes. What retention
+    took away meanwhile counts as none.
     """
-    found: dict[int, float] = {}
+    found: dict[int, list[OfMove]] = {}
     for move in moves:
-        grown = max(0, after.get(move.partition, 0) - before.get(move.partition, 0))
+        size = after.get(move.partition, 0)
+        grown = max(0, size - before.get(move.partition, 0))
         for broker in move.adding:
-            found[broker] = found.get(broker, 0.0) + grown / max(seconds, 0.1)
-    return found
+            found.setdefault(broker, []).append(OfMove(grown / max(seconds, 0.1), size))
+    return _fastest_first(found)
 
 
 def read_from_leaders(
@@ -151,31 +167,61 @@ def read_from_leaders(
     after: Mapping[TopicPartition, int],
     seconds: float,
     seen: Mapping[TopicPartition, PartitionSeen],
-) -> dict[int, float]:
-    """Bytes a second that each leader must send of partitions that are listed for a throttle, for its copies to keep
-    up: to the followers in its ISR, and to each copy. Kafka counts both against the leader's rate, and lets copies
-    alone wait for it (KafkaApis.sizeOfThrottledPartitions). A partition without a leader sends nothing.
+) -> Speeds:
+    """What each leader must send of partitions that are listed for a throttle, for its copies to keep up: to the
+    followers in its ISR, and to each copy. Kafka counts both against the leader's rate, and lets copies alone wait for
+    it (KafkaApis.sizeOfThrottledPartitions). A partition without a leader sends nothing.
     """
-    found: dict[int, float] = {}
+    found: dict[int, list[OfMove]] = {}
     for move in moves:
         partition = seen.get(move.partition)
         if not move.adding or partition is None or partition.leader is None:
             continue
         readers = {*partition.isr, *move.adding} - {partition.leader}
-        grown = max(0, after.get(move.partition, 0) - before.get(move.partition, 0))
-        found[partition.leader] = found.get(partition.leader, 0.0) + grown * len(readers) / max(seconds, 0.1)
-    return found
+        size = after.get(move.partition, 0)
+        grown = max(0, size - before.get(move.partition, 0))
+        speed = grown * len(readers) / max(seconds, 0.1)
+        found.setdefault(partition.leader, []).append(OfMove(speed, size * len(move.adding)))
+    return _fastest_first(found)
 
 
-def cannot_end(rate: int, produced: Mapping[int, float], read: Mapping[int, float]) -> tuple[str, ...]:
-    """Why a throttle of ``rate`` bytes a second a broker would never let the move end. For each broker that takes
-    copies, the bytes a second that are produced into them must be less than what the throttle surely lets through. What
-    each leader must send (``read``: what ``read_from_leaders`` found) must be less than the rate.
+def _fastest_first(found: Mapping[int, list[OfMove]]) -> Speeds:
+    return {broker: sorted(each, reverse=True) for broker, each in found.items()}
+
+
+def at_once(speeds: Speeds, moves: int, most: int | None = None) -> dict[int, float]:
+    """The most bytes a second of each broker while so many of its moves go on at once, and copy ``most`` bytes
+    together (None: any). Never less than any choice of them reaches: what is left of the bytes is filled with a part of
+    the next move. A move that is larger goes on alone.
     """
+    return {broker: _fastest(each, moves, most) for broker, each in speeds.items()}
+
+
+def _fastest(each: Sequence[OfMove], moves: int, most: int | None) -> float:
+    by_number = sum(move.speed for move in each[:moves])
+    if most is None or not each:
+        return by_number
+    left, by_bytes = float(most), 0.0
+    for move in sorted(each, key=lambda m: m.size / m.speed if m.speed else math.inf):
+        part = 1.0 if move.size <= left else left / move.size
+        by_bytes += move.speed * part
+        left -= move.size * part
+    return max(each[0].speed, min(by_number, by_bytes))
+
+
+def cannot_end(
+    rate: int, produced_by_move: Speeds, read_by_move: Speeds, moves: int, most: int | None = None
+) -> tuple[str, ...]:
+    """Why a throttle of ``rate`` bytes a second a broker would never let the moves end, so many (``moves``) at once for
+    each broker, of ``most`` bytes together. For each broker that takes copies, what is produced into them must be less
+    than what the throttle surely lets through (``produced_into``). What each leader must send (``read_from_leaders``)
+    must be less than the rate.
+    """
+    produced, read = at_once(produced_by_move, moves, most), at_once(read_by_move, moves, most)
     through = LEAST_OF_RATE * rate
     leaders = tuple(
         f"broker {broker}: its followers in sync and the copies read {speed:,.0f} bytes/s of the partitions that it"
-        f" leads, as much as is produced into them, and Kafka counts all of it against its throttle of {rate:,}: the"
+        f" leads, as much as is produced into them. Kafka counts all of it against its throttle of {rate:,}: the"
         " copies would fall behind"
         for broker, speed in sorted(read.items())
         if speed >= rate
@@ -188,9 +234,39 @@ def cannot_end(rate: int, produced: Mapping[int, float], read: Mapping[int, floa
     )
 
 
-def least_rate(produced: Mapping[int, float], read: Mapping[int, float]) -> float:
+def own_rates_that_cannot_end(
+    own: Mapping[int, Values], produced_by_move: Speeds, read_by_move: Speeds, moves: int, most: int | None = None
+) -> tuple[str, ...]:
+    """The same of rates that single brokers have of their own (``own``), as kafka-reassign-partitions sets them and may
+    leave them: there they count, and the one that a run sets for all does not.
+    """
+    produced, read = at_once(produced_by_move, moves, most), at_once(read_by_move, moves, most)
+    found = []
+    for broker, values in sorted(own.items()):
+        for key, speed, share in (
+            (LEADER_RATE, read.get(broker), 1.0),
+            (FOLLOWER_RATE, produced.get(broker), LEAST_OF_RATE),
+        ):
+            rate = java_int(values.get(key, "").strip())
+            if speed is not None and rate is not None and speed >= rate * share:
+                found.append(
+                    f"broker {broker}: its own {key}={rate:,} counts there, and {speed:,.0f} bytes/s must pass"
+                    " besides the copies"
+                )
+    return tuple(found)
+
+
+def least_rate(produced_by_move: Speeds, read_by_move: Speeds, moves: int, most: int | None = None) -> float:
     """The bytes a second that a throttle must be well above, for ``cannot_end`` to find nothing."""
+    produced, read = at_once(produced_by_move, moves, most), at_once(read_by_move, moves, most)
     return max(max(produced.values(), default=0.0) / LEAST_OF_RATE, max(read.values(), default=0.0))
+
+
+def most_at_once(rate: int, produced: Speeds, read: Speeds, moves: int, most: int | None = None) -> int:
+    """How many moves at once, of a broker, this rate lets end; fewer than ``moves``, which it does not. 0: not one."""
+    longest = max((len(each) for speeds in (produced, read) for each in speeds.values()), default=0)
+    tries = range(1, min(moves, longest + 1))
+    return bisect_left(tries, True, key=lambda count: bool(cannot_end(rate, produced, read, count, most)))
 
 
 def rate_that_keeps_up(rate: int, gaps: Sequence[int], seconds: float) -> int:

@@ -28,13 +28,13 @@ def way_back(seen: Any, spec: ClusterSpec, *, gone: Collection[int] = ()) -> Rol
     if unread:
         return not_known("; ".join(unread), steps)
     down = [
-        f"broker {b.id} {b.closed}: what it held can be moved back once it serves"
+        f"broker {b.id} {b.closed}: its replicas can be moved back once it serves"
         for b in cluster.brokers.values()
         if b.running is False
     ]
     return RollbackPlan(
         True,
-        "a move can be cancelled while it runs; what a run moved was saved before, and can be moved back",
+        "a move can be cancelled while it runs; each run saves the assignment first, and it can be moved back",
         steps,
         tuple(down),
     )

@@ -100,6 +100,16 @@ def changes_between(
         yield Change(f"the phase was {was['phase']}, now {now['phase']}", of_phase())
 
 
+def unread_since(was: State, now: State) -> list[str]:
+    """The nodes of which the first look read what the later one could not, in words."""
+    return [
+        f"{kind.removesuffix('s')} {node_id} {_say(after)}"
+        for kind in ("brokers", "controllers")
+        for node_id, after in now[kind].items()
+        if UNREAD in after and UNREAD not in was[kind].get(node_id, (UNREAD,))
+    ]
+
+
 def the_steps(_: object, after: Sequence[object]) -> By:
     """Of a node that the steps restart; UNREAD where it can't be read now."""
     return By.UNREAD if UNREAD in after else By.THE_STEPS

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kraft_runbook.cluster.config_meaning import alike
-from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.broker_files import broker_files
 from kraft_runbook.runbook.check_results import Finding, Severity, sample, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.differing_files import bound_elsewhere, capped, differing_keys, render_bound
+from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.read_parts import broker_modes, broker_versions, host_parts, split_read, unread_reasons
 from kraft_runbook.runbook.shown_topics import cut_off, names_beside_gauges, shown
@@ -31,8 +29,8 @@ CLOCK_SKEW_SECONDS = 1.0
 FREE_BYTES = 1024**3
 """Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
 AS_RENDERED = (
-    "make the cluster file's properties equal to the host's file (kraft-runbook plan shows both), or correct the host's"
-    " file and restart the broker"
+    "make the cluster file's properties equal to the host's file (kraft-runbook plan --hosts shows both), or correct"
+    " the host's file and restart the broker"
 )
 BACK_IN_SYNC = "bring the replicas back into sync first: each restart takes away one more replica"
 SHOW_ALL = (
@@ -354,29 +352,13 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
     """
     wrong, unread = [], []
     bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
-    for broker in spec.brokers:
-        mode = seen.brokers[broker.id].mode
-        config = host_part(seen, broker.id, "config")
-        if not was_read(mode):
-            unread.append(f"broker {broker.id}'s mode: {mode.reason}")
-        elif isinstance(config, Unread):
-            unread.append(f"broker {broker.id}: {config.reason}")
-        elif config is None:
-            wrong.append(f"broker {broker.id} has no file {broker.config_file}")
-        elif isinstance(config, Mapping):
-            # Properties that KRaft mode does not read need no restart. A broker rendered by an older version of this
-            # tool still has some.
-            held = {
-                key: value
-                for key, value in config.items()
-                if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))
-                and not (mode is BrokerMode.ZOOKEEPER and of_controllers_listener(key, spec.controller_listener.name))
-            }
-            rendered = broker_properties(spec, broker, mode)
-            newest = ".".join(spec.kafka.version.split(".")[:2])
-            differences = differing_keys(*alike(held, rendered, newest_ibp=newest))
-            if differences:
-                wrong.append(f"broker {broker.id} ({mode}): {capped(differences)}")
-                bound |= dict.fromkeys(bound_elsewhere(held.get("listeners", ""), rendered["listeners"]).items())
+    for each in broker_files(seen, spec):
+        if each.unread:
+            unread.append(each.unread)
+        elif each.missing:
+            wrong.append(f"broker {each.broker.id} has no file {each.broker.config_file}")
+        elif differences := differing_keys(each.held, each.wanted):
+            wrong.append(f"broker {each.broker.id} ({each.mode}): {capped(differences)}")
+            bound |= dict.fromkeys(each.bound.items())
     found = settle(wrong, unread, "all are")
     return replace(found, fix=f"{render_bound(bound)}; for all other keys: {AS_RENDERED}") if bound else found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kraft_runbook.cluster.naming import some
-from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.sensitive import HIDDEN, is_sensitive
 from kraft_runbook.runbook.check_results import SAMPLE
 
 
@@ -47,9 +47,16 @@ def differing_keys(on_disk: Mapping[str, str], rendered: Mapping[str, str]) -> t
             found.append(f"{key} (only in the file)")
         elif key not in on_disk:
             found.append(f"{key} (not in the file)")
-        elif not is_sensitive(key) and on_disk[key] != rendered[key]:
+        elif not is_hidden(key, on_disk[key], rendered[key]) and on_disk[key] != rendered[key]:
             found.append(f"{key} (file: {on_disk[key]}, rendered: {rendered[key]})")
     return tuple(found)
+
+
+def is_hidden(key: str, on_disk: str | None, rendered: str | None) -> bool:
+    """Whether both have the property and its value is a secret, which is not compared here."""
+    if on_disk is None or rendered is None:
+        return False
+    return is_sensitive(key) or (on_disk == HIDDEN and rendered.startswith("${"))
 
 
 def capped(items: tuple[str, ...]) -> str:

@@ -38,7 +38,7 @@ def unwritten(zookeeper: ZookeeperState, earlier: ClusterObservation) -> str | N
     without the quorum proves nothing.
     """
     if not was_read(earlier.quorum):
-        return f"what was committed at the look before is not known: {earlier.quorum.reason}"
+        return f"the offset committed at the look before is not known: {earlier.quorum.reason}"
     target = earlier.quorum.high_watermark - 1
     offset = zookeeper.migration.kraft_metadata_offset if zookeeper.migration else -1
     return None if offset >= target else f"it was to be written up to offset {target}, /migration is at {offset}"

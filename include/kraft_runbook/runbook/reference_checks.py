@@ -19,8 +19,8 @@ CODES = ("KRB-PRE-103",)
     "KRB-PRE-103",
     severity=Severity.BLOCKING,
     fix=(
-        "declare the provider (config.providers.<name>.class in the same properties; config.providers follows from"
-        " it, and its jar must be on every node's class path), or refer to a file of the host's own as"
+        "declare the provider as config.providers.<name>.class in the same properties; config.providers follows from"
+        " it. Its jar must be on every node's class path. Or refer to a file of the host's own as"
         " ${secrets:/path:key}, or name the secret under 'secrets'"
     ),
 )

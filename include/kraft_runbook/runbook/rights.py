@@ -57,6 +57,7 @@ KAFKA = (
     Right("LeaveGroupRequest", "Read Group *", "moves of consumer groups", changes=True),
     Right("AlterPartitionReassignmentsRequest", ALTER, "moves of replicas", changes=True),
     Right("ElectLeadersRequest", ALTER, "preferred leaders after a move", changes=True),
+    Right("AlterReplicaLogDirsRequest", ALTER, "moves between the disks of a broker", changes=True),
     Right(
         "IncrementalAlterConfigsRequest",
         "AlterConfigs Topic *, AlterConfigs Cluster",
@@ -65,6 +66,7 @@ KAFKA = (
     ),
     Right("CreateTopicsRequest", "Create Cluster", "a drill's metadata changes", changes=True),
     Right("UpdateFeaturesRequest", ALTER, "feature levels", changes=True),
+    Right("UnregisterBrokerRequest", f"{ALTER} on controllers", "a broker that is gone for good", changes=True),
     Right("BrokerRegistrationRequest", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
     Right("BrokerHeartbeatRequest", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
 )

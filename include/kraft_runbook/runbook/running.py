@@ -33,7 +33,7 @@ def no_phase(until: str) -> Stage:
     """The stage in which such an operation refuses every step. ``until``: what is not done until a phase is proven."""
     return Stage(
         Phase.UNKNOWN,
-        f"What was seen proves no phase. {until}",
+        f"This look proves no phase. {until}",
         refuses="make readable what is named above (kraft-runbook explain), then run the step again",
     )
 

@@ -1,5 +1,5 @@
-"""What a closing report says besides: the operation's own account of the run and, at the end of a migration, the drills
-that were made before it and after it.
+"""What a closing report says besides: the operation's own account of the run, whose leaders are still off and, at the
+end of a migration, the drills that were made before it and after it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.quorum.before_after import WHAT, draw, pairs, told, told_alone
 from kraft_runbook.quorum.faults import BY_QUORUM
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps.demotions import still_demoted
 from kraft_runbook.steps.kept_drills import read_kept
 from kraft_runbook.steps.run import Run
 
@@ -21,7 +22,8 @@ def account_of(run: Run, operation: Operation, phase: Phase) -> str | None:
     """In words; None where there is nothing to say. ``phase``: the observed one."""
     own = operation.account([each.body for each in run.journal.records()])
     drills = _drills(run) if operation.name == MIGRATION.name and phase in BY_QUORUM else ()
-    return "\n".join([*([own] if own else []), *drills]) or None
+    demoted = still_demoted(run)
+    return "\n".join([*([own] if own else []), *drills, *([demoted] if demoted else [])]) or None
 
 
 def _drills(run: Run) -> Iterator[str]:

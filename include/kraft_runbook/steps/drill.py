@@ -5,6 +5,7 @@ the journal says so before anything stops, and a task that is cleared, or comes 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -44,7 +45,7 @@ from kraft_runbook.steps.kept_drills import keep
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.waiting import Wait
 
-BASELINE, STOPS, STARTED, FAULT, STALL = "baseline", "stops", "started", "fault", "stall"
+BASELINE, STOPS, STARTED, MEASURED, FAULT, STALL = "baseline", "stops", "started", "measured", "fault", "stall"
 ANOTHER_RUN = "find out why it took so long; a drill with a larger budget is a new run"
 
 
@@ -75,6 +76,14 @@ def baseline_of(records: Iterable[EvidenceRecord]) -> Measured:
 def faults_done(records: Iterable[EvidenceRecord]) -> int:
     """How many faults this run has measured."""
     return sum(told.what == FAULT for _, told in of_kind(records, Drilled))
+
+
+def without_processors(records: Iterable[EvidenceRecord]) -> Drilled | None:
+    """The fault that was caused and measured last, where a try ended before it had read the processor time."""
+    last: Drilled | None = None
+    for _, told in of_kind(records, Drilled):
+        last = told if told.what == MEASURED else None if told.what == FAULT else last
+    return last
 
 
 # -- the tasks ---------------------------------------------------------------------------------------------------------
@@ -139,9 +148,14 @@ def cause_faults(run: Run, opens: Opens = open_probes, follows: Follows = follow
 
 
 def mend(run: Run) -> dict[str, Any]:
-    """Start what this run stopped and did not see started, and wait until all is whole. Nothing to do is fine."""
+    """Start what this run stopped and did not see started, and wait until all is whole; and take a fault for done whose
+    processor time a killed try did not read. Nothing to do is fine.
+    """
     if run.cluster.rehearses:
         return {"started": []}
+    if (unread := without_processors(run.journal.records())) is not None:
+        run.journal.record(replace(unread, what=FAULT))
+        run.cluster.tell(f"{unread.fault}: measured by an earlier try, which ended before it read the processor time")
     left = stopped(run.journal.records())
     for node in left:
         _start(run, node, "left by an earlier try")
@@ -201,21 +215,26 @@ def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follow
             if not over:
                 watch(run, probes, until=began + form.seconds)
         measured = measure(probes, began, probes.now(), leaders=leaders, told_at=told_at)
-    over = over or max(measured.silences.values(), default=0.0) > form.budget
-    if not over:
-        measured = before.with_processors(run, measured, run.cluster.settled())
-    told, phase = form.fault.value, detect_phase(seen).phase.value
-    what = STALL if over else FAULT
-    run.journal.record(Drilled(values=measured.to_dict(), what=what, fault=told, node_id=found.node, phase=phase))
+        over = over or max(measured.silences.values(), default=0.0) > form.budget
+        done = Drilled(
+            values=measured.to_dict(),
+            what=STALL if over else MEASURED,
+            fault=form.fault.value,
+            node_id=found.node,
+            phase=detect_phase(seen).phase.value,
+        )
+        run.journal.record(done)  # before anything else that may take long: nobody causes it again
     for each in effects(baseline, measured):
         run.cluster.tell(f"effect: {each}")
     if over:
         run.cluster.wait_for(WHOLE, deadline=_deadline(run))
         raise StepFailed(
-            f"a silence of {longest(measured)} exceeded the budget of {form.budget:g} s; what was stopped runs"
+            f"a silence of {longest(measured)} exceeded the budget of {form.budget:g} s; the stopped process runs"
             " again, and the cluster is whole",
             way_out=ANOTHER_RUN,
         )
+    measured = before.with_processors(run, measured, run.cluster.settled())
+    run.journal.record(replace(done, values=measured.to_dict(), what=FAULT))
 
 
 def _strike(run: Run, form: Form, found: Aim, probes: Answers) -> tuple[bool, float | None]:
@@ -229,8 +248,7 @@ def _strike(run: Run, form: Form, found: Aim, probes: Answers) -> tuple[bool, fl
         return _answered_since(run, form, probes, probes.now()), None
     run.journal.record(Drilled(values={}, what=STOPS, fault=form.fault.value, node_id=found.node))
     try:
-        told = run.cluster.play(what).facts.get("told_to_end_at")
-        told_at = by_their_clock(run, probes, told)
+        told_at = by_their_clock(run, probes, run.cluster.play(what).ended_at)
         return _answered_since(run, form, probes, probes.now()), told_at
     finally:
         _start(run, found.node, form.fault.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -26,6 +27,8 @@ class Examined:
     seen: ClusterObservation
     checks: tuple[CheckResult, ...]
     way_back: RollbackPlan
+    exhibits: tuple[Exhibit, ...] = ()
+    """What else is shown to the person and signed with the proof."""
 
 
 class Examines(Protocol):
@@ -46,29 +49,44 @@ class Shown:
 
 
 def look_by_checks(
-    cluster: Cluster, operation: Operation, *, gate: str | None = None
+    cluster: Cluster,
+    operation: Operation,
+    *,
+    gate: str | None = None,
+    earlier: ClusterObservation | None = None,
 ) -> tuple[ClusterObservation, tuple[CheckResult, ...]]:
-    """A deep look with every host, and what the operation's checks say of it: the preflight's, or a gate's."""
+    """A deep look with every host, and what the operation's checks say of it: the preflight's, or a gate's.
+    ``earlier``: the look before, for checks that judge by two.
+    """
 
     def judge(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[CheckResult, ...]:
         stage = operation.read(seen, cluster.spec).stage
         return operation.checks.run(seen, cluster.spec, stage, gate=gate, earlier=earlier).results
 
     return look_and_judge(
-        cluster, judge, operation.checks, apart=cluster.spec.deadlines.poll, scope=Scope.FULL, with_hosts=True
+        cluster,
+        judge,
+        operation.checks,
+        apart=cluster.spec.deadlines.poll,
+        earlier=earlier,
+        scope=Scope.FULL,
+        with_hosts=True,
     )
 
 
-def examines_by_checks(operation: Operation) -> Examines:
-    """How a gate is looked at that needs no more than the operation's checks: a deep look with every host, as the
-    preflight has it, and the way back from there.
+def examine_by_checks(
+    operation: Operation, run: Run, gate: str, *, earlier: ClusterObservation | None = None
+) -> Examined:
+    """A deep look with every host, as the preflight has it, what the operation's checks say of it, and the way back
+    from there. ``earlier``: as of ``look_by_checks``.
     """
+    seen, checks = look_by_checks(run.cluster, operation, gate=gate, earlier=earlier)
+    return Examined(seen, checks, operation.way_back(seen, run.spec, gone=run.cluster.gone))
 
-    def examine(run: Run, gate: str) -> Examined:
-        seen, checks = look_by_checks(run.cluster, operation, gate=gate)
-        return Examined(seen, checks, operation.way_back(seen, run.spec, gone=run.cluster.gone))
 
-    return examine
+def examines_by_checks(operation: Operation) -> Examines:
+    """How a gate is looked at that needs no more than the operation's checks."""
+    return partial(examine_by_checks, operation)
 
 
 def examines_settled(operation: Operation) -> Examines:

@@ -13,9 +13,10 @@ from kraft_runbook.evidence.kinds import Confirmed, Proven
 from kraft_runbook.gates.page import render_in_full
 from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.gates.signatures import Signature, standing, too_old
+from kraft_runbook.runbook.changes import state_of, unread_since
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.steps.approvals import asked_signatures, require_approval, store_proof
-from kraft_runbook.steps.examine import Examines, Shown
+from kraft_runbook.steps.approvals import asked_signatures, load_proof, require_approval, store_proof
+from kraft_runbook.steps.examine import Examined, Examines, Shown
 from kraft_runbook.steps.run import Run
 
 
@@ -35,7 +36,7 @@ def prove(
         ahead=operation.ahead(gate, found.seen, run.spec, found.way_back.steps),
         needed=run.spec.approvals.needed_for(gate, asked_signatures(run)),
         triggered_by=triggered_by,
-        exhibits=shown.exhibits,
+        exhibits=(*shown.exhibits, *found.exhibits),
     )
     run.cluster.tell(render_in_full(proof, operation.table.gate(gate)))
     return found.seen, proof
@@ -87,7 +88,7 @@ def confirm(
     Refused unless whoever took the signatures has the same on record. Raises Refused for a stale approval, and for a
     cluster that changed.
     """
-    found = examine(run, gate)
+    found = _examined(run, gate, examine)
     phase = detect_phase(found.seen).phase
     if operation.is_behind(gate, found.seen, run.spec):
         run.cluster.tell(f"already done: the cluster is in {phase}")
@@ -112,3 +113,26 @@ def confirm(
     )
     run.journal.record(Confirmed(gate=gate, digest=proof.digest, phase=phase.value, signatures=signatures))
     return {"digest": proof.digest, "phase": phase.value}
+
+
+def _examined(run: Run, gate: str, examine: Examines) -> Examined:
+    """A look, and again, ``deadlines.healthy_in_a_row`` times in all, while a node does not say what it said for the
+    proof: one that is busy answers at the next.
+    """
+    found = examine(run, gate)
+    for _ in range(run.spec.deadlines.healthy_in_a_row - 1):
+        unread = _unread_since_the_proof(run, gate, found.seen)
+        if not unread:
+            break
+        run.cluster.tell(f"looking again, this may be over in a moment: {'; '.join(unread)}")
+        run.cluster.pause(run.spec.deadlines.poll)
+        found = examine(run, gate)
+    return found
+
+
+def _unread_since_the_proof(run: Run, gate: str, seen: ClusterObservation) -> list[str]:
+    try:
+        proof = load_proof(run.state, standing(run.journal.records(), gate).digest)
+    except Refused:  # whether it is needed is judged behind this look
+        return []
+    return unread_since(proof.state, state_of(seen))

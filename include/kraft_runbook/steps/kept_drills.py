@@ -37,7 +37,7 @@ def read_kept(state: Path, cluster: str) -> list[KeptFault]:
 
 def _unreadable(path: Path, why: str) -> StepFailed:
     return StepFailed(
-        f"what earlier drills measured can't be read at {path}: {why}",
+        f"the numbers of earlier drills can't be read at {path}: {why}",
         way_out="correct the file, or move it away to begin anew; then clear this task",
     )
 

@@ -11,12 +11,12 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Planned, Played, Reached, of_kind
-from kraft_runbook.features.change import Direction, LevelChange
-from kraft_runbook.features.operation import FEATURES
-from kraft_runbook.features.preview import Preview
-from kraft_runbook.features.stages import Gate, Step
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
+from kraft_runbook.levels.change import Direction, LevelChange
+from kraft_runbook.levels.operation import LEVELS
+from kraft_runbook.levels.preview import Preview
+from kraft_runbook.levels.stages import Gate, Step
 from kraft_runbook.procedures.change_level import await_level, change_level
 from kraft_runbook.procedures.preview_levels import preview_change
 from kraft_runbook.runbook.digests import sha256_of
@@ -28,7 +28,7 @@ PLAN = "plan"
 SEEN_BY_ALL = "level_shown_by_every_node"
 
 
-examine = examines_by_checks(FEATURES)
+examine = examines_by_checks(LEVELS)
 
 
 # -- the plan, as a file that the gate's proof names -------------------------------------------------------------------
@@ -96,8 +96,7 @@ def plan_level(run: Run) -> dict[str, Any]:
     Refused where it can't be had, saying why and what helps.
     """
     params = run.params
-    seen = _look(run)
-    preview = _preview(run, seen, str(params["feature"]), str(params["level"]).strip())
+    seen, preview = _settled_preview(run, str(params["feature"]), str(params["level"]).strip())
     text = preview.render_text()
     run.cluster.tell(text)
     change = preview.change
@@ -111,7 +110,7 @@ def plan_level(run: Run) -> dict[str, Any]:
     plan = LevelPlan(change.feature, change.now, change.target, change.software, text)
     write_private(_file(run, plan.digest), json.dumps(asdict(plan), indent=1))
     planned = Planned(
-        phase=FEATURES.read(seen, run.spec).stage,
+        phase=LEVELS.read(seen, run.spec).stage,
         goal=f"{change.feature} {change.now} -> {change.target}",
         steps=tuple(map(str, change.steps)),
         risks=tuple(map(str, change.starred)),
@@ -131,13 +130,13 @@ def apply_level(run: Run) -> dict[str, Any]:
         return {"dry_run": True}
     run.claim.take()
     plan, seen = plan_of(run), _look(run)
-    reading = FEATURES.read(seen, run.spec)
+    reading = LEVELS.read(seen, run.spec)
     preview = _preview(run, seen, plan.feature, str(plan.target))
     if preview.change.direction is Direction.NONE:
         run.already_done(reading.stage, Step.CHANGE, f"{plan.feature} is at {plan.target}")
         return {"changed": False}
-    FEATURES.table.require(Step.CHANGE, reading)
-    run.signatures.require(FEATURES, Gate.LEVEL, seen, exhibit=plan.digest)
+    LEVELS.table.require(Step.CHANGE, reading)
+    run.signatures.require(LEVELS, Gate.LEVEL, seen, exhibit=plan.digest)
     if not plan.fits(preview.change):
         raise Refused(
             f"the signed plan is {plan} on Kafka {plan.software}; now it would"
@@ -202,6 +201,18 @@ def _preview(run: Run, seen: ClusterObservation, feature: str, wanted: str) -> P
             way_out="make readable what is named, then clear this task",
         )
     return run.cluster.ask(preview_change, seen.features, feature, wanted)
+
+
+def _settled_preview(run: Run, feature: str, wanted: str) -> tuple[ClusterObservation, Preview]:
+    """A look and its preview; again where a controller is about to register, as right after a raise."""
+    for left in reversed(range(run.spec.deadlines.healthy_in_a_row)):
+        seen = _look(run)
+        preview = _preview(run, seen, feature, wanted)
+        if not left or not preview.may_be_over:
+            break
+        run.cluster.tell("looking again, this may be over in a moment: a controller has not registered")
+        run.cluster.pause(run.spec.deadlines.poll)
+    return seen, preview
 
 
 def _refused(preview: Preview) -> Refused:

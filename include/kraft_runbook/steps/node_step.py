@@ -63,6 +63,10 @@ def _never(_: Look) -> bool:
     return False
 
 
+def _no_more(_: Run, __: Look) -> None:
+    """The playbook is all."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeStep:
     """A step of an operation's table, on one node.
@@ -70,7 +74,9 @@ class NodeStep:
     ``play``: what is played there. ``done``: why nothing is left to do on the node; None where something is.
     ``passed_over``: why the node has no turn here, in a rehearsal too: it is left for last, or not there. ``guard``:
     raises Refused where the step must not run now, though the table allows it. ``excepted``: whether this node may, and
-    must, have the step in a stage in which the table refuses it or takes it for done.
+    must, have the step in a stage in which the table refuses it or takes it for done. ``signed``: the digest of what
+    the gate must have shown for this step, beside the gate's own signature. ``before``: what is done to the cluster
+    right before the playbook, or would be.
     """
 
     operation: Operation
@@ -80,6 +86,8 @@ class NodeStep:
     passed_over: Callable[[Look], str | None] = passes_over_none
     guard: Callable[[Look], None] = _nothing
     excepted: Callable[[Look], bool] = _never
+    signed: Callable[[Look], str | None] = _nothing
+    before: Callable[[Run, Look], None] = _no_more
 
     def why_done(self, look: Look) -> str | None:
         """Why nothing is left to do: on the node, or since the cluster lies beyond the step."""
@@ -131,10 +139,11 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     step.require_stage(look)
     asks = is_signed_for(run, step)
     if asks:
-        run.signatures.require(step.operation, step.gate, look.seen, node=node)
+        run.signatures.require(step.operation, step.gate, look.seen, node=node, exhibit=step.signed(look))
     step.guard(look)
     if asks:
         run.signatures.begins(step.gate)
+    step.before(run, look)
     result = run.cluster.play(step.play(look))
     look.tell(f"{result.playbook} on node {node}: {', '.join(result.changed) or 'nothing to change'}")
     seconds = round((result.finished_at - result.started_at).total_seconds(), 1)
@@ -163,6 +172,7 @@ def rehearse_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     if passed_over := step.passed_over(look):
         look.tell(passed_over)
         return {"changed": [], "already_done": passed_over}
+    step.before(run, look)
     run.cluster.play(step.play(look))
     return {"dry_run": True}
 

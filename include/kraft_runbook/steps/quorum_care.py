@@ -14,9 +14,9 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.migration.plays import bring_back_controller
 from kraft_runbook.procedures.observe_features import observe_features
-from kraft_runbook.quorum.care import CARE, QUORUM_CARE, care_for
+from kraft_runbook.quorum.care import QUORUM_CARE, care_for
 from kraft_runbook.quorum.care_rules import Care, CareForm, Step, may_bring_back, may_move, page, whom
-from kraft_runbook.rolling_restart.plays import restart_node
+from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Finding, Verdict
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.versions import version_parts
@@ -123,6 +123,10 @@ def _bring_back(look: Look) -> Play:
     return bring_back_controller(look.spec, look.node, ids.pop())
 
 
+def _form(look: Look) -> str:
+    return CareForm.of(look.params).digest(look.node)
+
+
 STEPS = {
     Care.LEADERSHIP: NodeStep(
         QUORUM_CARE,
@@ -130,8 +134,11 @@ STEPS = {
         play=lambda look: restart_node(look.node, look.phase, older_than=look.began),
         done=_leads_no_more,
         guard=_require_warm_standbys,
+        signed=_form,
     ),
-    Care.LOST_DISK: NodeStep(QUORUM_CARE, Step.BRING_BACK, play=_bring_back, done=_runs, guard=_require_a_lost_disk),
+    Care.LOST_DISK: NodeStep(
+        QUORUM_CARE, Step.BRING_BACK, play=_bring_back, done=_runs, guard=_require_a_lost_disk, signed=_form
+    ),
 }
 
 
@@ -161,10 +168,7 @@ def shows_care(run: Run) -> Shown:
 
 def take_care(run: Run) -> dict[str, Any]:
     """What the form asks for, on the controller that was signed for."""
-    form, node = CareForm.of(run.params), _node(run)
-    if not run.cluster.rehearses:
-        run.signatures.require(QUORUM_CARE, CARE, run.cluster.settled(), exhibit=form.digest(node))
-    return take_step(run, STEPS[form.care], node)
+    return take_step(run, STEPS[CareForm.of(run.params).care], _node(run))
 
 
 def _node(run: Run) -> int:

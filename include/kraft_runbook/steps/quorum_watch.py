@@ -30,8 +30,9 @@ def watch_quorum(run: Run) -> dict[str, Any]:
     report = judge(series, run.spec)
     sample = sample_of(series.now)
     if not run.cluster.rehearses:
-        write_samples(run.state, name, with_sample(samples, sample))
-    run.journal.record(Checked(phase=series.now.mode.value, checks={**report.to_dict(), "sample": sample}))
+        picture = write_samples(run.state, name, with_sample(samples, sample))
+        run.cluster.tell(f"Epoch, lag and latency over days: {picture}")
+    run.journal.record(Checked(controlled_by=series.now.mode.value, checks={**report.to_dict(), "sample": sample}))
     run.cluster.tell(f"{render(series.now)}\n\n{report.render_text()}")
     wrong = tuple(told(report))
     if wrong:

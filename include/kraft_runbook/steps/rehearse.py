@@ -70,6 +70,7 @@ class Ask:
     class_archive: Path | None = None
     compare: Compare = by_spark
     copy: Callable[..., CopiedTree] = copy_tree
+    remove: Callable[[Path], tuple[str, ...]] = remove
     record: Callable[[Canary], object] = lambda told: None
 
 
@@ -125,7 +126,7 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
             ask.record(told)
         finally:
             if not ask.keep:
-                _remove(directory, tell)
+                _remove(directory, tell, ask.remove)
     if ended_by is not None:
         raise ended_by
     return told
@@ -147,7 +148,7 @@ def _found(error: BaseException) -> Iterable[Finding]:
     return (Finding(Verdict.INCONCLUSIVE, f"it was ended from outside: {type(error).__name__}: {error}"),)
 
 
-def _remove(directory: Path, tell: Tell) -> None:
+def _remove(directory: Path, tell: Tell, remove: Callable[[Path], object]) -> None:
     """Remove what is left. Where that fails it is told: the verdict is on record already, and stays what it is."""
     try:
         remove(directory)

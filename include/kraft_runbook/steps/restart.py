@@ -8,11 +8,12 @@ from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
-from kraft_runbook.rolling_restart.conditions import QUORUM_LED, QUORUM_WHOLE
-from kraft_runbook.rolling_restart.operation import ROLLING_RESTART, Step
-from kraft_runbook.rolling_restart.plays import restart_node
+from kraft_runbook.restart.conditions import QUORUM_LED, QUORUM_WHOLE
+from kraft_runbook.restart.operation import RESTARTS, Step
+from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
+from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.roll import active_one_last, left_for_last
@@ -67,20 +68,31 @@ def _require_the_other_brokers(look: Look) -> None:
 
 
 CONTROLLER = NodeStep(
-    ROLLING_RESTART, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_passed_over, guard=_require_the_quorum
+    RESTARTS, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_passed_over, guard=_require_the_quorum
 )
 """Restart a controller that is not the active one."""
 ACTIVE_CONTROLLER = NodeStep(
-    ROLLING_RESTART, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_not_provisioned, guard=_require_the_quorum
+    RESTARTS, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_not_provisioned, guard=_require_the_quorum
 )
-BROKER = NodeStep(ROLLING_RESTART, Step.RESTART_BROKERS, play=_restart, guard=_require_the_other_brokers)
+BROKER = NodeStep(
+    RESTARTS,
+    Step.RESTART_BROKERS,
+    play=_restart,
+    guard=_require_the_other_brokers,
+    before=demotes(lambda spec: spec.rolling_restart.demote),
+)
+
+
+def restarts_no_brokers(run: Run) -> str | None:
+    """Why, where this run was not asked for them."""
+    return RESTARTS.left_out(Step.RESTART_BROKERS, run.params)
 
 
 def restart_active_controller(run: Run) -> dict[str, Any]:
     """Restart the controllers that had no turn yet, the active one last: it was left out, and another may have been
     elected meanwhile.
     """
-    unasked = ROLLING_RESTART.left_out(Step.RESTART_CONTROLLERS, run.params)
+    unasked = RESTARTS.left_out(Step.RESTART_CONTROLLERS, run.params)
     if unasked:
         run.cluster.tell(unasked)
         return {"restarted": []}

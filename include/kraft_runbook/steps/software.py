@@ -9,7 +9,17 @@ from typing import Any
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.runbook.digests import sha256_of
+from kraft_runbook.software import conditions
+from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
+from kraft_runbook.software.old_clients import crosses_into_4, old_clients, table_of_old_clients
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.plays import switch_software, target_of
+from kraft_runbook.software.stages import Gate, Step
+from kraft_runbook.steps.demotions import demotes
+from kraft_runbook.steps.examine import Examined, examine_by_checks
 from kraft_runbook.steps.guards import (
     require_other_brokers_in_sync,
     require_other_brokers_up,
@@ -18,16 +28,43 @@ from kraft_runbook.steps.guards import (
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, take_step
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
-from kraft_runbook.upgrade import conditions
-from kraft_runbook.upgrade.operation import UPGRADE
-from kraft_runbook.upgrade.plays import switch_software, target_of
-from kraft_runbook.upgrade.stages import Step
 
 Chooses = Callable[[ClusterSpec], Software]
 
 
 def _former(spec: ClusterSpec) -> Software:
     return spec.kafka
+
+
+# -- its gate ----------------------------------------------------------------------------------------------------------
+
+
+def examine_with_tables(run: Run, gate: str) -> Examined:
+    """A gate's look by the checks. Before the roll two tables more: the clients that Kafka 4 will not answer, counted
+    between two looks (``old_clients_window``), and the defaults that change.
+    """
+    into_4 = gate == Gate.UP and crosses_into_4(run.spec)
+    earlier = _look_before(run) if into_4 else None
+    found = examine_by_checks(SOFTWARE, run, gate, earlier=earlier)
+    if gate != Gate.UP or SOFTWARE.is_behind(gate, found.seen, run.spec):
+        return found
+    version = conditions.target_version(run.spec)
+    tables = (
+        table_of_old_clients(old_clients(found.seen, earlier), version) if into_4 else None,
+        table_of_defaults(changed_defaults(found.seen, run.spec), version),
+    )
+    return replace(found, exhibits=tuple(Exhibit("prove", sha256_of(each), each) for each in tables if each))
+
+
+def _look_before(run: Run) -> ClusterObservation | None:
+    """The first of two looks, and the time between them. None where one look is enough."""
+    window = run.spec.upgrade_software.old_clients_window
+    earlier = run.cluster.observe() if window else None
+    if earlier is None or SOFTWARE.is_behind(Gate.UP, earlier, run.spec):
+        return None
+    run.cluster.tell(f"counting requests that Kafka 4 does not answer for {window:.0f} s")
+    run.cluster.pause(window)
+    return earlier
 
 
 # -- one node ----------------------------------------------------------------------------------------------------------
@@ -79,7 +116,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
         _require_readable(look, software(look.spec))
 
     return NodeStep(
-        UPGRADE,
+        SOFTWARE,
         step,
         play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
         done=done,
@@ -96,12 +133,13 @@ def _broker(step: Step, software: Chooses) -> NodeStep:
         _require_readable(look, software(look.spec))
 
     return NodeStep(
-        UPGRADE,
+        SOFTWARE,
         step,
         play=lambda look: switch_software(look.spec, look.node, software(look.spec)),
         done=lambda look: _runs(look, software(look.spec).version),
         passed_over=_started_before,
         guard=guard,
+        before=demotes(lambda spec: spec.upgrade_software.demote),
     )
 
 
@@ -145,6 +183,6 @@ def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
     after = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
     done = active_one_last(run, step, lambda seen: remaining(seen, version), after=after)
     if not done and not run.cluster.rehearses:  # another one was elected in the meantime: none was left for last
-        stage = UPGRADE.read(run.cluster.observe(), run.spec).stage
+        stage = SOFTWARE.read(run.cluster.observe(), run.spec).stage
         run.already_done(stage, step.step, f"every controller runs Kafka {version}")
     return {"restarted": [answer for _, answer in done]}

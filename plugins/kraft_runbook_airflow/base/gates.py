@@ -30,8 +30,11 @@ from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_per
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.people import assigned_users, require_enough_people, triggered_by
 
-READ_BACK_SECONDS = 120.0
-"""How long the triggerer may take to read the answers back; it takes one request each."""
+READ_BACK_SECONDS = 600.0
+"""How long the triggerer may take to read the answers back; it takes one request each. At its first one Airflow 3.3
+makes the triggerer's own API, for some five seconds of a core; where processors were short all the time, that took 62
+and 149 s, and Airflow's log called the triggerer deadlocked (measured).
+"""
 
 
 Shows = Callable[[Run], Shown]

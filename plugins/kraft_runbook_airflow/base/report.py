@@ -27,16 +27,23 @@ class ClosingReport(ClusterOperator):
     """Runs whatever happened before it. Succeeds only if the whole run did, so a stopped run shows as failed.
 
     ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first. ``also``:
-    gives back what the run has claimed besides the cluster.
+    gives back what the run has claimed besides the cluster. ``first``: puts on record what the report tells besides.
     """
 
     def __init__(
-        self, *, operation: Operation, goal: str, also: Callable[[Run], None] | None = None, **kwargs: Any
+        self,
+        *,
+        operation: Operation,
+        goal: str,
+        also: Callable[[Run], None] | None = None,
+        first: Callable[[Run], object] | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.operation = operation
         self.goal = goal
         self.also = also
+        self.first = first
 
     def follows_a_record(self, context: Any) -> bool:
         return first_tasks_succeeded(context)
@@ -58,6 +65,8 @@ class ClosingReport(ClusterOperator):
         goal = self.operation.table.stage(run.params.get("goal", self.goal))
         succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
         text = goal.end(run.spec) if succeeded and goal.end else stopped(run, self.operation, seen, stands, failed)
+        if self.first is not None and not run.cluster.rehearses:
+            self.first(run)
         account = account_of(run, self.operation, phase)
         if account:
             text = f"{text}\n{account}"

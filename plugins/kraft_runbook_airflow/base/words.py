@@ -17,6 +17,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.steps import demotions
 from kraft_runbook.steps.examine import Examines, require_preflight
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
@@ -125,10 +126,15 @@ def ask(
 
 
 def closing_report(
-    cluster: ClusterSpec, operation: Operation, goal: str, *, also: Callable[[Run], None] | None = None
+    cluster: ClusterSpec,
+    operation: Operation,
+    goal: str,
+    *,
+    also: Callable[[Run], None] | None = None,
+    first: Callable[[Run], object] | None = None,
 ) -> BaseOperator:
-    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs. ``also``: as of
-    ``ClosingReport``.
+    """Say what was proven and done and what comes next, or where the run stopped and why. Always runs. ``also``,
+    ``first``: as of ``ClosingReport``.
     """
     return ClosingReport(
         task_id="closing_report",
@@ -136,6 +142,7 @@ def closing_report(
         operation=operation,
         goal=goal,
         also=also,
+        first=first,
         trigger_rule="all_done",
     )
 
@@ -202,6 +209,16 @@ def wait_for_broker(
         step=step,
         unless=unless,
     )
+
+
+def give_leaders_back(
+    cluster: ClusterSpec, broker: int, *, demotes: bool, left_out: Callable[[Run], str | None]
+) -> list[BaseOperator]:
+    """Behind the wait for a broker whose leaders were taken off before its restart, where the cluster file asks for
+    that. ``left_out``: why a run does not restart it.
+    """
+    does = partial(demotions.give_leaders_back, broker=broker, left_out=left_out)
+    return [TakeSteps(task_id="give_leaders_back", cluster=cluster.name, does=does)] if demotes else []
 
 
 def soak_canary(

@@ -18,6 +18,7 @@ from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.groups.later import WaitLater
+from kraft_runbook_airflow.groups.words import LOG_PARAMS
 
 PARAMS: Mapping[str, Param] = {
     "group": Param(None, type=["null", "string"], title="Consumer group", description="All its members migrate"),
@@ -35,6 +36,7 @@ PARAMS: Mapping[str, Param] = {
     "soak_minutes": Param(
         10, type="number", minimum=0, maximum=1440, title="Minutes that the toggled group is watched"
     ),
+    **LOG_PARAMS,
 }
 
 
@@ -69,7 +71,9 @@ def soak(cluster: ClusterSpec) -> BaseOperator:
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
     """Say what became of the group, or where the run stopped, and the way on or back. Always runs."""
-    return words.closing_report(cluster, TOGGLES, RUNNING, also=toggling.give_group_back)
+    return words.closing_report(
+        cluster, TOGGLES, RUNNING, also=toggling.give_group_back, first=toggling.tell_of_records
+    )
 
 
 def clusters_that_toggle() -> Iterator[tuple[ClusterSpec, GroupToggles]]:

@@ -15,6 +15,8 @@ from kraft_runbook.io.group_claims import SILENT_SECONDS, STARTED_SECONDS
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.examine import examines_settled
 from kraft_runbook.steps.groups import moving
+from kraft_runbook.steps.groups.applications import play_applications
+from kraft_runbook.steps.groups.consumption import tell_consumption_of_moves
 from kraft_runbook.steps.groups.planning import plan_group_moves, shows_plan
 from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook_airflow.base import words
@@ -23,6 +25,23 @@ from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
+LOG_PARAMS: Mapping[str, Param] = {
+    "members_logs": Param(
+        None,
+        type=["null", "string"],
+        title="Logs of the members",
+        description="Files in which the members write what they hand out (docs/proof.md): whole paths or patterns, as"
+        " the workers see them, separated by blanks; {group} stands for the group's name. The report judges them."
+        " Nothing: those of the cluster file (group_logs), or none",
+    ),
+    "silence_at_most": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        title="Seconds that a partition may be silent",
+        description="The report tells what was silent for longer. For topics that get records all the time",
+    ),
+}
 # A parameter without a default would end the triggerer (see ``reassignment.words``).
 PARAMS: Mapping[str, Param] = {
     "groups": Param(
@@ -63,6 +82,7 @@ PARAMS: Mapping[str, Param] = {
         title="Commit interval of the members that stop, in seconds",
         description="auto.commit.interval.ms; the run waits for two of them without a commit",
     ),
+    **LOG_PARAMS,
 }
 
 
@@ -86,18 +106,30 @@ def wave(cluster: ClusterSpec, number: int) -> TaskGroup:
     name = cluster.name
     with TaskGroup(f"wave_{number}") as group:
         with TaskGroup("stop") as stop:
-            AskOwner(task_id="ask_owner", cluster=name, starts=False, wave=number) >> AwaitGroups(
-                task_id="silent", cluster=name, awaits=silent
+            chain(
+                AskOwner(task_id="ask_owner", cluster=name, starts=False, wave=number),
+                *_plays(cluster, starts=False, number=number),
+                AwaitGroups(task_id="silent", cluster=name, awaits=silent),
             )
         with TaskGroup("move") as move:
             acts = {str(step): partial(moving.move_groups, step=step, number=number) for step in Step}
             chain(*(TakeSteps(task_id=name_of, cluster=name, does=does) for name_of, does in acts.items()))
         with TaskGroup("start") as start:
-            AskOwner(task_id="ask_owner", cluster=name, starts=True, wave=number) >> AwaitGroups(
-                task_id="started", cluster=name, awaits=started
+            chain(
+                AskOwner(task_id="ask_owner", cluster=name, starts=True, wave=number),
+                *_plays(cluster, starts=True, number=number),
+                AwaitGroups(task_id="started", cluster=name, awaits=started),
             )
         chain(stop, move, start)
     return group
+
+
+def _plays(cluster: ClusterSpec, *, starts: bool, number: int) -> list[BaseOperator]:
+    """Playing the playbooks of the wave's groups, where the cluster file names any."""
+    if not cluster.group_applications:
+        return []
+    does = partial(play_applications, starts=starts, number=number)
+    return [TakeSteps(task_id="play", cluster=cluster.name, does=does)]
 
 
 def name_who_stayed(cluster: ClusterSpec) -> BaseOperator:
@@ -113,4 +145,4 @@ def name_who_stayed(cluster: ClusterSpec) -> BaseOperator:
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:
     """Say what became of each group, or where the run stopped, and the way on or back. Always runs."""
-    return words.closing_report(cluster, GROUPS, RUNNING, also=moving.give_groups_back)
+    return words.closing_report(cluster, GROUPS, RUNNING, also=moving.give_groups_back, first=tell_consumption_of_moves)

@@ -52,7 +52,7 @@ class ParityCheck(ParityOperator):
         if report.verdict is Verdict.MATCH:
             return report
         self.log.info(
-            "A full comparison is needed: what changed since the last one is %s\n%s",
+            "A full comparison is needed: the comparison of later changes says %s\n%s",
             report.verdict,
             report.render_text(),
         )

@@ -38,7 +38,7 @@ PARAMS: Mapping[str, Param] = {
         minimum=1,
         maximum=600,
         title="Stall budget, in seconds",
-        description="A longer silence ends the run; what was stopped is started first",
+        description="A longer silence ends the run, once the stopped process is started",
     ),
     "seconds": Param(
         60,

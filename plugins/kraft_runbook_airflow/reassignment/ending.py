@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -18,6 +18,8 @@ from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, st
 
 Ends = Callable[[ClusterSpec], str]
 """The last words of a run that did all that it was asked for."""
+Undone = Callable[[Run], tuple[str, ...]]
+"""What a run has left undone, by its own records and the cluster."""
 
 
 class ReassignmentReport(ClusterOperator):
@@ -28,9 +30,16 @@ class ReassignmentReport(ClusterOperator):
     also have been marked successful by hand, so the report looks for itself (``not_done``).
     """
 
-    def __init__(self, *, ends: Ends, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        ends: Ends,
+        undone: Undone = not_done,
+        back: Callable[[Run], Sequence[str]] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.ends = ends
+        self.ends, self.undone, self.back = ends, undone, back
 
     def follows_a_record(self, context: Any) -> bool:
         """It comes in any case, also where the first task failed before its first line."""
@@ -46,7 +55,7 @@ class ReassignmentReport(ClusterOperator):
         states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
         skipped = any(state == "skipped" for state in states.values()) and not nothing_to_do(run)
-        undone = not_done(run)
+        undone = self.undone(run)
         succeeded = not skipped and not undone and not any(state in BAD for state in states.values())
         seen = run.cluster.settled()
         if succeeded:
@@ -58,7 +67,8 @@ class ReassignmentReport(ClusterOperator):
                 *(f"- {each}" for each in undone),
             ]
             lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
-            text = "\n".join([*lines, *REASSIGNMENT.way_back(seen, run.spec).steps])
+            back = REASSIGNMENT.way_back(seen, run.spec).steps if self.back is None else self.back(run)
+            text = "\n".join([*lines, *back])
         name = run.name
         self.log.info("%s\nThis run's name, for the way back: %s", text, name)
         run.journal.record(closed(seen, succeeded=succeeded, failed=failed))

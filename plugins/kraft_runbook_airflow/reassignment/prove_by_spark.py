@@ -11,6 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.steps.reassignment.ending import files_to_compare
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
@@ -33,11 +34,9 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         files = files_of(run)
         output = files.directory / "compared.json"
-        given = ["--plan", str(files.planned), "--before", str(files.before)]
-        by_hand = (
-            f"kraft-runbook reassign verify --cluster {self.cluster} --plan {files.planned} --before {files.before}"
-            " --spark"
-        )
+        planned, before = files_to_compare(run)
+        given = ["--plan", str(planned), "--before", str(before)]
+        by_hand = f"kraft-runbook reassign verify --cluster {self.cluster} --plan {planned} --before {before} --spark"
         run_job(self, context, run, given, output, what="assignment", by_hand=by_hand)
         found = json.loads(output.read_text())
         self.log.info("%s", found["told"])

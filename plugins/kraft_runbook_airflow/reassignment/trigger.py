@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.reassignment.batches import Limits
+from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, WhileMoving
@@ -23,53 +24,40 @@ AWAKE_SECONDS = 600.0
 """The task renews its claim at least so often; a lease lasts longer."""
 
 
-class ReassignmentTrigger(BaseTrigger):
-    """Waits until the task has something to do (``steps.reassignment.waiting``).
+class WhileItMoves(BaseTrigger):
+    """Waits until a look says why the task should go on.
 
-    ``run``: the name of the run's files; ``limits``: partitions, moves and bytes, as ``batches.Limits``.
+    ``run``: the name of the run's files; ``rests``: after so many seconds the task tries again what it failed at,
+    without a look; ``poll``: seconds between two looks.
     """
 
-    def __init__(
-        self,
-        cluster: str,
-        run: str,
-        limits: list[int | None],
-        throttled: int | None,
-        being_deleted: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, cluster: str, run: str, rests: float, *, poll: float) -> None:
         super().__init__()
-        self.cluster = cluster
-        self.run_name = run
-        self.limits = limits
-        self.throttled = throttled
-        self.being_deleted = list(being_deleted)
-        self.poll, self.say, self.awake = POLL_SECONDS, SAY_SECONDS, AWAKE_SECONDS
+        self.cluster, self.run_name, self.rests = cluster, run, rests
+        self.poll, self.say, self.awake = poll, SAY_SECONDS, AWAKE_SECONDS
 
-    @staticmethod
-    def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
-        most = wait.limits
-        limits = [most.partitions, most.moves, most.bytes]
-        return ReassignmentTrigger(cluster, wait.files.name, limits, wait.throttled, sorted(wait.being_deleted))
+    def looks(self) -> Callable[[Cluster], str]:
+        """Makes the look, which says why the task should go on; empty: it should not. It may raise RunbookError."""
+        raise NotImplementedError
 
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        given = {
-            "cluster": self.cluster,
-            "run": self.run_name,
-            "limits": self.limits,
-            "throttled": self.throttled,
-            "being_deleted": self.being_deleted,
-        }
+    def made_of(self, further: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """As ``serialize``: what it is made of, with what is a subclass's own."""
+        given = {"cluster": self.cluster, "run": self.run_name, "rests": self.rests, **further}
         return f"{type(self).__module__}.{type(self).__qualname__}", given
 
+    @property
+    def files(self) -> RunFiles:
+        return RunFiles(files_of_all(state_directory()) / self.run_name)
+
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        files = RunFiles(files_of_all(state_directory()) / self.run_name)
-        partitions, moves, size = self.limits
-        limits = Limits(partitions or 1, moves or 1, size)
-        wait = WhileMoving(files, limits, self.throttled, self.being_deleted, say=self.say, warn=self.log.warning)
-        ends = time.monotonic() + self.awake
+        if self.rests:
+            await asyncio.sleep(self.rests)
+            yield TriggerEvent({"why": "it is tried again"})
+            return
+        look, ends = self.looks(), time.monotonic() + self.awake
         while time.monotonic() < ends:
             try:
-                why = await asyncio.to_thread(lambda: wait.look(self.hand()))
+                why = await asyncio.to_thread(lambda: look(self.hand()))
             except RunbookError as error:
                 self.log.warning("Not seen, looking again: %s", error.problem)
                 why = ""
@@ -82,3 +70,56 @@ class ReassignmentTrigger(BaseTrigger):
     def hand(self) -> Cluster:
         """The cluster as its file is now."""
         return hand(self.cluster, self.log.info)
+
+
+class ReassignmentTrigger(WhileItMoves):
+    """Waits until the task has something to do (``steps.reassignment.waiting``).
+
+    ``limits``: partitions, moves and bytes, as ``batches.Limits``; ``hours``: as a form says them.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        run: str,
+        limits: list[int | None],
+        throttled: int | None,
+        being_deleted: Sequence[str] = (),
+        rests: float = 0.0,
+        hours: str | None = None,
+    ) -> None:
+        super().__init__(cluster, run, rests, poll=POLL_SECONDS)
+        self.limits = limits
+        self.throttled = throttled
+        self.being_deleted = list(being_deleted)
+        self.hours = hours
+
+    @staticmethod
+    def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
+        most = wait.limits
+        limits = [most.partitions, most.moves, most.bytes]
+        deleted = sorted(wait.being_deleted)
+        hours = str(wait.hours) if wait.hours else None
+        return ReassignmentTrigger(cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours)
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return self.made_of(
+            {
+                "limits": self.limits,
+                "throttled": self.throttled,
+                "being_deleted": self.being_deleted,
+                "hours": self.hours,
+            }
+        )
+
+    def looks(self) -> Callable[[Cluster], str]:
+        partitions, moves, size = self.limits
+        return WhileMoving(
+            self.files,
+            Limits(partitions or 1, moves or 1, size),
+            self.throttled,
+            self.being_deleted,
+            hours=hours_of(self.hours),
+            say=self.say,
+            warn=self.log.warning,
+        ).look

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -10,19 +10,22 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.reassignment.batches import Order
 from kraft_runbook.reassignment.operation import REASSIGNMENT, as_planned, cancelled
 from kraft_runbook.reassignment.stages import CANCEL, MOVE
 from kraft_runbook.steps.reassignment import cancelling
 from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
 from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
 from kraft_runbook.steps.reassignment.moving import save
+from kraft_runbook.steps.reassignment.pace import AS_THEY_ARE, GO_ON, PAUSE, change_pace
 from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.node_steps import TakeSteps
-from kraft_runbook_airflow.base.operators import ClaimOperator
-from kraft_runbook_airflow.base.words import ask, read_only_dag
+from kraft_runbook_airflow.base.operators import BeginOperator, ClaimOperator
+from kraft_runbook_airflow.base.words import TAGS, ask, read_only_dag
 from kraft_runbook_airflow.reassignment.ending import Ends, ReassignmentReport
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
@@ -32,6 +35,7 @@ GOALS = (
     "even out",
     "add brokers",
     "drain brokers",
+    "demote brokers",
     "replace lost",
     "replication factor",
     "even leaders",
@@ -56,6 +60,7 @@ PACE: Mapping[str, Param] = {
         None,
         type=["null", "number"],
         exclusiveMinimum=0,
+        maximum=1e6,
         title="Throttle in MB/s a broker",
         description="Nothing: brokers copy as fast as they can. 60 to 70 % of it get through",
     ),
@@ -68,10 +73,48 @@ PACE: Mapping[str, Param] = {
     ),
     "moves_a_broker": Param(20, type="integer", minimum=1, title="Copies that a broker takes or gives at once"),
     "mb_a_broker": Param(None, type=["null", "number"], exclusiveMinimum=0, title="MB of them at once"),
+    "order": Param(
+        Order.NAME.value,
+        type="string",
+        enum=[each.value for each in Order],
+        title="Which moves go first",
+        description="In any case after partitions that are below or at min.insync.replicas",
+    ),
+    "hours": Param(
+        None,
+        type=["null", "string"],
+        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$",
+        title="Hours in which new batches may start, in UTC",
+        description="Such as 22:00-06:00. Nothing: any. What moves goes on outside them",
+    ),
     "allow_replication_factor": Param(False, type="boolean", title="The replication factor may change"),
     "allow_racks": Param(False, type="boolean", title="Racks may be lost"),
     "allow_no_rack": Param(
         False, type="boolean", title="A broker without a rack counts as a rack of its own where others have racks"
+    ),
+}
+CHANGING: Mapping[str, Param] = {
+    "dry_run": Param(False, type="boolean", title="Dry run"),
+    "throttle_mb": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        maximum=1e6,
+        title="Throttle in MB/s a broker",
+        description="The run that moves takes it up at its next look, where it lets the moves end",
+    ),
+    "batches": Param(
+        AS_THEY_ARE,
+        type="string",
+        enum=[AS_THEY_ARE, PAUSE, GO_ON],
+        title="New batches",
+        description="To pause: none starts, and what moves goes on",
+    ),
+    "run": Param(
+        None,
+        type=["null", "string"],
+        title="The run that moves",
+        description="Its name, as kraft-runbook evidence gives it. Nothing: the latest whose partitions move",
     ),
 }
 MOVING: Mapping[str, Param] = {
@@ -80,7 +123,7 @@ MOVING: Mapping[str, Param] = {
         None,
         type=["null", "string"],
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
-        title="Brokers to add or drain, or that are lost",
+        title="Brokers to add, drain or demote, or that are lost",
         description="Ids, such as 4 or 4, 5. To replace lost replicas: nothing means all brokers that do not run",
     ),
     "even": Param(False, type="boolean", title="Draining: also even out the brokers that stay"),
@@ -144,16 +187,7 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         saved = TakeSteps(task_id="save", does=save, changes=False, **given)
         throttled = TakeSteps(task_id="throttle", does=partial(set_throttle, asks=asks), **given)
         moved = MoveReplicas(task_id="move", asks=asks, **given)
-        # A teardown without a setup comes whatever happened to what stands before it, and alone is not skipped where a
-        # person marks the run as failed. A worker that is killed in it is no reason to leave it at that.
-        back = TakeSteps(
-            task_id="put_throttles_back",
-            does=put_throttles_back,
-            comes_always=True,
-            retries=2,
-            retry_delay=timedelta(seconds=10),
-            **given,
-        ).as_teardown(on_failure_fail_dagrun=True)
+        back = put_back("put_throttles_back", put_throttles_back, **given)
         leaders = TakeSteps(task_id="prefer_leaders", does=prefer_leaders, **given)
         verified = TakeSteps(task_id="verify", does=partial(verify_plan, asks=asks), changes=False, **given)
         chain(
@@ -163,11 +197,31 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
     return group
 
 
-def report(cluster: ClusterSpec, *, behind: TaskGroup | BaseOperator, ends: Ends = as_planned) -> BaseOperator:
-    """Say what became of the run, and the way on or back. Always runs, once throttles are back, also where a person
-    marked the run as failed. ``ends``: the last words where all went well.
+def put_back(task_id: str, does: Callable[[Run], Any], *, cluster: str) -> BaseOperator:
+    """The task that puts a throttle back, whatever happened before it.
+
+    A teardown without a setup comes whatever happened to what stands before it, and alone is not skipped where a person
+    marks the run as failed. A worker that is killed in it is no reason to leave it at that.
     """
-    said = ReassignmentReport(task_id="closing_report", cluster=cluster.name, ends=ends)
+    task = TakeSteps(
+        task_id=task_id,
+        cluster=cluster,
+        does=does,
+        comes_always=True,
+        retries=2,
+        retry_delay=timedelta(seconds=10),
+    )
+    task.as_teardown(on_failure_fail_dagrun=True)
+    return task
+
+
+def report(
+    cluster: ClusterSpec, *, behind: TaskGroup | BaseOperator, ends: Ends = as_planned, **how: Any
+) -> BaseOperator:
+    """Say what became of the run, and the way on or back. Always runs, once throttles are back, also where a person
+    marked the run as failed. ``ends``: the last words where all went well; ``how``: as of ``ReassignmentReport``.
+    """
+    said = ReassignmentReport(task_id="closing_report", cluster=cluster.name, ends=ends, **how)
     behind >> said.as_teardown(on_failure_fail_dagrun=True)
     if isinstance(behind, TaskGroup):
         for task in behind:
@@ -204,4 +258,23 @@ def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``reassignment_watch__<cluster>``: every ten minutes, read-only."""
     with read_only_dag(cluster, "reassignment_watch", "reassignments", "*/10 * * * *", doc) as dag:
         TakeSteps(task_id="watch", cluster=cluster.name, does=watch_reassignments, changes=False)
+    return dag
+
+
+def pace_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
+    """``change_pace__<cluster>``: one run at a time. It needs no claim: the run that moves has it, and acts."""
+    with DAG(
+        f"change_pace__{cluster.name}",
+        description=f"change how fast a running reassignment of {cluster.name} goes",
+        doc_md=doc,
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        tags=[*TAGS, cluster.name],
+        default_args={"retries": 0},
+        params=dict(CHANGING),
+    ) as dag:
+        BeginOperator(task_id="begin", cluster=cluster.name) >> TakeSteps(
+            task_id="change", cluster=cluster.name, does=change_pace
+        )
     return dag

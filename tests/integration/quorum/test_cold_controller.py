@@ -18,7 +18,7 @@ from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.procedures.look_at_nodes import accepts
-from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
+from kraft_runbook.restart.conditions import CONTROLLER_BACK
 from kraft_runbook.runbook.warm import Warmth, warmth_of
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.waiting import Wait

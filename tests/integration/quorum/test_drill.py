@@ -9,7 +9,9 @@ import by_hand
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kept_journal import Kept
 from labs import Lab, lab_of
+from recording import run_on
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -28,8 +30,6 @@ from kraft_runbook.steps import drill
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 from lab.layout import layout
-from tests.unit.kept_journal import Kept
-from tests.unit.recording import run_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,6 +193,7 @@ class Doomed(Cluster):
         return super().play(what)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_in_the_middle_leaves_nothing_stopped_once_the_run_has_mended(kraft: Changed) -> None:
     run, kept, _ = run_of(kraft, Fault.FAILOVER)
     drill.measure_baseline(run)

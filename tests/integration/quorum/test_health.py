@@ -24,7 +24,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_quorum import see_quorum
 from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Mode, QuorumLook, Series
-from kraft_runbook.rolling_restart.conditions import CONTROLLER_BACK
+from kraft_runbook.restart.conditions import CONTROLLER_BACK
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.warm import Warmth
 from kraft_runbook.steps.handle import Cluster

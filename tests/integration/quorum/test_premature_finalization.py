@@ -11,6 +11,7 @@ import by_hand
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from labs import Lab
+from played import restart_broker
 
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, ZkMigrationState, was_read
@@ -21,7 +22,6 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.procedures.observe import observe
-from tests.played import restart_broker
 
 
 def check(lab: Lab, code: str, *, with_hosts: bool = False) -> CheckResult:

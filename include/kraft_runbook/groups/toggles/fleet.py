@@ -10,6 +10,7 @@ from typing import Any
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.group_toggles import GroupToggles, Relief
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import classify, kafka_mode
 from kraft_runbook.groups.look import GroupLook, Mode
@@ -33,7 +34,8 @@ class Kept:
     """What the runs of a fleet know of those before. ``toggled``: by group, when a run has toggled it to Kafka, seconds
     since the epoch; ``settled``: those of them that had settled. ``failed``: by group, the members with which it did
     not settle: it is not tried again with them. ``halted``: why no group is toggled until a person says so; empty: none
-    is held back.
+    is held back. ``relief``: why all go back, kept until all have: a run may be killed half-way, and the metric falls
+    as soon as the first ones are back; empty: none does.
     """
 
     seen: Mapping[str, Seen] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Kept:
     settled: frozenset[str] = frozenset()
     failed: Mapping[str, str] = field(default_factory=dict)
     halted: str = ""
+    relief: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -49,6 +52,7 @@ class Kept:
             "settled": sorted(self.settled),
             "failed": dict(self.failed),
             "halted": self.halted,
+            "relief": self.relief,
         }
 
     @staticmethod
@@ -60,6 +64,7 @@ class Kept:
             frozenset(map(str, data["settled"])),
             {str(group): str(who) for group, who in data["failed"].items()},
             str(data["halted"]),
+            str(data["relief"]),
         )
 
     # -- what a run has done -------------------------------------------------------------------------------------------
@@ -114,7 +119,9 @@ def plan_fleet(
     mine = [each for each in looks if settings.means(each.name) or each.name in kept.toggled]
     kept = _seen_again(kept, mine, now)
     relief = settings.relief
-    asked_back = relief.passed(metric) if relief is not None and was_read(metric) and metric is not None else ""
+    passed = relief.passed(metric) if relief is not None and was_read(metric) and metric is not None else ""
+    asked_back = passed or (kept.relief if kept.toggled else "")
+    kept = replace(kept, relief=asked_back if kept.toggled else "")
     if asked_back:
         back, stuck = _all_back(before, mine, kept)
         halted = replace(kept, halted=asked_back)
@@ -184,7 +191,7 @@ def _unreadable(metric: float | Unread | None, relief: Relief | None) -> str:
 def _under_way(kept: Kept) -> str:
     """Groups that an earlier run toggled settle first."""
     going = sorted(set(kept.toggled) - kept.settled)
-    return f"{', '.join(going[:3])} has not settled yet" if going else ""
+    return f"{some(going)}: not settled yet" if going else ""
 
 
 def _all_back(

@@ -78,7 +78,7 @@ def way_back(toggle: Toggle, cluster: str) -> str:
 
 
 def _end(spec: ClusterSpec) -> str:
-    return f"No task of this run failed. What became of the group of {spec.name} stands below."
+    return f"No task of this run failed. The state of the group of {spec.name} stands below."
 
 
 TABLE = Transitions(

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import STABLE, classify, in_kafka
 from kraft_runbook.groups.faults import Side, name, offset_of
 from kraft_runbook.groups.look import GroupLook, Mode, Partition
 from kraft_runbook.groups.move_plan import Direction
-from kraft_runbook.groups.toggles.toggle import MODES, SAMPLES, assigned, owned, some, zookeeper_assigns
+from kraft_runbook.groups.toggles.toggle import MODES, SAMPLES, assigned, named, owned, zookeeper_assigns
 
 SLACK_SECONDS = 10.0
 """A look takes time, and so does a commit to both sides."""
@@ -80,7 +81,7 @@ def _unsettled(look: GroupLook, direction: Direction) -> Iterator[str]:
         return
     given, held = assigned(kafka), owned(zookeeper)
     if nobody := sorted(given.keys() - held.keys()):
-        yield f"nobody owns {some(nobody)}"
+        yield f"nobody owns {named(nobody)}"
     if direction is Direction.TO_KAFKA:
         others = sorted(p for p in held if held[p] != given.get(p))
         if others:
@@ -105,7 +106,7 @@ def told(look: GroupLook, direction: Direction, sides: Sides, now: float, interv
     zookeeper = look.zookeeper
     owners = zookeeper.owners if was_read(zookeeper) else {}
     if waiting := sorted(owners.keys() - sides.proven):
-        return (f"both sides of {some(waiting)} have not been seen together yet",)
+        return (f"both sides of {named(waiting)} have not been seen together yet",)
     return ()
 
 
@@ -118,5 +119,4 @@ def _differs(look: GroupLook, partition: Partition, seconds: float) -> str:
 
 
 def _owners(partitions: list[Partition], held: Mapping[Partition, str]) -> str:
-    shown = ", ".join(f"{name(each)} ({held[each]})" for each in partitions[:SAMPLES])
-    return shown + (f" and {len(partitions) - SAMPLES} more" if len(partitions) > SAMPLES else "")
+    return some([f"{name(each)} ({held[each]})" for each in partitions])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import STABLE, Standing, classify, in_kafka, kafka_mode
 from kraft_runbook.groups.faults import FaultKind, exists, faults, name
@@ -178,11 +179,9 @@ def zookeeper_assigns(look: GroupLook, zookeeper: ZookeeperSide) -> tuple[Mappin
     return tuple({p: who.rpartition("-")[0] for p, who in each.items()} for each in both if each is not None)
 
 
-def some(partitions: Collection[Partition]) -> str:
+def named(partitions: Collection[Partition]) -> str:
     """The first of them, in words."""
-    every = sorted(partitions)
-    more = f" and {len(every) - SAMPLES} more" if len(every) > SAMPLES else ""
-    return ", ".join(map(name, every[:SAMPLES])) + more
+    return some(name(each) for each in sorted(partitions))
 
 
 def _of_class(standing: Standing) -> MoveRefused:
@@ -218,19 +217,19 @@ def _of_members(look: GroupLook) -> Iterator[MoveRefused]:
     ids = {each.id for each in zookeeper.members}
     clients = Counter(each.client_id for each in kafka.members)
     if missing := sorted(ids - clients.keys()):
-        yield _of_group(f"{_named(missing)} is registered in ZooKeeper and not in Kafka's group")
+        yield _of_group(f"{some(missing)} is registered in ZooKeeper and not in Kafka's group")
     if beside := sorted(clients.keys() - ids):
-        yield _of_group(f"{_named(beside)} is in Kafka's group and not registered in ZooKeeper")
+        yield _of_group(f"{some(beside)} is in Kafka's group and not registered in ZooKeeper")
     if twice := sorted(each for each, times in clients.items() if times > 1):
-        yield _of_group(f"{_named(twice)} is in Kafka's group more than once")
+        yield _of_group(f"{some(twice)} is in Kafka's group more than once")
     if unread := [each.partitions.reason for each in kafka.members if not was_read(each.partitions)]:
         yield MoveRefused(Obstacle.UNREAD, f"what Kafka has assigned: {unread[0]}", "give it an assignor of Kafka's")
         return
     given, held = assigned(kafka).keys(), zookeeper.owners.keys()
     if nobody := [each for each in held - given if exists(look, each)]:
-        yield _of_group(f"Kafka assigns {some(nobody)} to nobody")
+        yield _of_group(f"Kafka assigns {named(nobody)} to nobody")
     if nobody := list(given - held):
-        yield _of_group(f"nobody owns {some(nobody)} in ZooKeeper")
+        yield _of_group(f"nobody owns {named(nobody)} in ZooKeeper")
 
 
 def _of_group(why: str) -> MoveRefused:
@@ -245,7 +244,7 @@ def _of_fence(look: GroupLook) -> Iterator[MoveRefused]:
     if was_read(look.zookeeper) and (fenced := look.zookeeper.fenced):
         yield MoveRefused(
             Obstacle.MEMBERS,
-            f"{some(fenced)} is fenced, so none of its members can take it",
+            f"{named(fenced)} is fenced, so none of its members can take it",
             "move the group back with move_consumer_group, which lifts the fence",
         )
 
@@ -274,7 +273,3 @@ def _moving(look: GroupLook, zookeeper: ZookeeperSide, direction: Direction) -> 
         for then in (by if direction is Direction.TO_KAFKA else zookeeper_assigns(look, zookeeper))
     }
     return tuple(sorted(counts))
-
-
-def _named(names: list[str]) -> str:
-    return ", ".join(names[:SAMPLES]) + (f" and {len(names) - SAMPLES} more" if len(names) > SAMPLES else "")

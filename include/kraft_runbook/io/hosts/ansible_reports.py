@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
 from kraft_runbook.cluster.properties_text import escaped
+from kraft_runbook.cluster.unread import Unread
+
+
+def value_of(part: Mapping[str, Any]) -> Any:
+    """One thing that a module was to read: its ``value``, or why it is ``unread``."""
+    return Unread(str(part["unread"])) if "unread" in part else part["value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +22,10 @@ class HostReport:
     """One host's report: tasks that changed something, diffs as (path, before, after), the number of successful tasks,
     the facts.
 
-    ``restarted``: a module reported that it restarted the service. ``failure``: (task, message, way out) of the task
-    that failed. ``clock``: the host's time, with this machine's time before and after reading it.
+    ``restarted``: a module reported that it restarted the service. ``ended_at``: when a process was told to end, by
+    this machine's clock: a module says how long ago that was, whatever the host's clock shows. ``failure``: (task,
+    message, way out) of the task that failed. ``clock``: the host's time, with this machine's time before and after
+    reading it.
     """
 
     changed: tuple[str, ...] = ()
@@ -27,6 +35,7 @@ class HostReport:
     failure: tuple[str, str, str | None] | None = None
     clock: tuple[float, float, float] | None = None
     restarted: bool = False
+    ended_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +63,13 @@ def hider(values: Sequence[str]) -> Callable[[str], str]:
     return hide
 
 
+OF_ANY_MODULE = ("changed", "msg", "censored", "module_stderr")
+
+
 class Fold:
-    """Collects Ansible's events into one report a host, and tells a person the progress."""
+    """Collects Ansible's events into one report a host, and tells a person the progress. ``foreign``: the playbook is
+    somebody else's, so that of a result nothing counts but what any module answers.
+    """
 
     def __init__(
         self,
@@ -63,7 +77,10 @@ class Fold:
         tell: Tell,
         hide: Callable[[str], str],
         on_failure: Callable[[str, str], None] | None = None,
+        *,
+        foreign: bool = False,
     ) -> None:
+        self._foreign = foreign
         self._on_failure = on_failure
         self._labels = labels
         self._tell = tell
@@ -94,6 +111,8 @@ class Fold:
             str(data.get("task") or ""),
             cast(Mapping[str, Any], data.get("res") or {}),
         )
+        if self._foreign:
+            result = {key: result[key] for key in OF_ANY_MODULE if key in result}
         report = self._hosts.get(host, HostReport())
         if result.get("said"):
             self._say(host, str(result["said"]))
@@ -116,7 +135,14 @@ class Fold:
                     else report.clock
                 ),
                 restarted=report.restarted or result.get("restarted") is True,
+                ended_at=(
+                    _seconds(data["end"]) - float(result["told_to_end_ago"])
+                    if "told_to_end_ago" in result
+                    else report.ended_at
+                ),
             )
+            return
+        if self._foreign and data.get("ignore_errors"):
             return
         said = [
             result.get("msg") or result.get("censored") or "no reason given",
@@ -131,15 +157,7 @@ class Fold:
                 or "check 'reach' in the cluster file: user, port, private_key_file;"
                 " the host's key must be in known_hosts (docs/hosts.md)"
             )
-        self._hosts[host] = HostReport(
-            report.changed,
-            report.diffs,
-            report.ok,
-            report.facts,
-            (task, message, way_out),
-            report.clock,
-            report.restarted,
-        )
+        self._hosts[host] = replace(report, failure=(task, message, way_out))
         if self._on_failure is not None:
             self._on_failure(host, message)
 

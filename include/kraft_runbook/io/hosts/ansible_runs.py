@@ -61,14 +61,15 @@ def run_ansible(
     directory: Path | None,
     groups: Mapping[str, Sequence[str]] | None = None,
     on_failure: Callable[[str, str], None] | None = None,
+    foreign: bool = False,
 ) -> RunReport:
     """Run one playbook on the inventory's hosts (name → variables) and wait for its end, at most ``timeout`` seconds.
 
     ``on_failure`` gets host and message as soon as a task fails on a host, also where the playbook goes on. ``groups``
     names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
     ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything
-    reported. An exception in the calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises
-    StepFailed when the private directory can't be removed.
+    reported. ``foreign``: as of ``Fold``. An exception in the calling thread (a task being killed, Ctrl-C) ends ansible
+    before it goes on. Raises StepFailed when the private directory can't be removed.
     """
     hide = hider(secret_values)
     with private_directory(directory) as private, _in_memory(secret_text) as channel:
@@ -77,7 +78,7 @@ def run_ansible(
             for name, variables in inventory.items()
         }
         (private / "hosts.yml").write_text(_inventory_text(given, groups or {}, private))
-        fold = Fold(labels, tell, hide, on_failure)
+        fold = Fold(labels, tell, hide, on_failure, foreign=foreign)
         status = _run(playbook, private, check=check, timeout=timeout, fold=fold)
     return RunReport(status, fold.reports(), fold.output())
 
@@ -244,7 +245,7 @@ def private_directory(parent: Path | None) -> Iterator[Path]:
                     f"the run's directory {private} could not be removed: {error}",
                     way_out=(
                         "remove it by hand (it holds host names and configuration, no secrets), then run this step"
-                        " again: what was done stays done"
+                        " again: it repeats nothing that is done"
                     ),
                 ) from error
 

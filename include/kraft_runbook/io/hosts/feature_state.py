@@ -26,7 +26,7 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell
+from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, label, node_of, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
@@ -82,12 +82,12 @@ def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
     return NodeHost(
         node_id,
         {home: _software(part) for home, part in facts["homes"].items()},
-        _value(facts["home"]),
+        value_of(facts["home"]),
         _disk(node_id, facts["disk"]),
-        _value(facts["config"]),
+        value_of(facts["config"]),
         classes_of(facts["classes"]),
         {
-            home: jars if isinstance(jars := _value(part), Unread) else tuple(jars)
+            home: jars if isinstance(jars := value_of(part), Unread) else tuple(jars)
             for home, part in facts["further_jars"].items()
         },
     )
@@ -95,22 +95,18 @@ def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
 
 def classes_of(part: Mapping[str, Any]) -> NamedClasses | Unread:
     """What ``named_classes`` in ``module_utils`` found, as a value."""
-    told = _value(part)
+    told = value_of(part)
     if isinstance(told, Unread):
         return told
     named = (
-        NamedClass(each["key"], each["name"], {home: _value(jar) for home, jar in each["found"].items()})
+        NamedClass(each["key"], each["name"], {home: value_of(jar) for home, jar in each["found"].items()})
         for each in told["named"]
     )
     return NamedClasses(tuple(named), tuple(told["unread"]))
 
 
-def _value(part: Mapping[str, Any]) -> Any:
-    return Unread(part["unread"]) if "unread" in part else part["value"]
-
-
 def _software(part: Mapping[str, Any]) -> SoftwareLevels | Unread:
-    told = _value(part)
+    told = value_of(part)
     if isinstance(told, Unread):
         return told
     return software_of(told)
@@ -126,12 +122,12 @@ def software_of(told: Mapping[str, Any]) -> SoftwareLevels:
             )
             for name, each in told["features"].items()
         },
-        _value(told["records"]),
+        value_of(told["records"]),
     )
 
 
 def _disk(node_id: int, part: Mapping[str, Any]) -> NodeOnDisk | Unread:
-    told = _value(part)
+    told = value_of(part)
     return told if isinstance(told, Unread) else on_disk_of(node_id, told)
 
 

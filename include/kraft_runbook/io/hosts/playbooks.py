@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from kraft_runbook.cluster.properties_text import render_properties, render_secr
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell
+from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, file_header, host_name, label, node_of, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers, raise_unless_proven
@@ -68,7 +68,8 @@ class PlaybookResult:
     would); ``ok``: tasks in all.
 
     ``restarted``: a process that ran was stopped, and one runs again with the current files (with ``check``: would be,
-    and would).
+    and would). ``ended_at``: when a process was told to end, in seconds since the epoch by this machine's clock; late
+    by what the host's answer took.
     """
 
     playbook: str
@@ -80,6 +81,7 @@ class PlaybookResult:
     started_at: datetime
     finished_at: datetime
     restarted: bool = False
+    ended_at: float | None = None
 
 
 def forget_zookeeper_secrets(
@@ -134,20 +136,21 @@ def play(
     check: bool = False,
     on_event: Tell | None = None,
     state_dir: Path | None = None,
+    guarded_by: Callable[..., Mapping[str, Mapping[str, Any]]] = guarded_controllers,
 ) -> PlaybookResult:
     """Play ``playbooks/<what.playbook>.yml`` on its node and wait for its end. With ``check`` it is a rehearsal that
     changes nothing.
 
     ``secrets`` resolves the values of the host's secrets file, and of the connections to the guarded controllers.
     ``on_event`` gets a line at each progress. ``state_dir``: where the run's private directory is created (default: the
-    system's temporary directory). Raises Refused if the guard does not hold, and SecretMissing, both before any change;
-    StepFailed.
+    system's temporary directory). ``guarded_by``: who must prove what (``migration_guard``). Raises Refused if the
+    guard does not hold, and SecretMissing, both before any change; StepFailed.
     """
     node = node_of(spec, what.node_id)
     values = {key: secrets(ref) for key, ref in spec.secrets.items()} if what.writes_secrets else {}
     began = datetime.now(UTC)
     but = None if what.guards_itself else what.node_id
-    guarded = guarded_controllers(spec, what.guard, but=but, secrets=secrets, check=check, gone=what.gone)
+    guarded = guarded_by(spec, what.guard, but=but, secrets=secrets, check=check, gone=what.gone)
     own = {**node_variables(spec, node), **what.variables, **_texts(node, spec, what.variables)}
     report = run_ansible(
         playbook_directory() / f"{what.playbook}.yml",
@@ -166,7 +169,16 @@ def play(
     _raise_unless_successful(what.playbook, node, report, host)
     diffs = tuple(ConfigDiff(*each) for each in host.diffs)
     return PlaybookResult(
-        what.playbook, node.id, host.changed, diffs, host.ok, host.facts, began, datetime.now(UTC), host.restarted
+        what.playbook,
+        node.id,
+        host.changed,
+        diffs,
+        host.ok,
+        host.facts,
+        began,
+        datetime.now(UTC),
+        host.restarted,
+        host.ended_at,
     )
 
 
@@ -273,9 +285,7 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         )
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
-    found: dict[str, Any] = {
-        name: Unread(part["unread"]) if "unread" in part else part["value"] for name, part in facts.items()
-    }
+    found: dict[str, Any] = {name: value_of(part) for name, part in facts.items()}
     lists = ("unreachable_addresses", "controller_threads", "listener_threads", "secrets_keys")
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:

@@ -105,7 +105,7 @@ def alter_configs(
     if refused:
         raise StepFailed(
             f"{len(refused)} configurations could not be changed: {'; '.join(refused[:5])}",
-            way_out="correct what the text says, then do this step again: what is already so is left alone",
+            way_out="correct what the text says, then do this step again: it leaves alone whatever is already so",
         )
     return tuple(gone)
 

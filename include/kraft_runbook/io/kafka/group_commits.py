@@ -53,7 +53,7 @@ def commit_offsets(
             named = ", ".join(f"{p[0]}-{p[1]} ({_told(code)})" for p, code in sorted(bad.items())[:5])
             raise StepFailed(
                 f"Kafka did not take {len(bad)} offsets of group {group}: {named}",
-                way_out="correct what is named, then do this step again: what is already so is left alone",
+                way_out="correct what is named, then do this step again: it leaves alone whatever is already so",
             )
         left = again + left[at_once:]
         if again and not coordinator.again():

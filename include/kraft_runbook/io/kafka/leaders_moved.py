@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -32,10 +33,18 @@ class LeadersMoved:
 
     ``led``: how many partitions the broker led at the begin; None where no other broker answered. ``looks``: of each
     look since, when its answer came (``time.monotonic``) and how many of them had no other leader yet: the broker
-    itself, or nobody.
+    itself, or nobody. ``client``: makes the one that asks. ``rest``: seconds between two looks, at least.
     """
 
-    def __init__(self, spec: ClusterSpec, node: int, *, secrets: Secrets) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        node: int,
+        *,
+        secrets: Secrets,
+        client: Callable[..., Any] = AdminClient,
+        rest: float = REST,
+    ) -> None:
         self.led: int | None = None
         self.looks: list[tuple[float, int]] = []
         self._node, self._those = node, frozenset[tuple[str, int]]()
@@ -46,7 +55,8 @@ class LeadersMoved:
             "client.id": "kraft-runbook-drill",
             "log_level": 0,
         }
-        self._client = AdminClient(options, logger=_quiet) if others else None
+        self._client = client(options, logger=_quiet) if others else None
+        self._rest = rest
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="drill-leaders", daemon=True)
 
@@ -86,4 +96,4 @@ class LeadersMoved:
                 self.looks.append((now, left))
                 if not left:
                     return
-            self._over.wait(max(REST, now - began))
+            self._over.wait(max(self._rest, now - began))

@@ -1,13 +1,13 @@
-"""What lies in a broker's log directories, asked of the broker itself (DescribeLogDirs)."""
+"""What lies in a broker's log directories, and moving it between them: asked of the broker itself."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
 from kraft_runbook.cluster.assignment import TopicPartition, by_topic
-from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir
+from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import Refused
@@ -15,6 +15,15 @@ from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.secrets import Secrets
 
 NOT_ALLOWED = 31
+REASONS: Mapping[int, str] = {
+    3: "it does not exist",
+    9: "the broker holds no replica of it",
+    56: "the directory has failed",
+    57: "the broker has no such directory",
+}
+"""Kafka's error codes (``Errors``) in words."""
+GONE = (REASONS[3], REASONS[9])
+"""Those of a replica that has left the broker."""
 
 
 def describe_log_dirs(
@@ -42,7 +51,7 @@ def describe_log_dirs(
             )
         if answer.error_code:
             raise connection.unreachable(f"DescribeLogDirs failed with error {answer.error_code}")
-    directories, sizes = [], {}
+    directories, sizes, placed, future = [], {}, {}, {}
     for each in answer.results:
         error = f"error {each.error_code}" if each.error_code else ""
         total, usable = (None if value < 0 else int(value) for value in (each.total_bytes, each.usable_bytes))
@@ -50,6 +59,50 @@ def describe_log_dirs(
         directories.append(LogDir(str(each.log_dir), total, usable, error, logs))
         for found in each.topics:
             for p in found.partitions:
-                if not p.is_future_key:
-                    sizes[TopicPartition(found.name, p.partition_index)] = int(p.partition_size)
-    return BrokerLogs(broker.id, tuple(directories), sizes)
+                name, size = TopicPartition(found.name, p.partition_index), int(p.partition_size)
+                if p.is_future_key:
+                    future[name] = FutureCopy(str(each.log_dir), size, int(p.offset_lag))
+                else:
+                    sizes[name], placed[name] = size, str(each.log_dir)
+    return BrokerLogs(broker.id, tuple(directories), sizes, placed, future)
+
+
+def alter_replica_log_dirs(
+    spec: ClusterSpec,
+    broker: Broker,
+    targets: Mapping[TopicPartition, str],
+    *,
+    secrets: Secrets,
+    timeout: float = 30.0,
+) -> dict[TopicPartition, str]:
+    """Let the broker copy these replicas to these directories of its own (AlterReplicaLogDirs, KIP-113); to the one
+    where a replica lies: end its copy. Returns why not, of those that the broker refused. Raises Unreachable; Refused
+    where this is not allowed.
+    """
+    directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    by_path: dict[str, list[TopicPartition]] = {}
+    for partition, path in targets.items():
+        by_path.setdefault(path, []).append(partition)
+    asked = [
+        directory(
+            path=path,
+            topics=[
+                directory.AlterReplicaLogDirTopic(name=name, partitions=ids) for name, ids in by_topic(these).items()
+            ],
+        )
+        for path, these in by_path.items()
+    ]
+    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+        answer = connection.send(AlterReplicaLogDirsRequest(version=1, dirs=asked))
+    refused = {
+        TopicPartition(each.topic_name, p.partition_index): int(p.error_code)
+        for each in answer.results
+        for p in each.partitions
+        if p.error_code
+    }
+    if NOT_ALLOWED in refused.values():
+        raise Refused(
+            "AlterReplicaLogDirs is not allowed to this tool's identity",
+            way_out="allow it: Alter on the cluster (kafka-acls --cluster)",
+        )
+    return {p: REASONS.get(code, f"error {code}") for p, code in refused.items()}

@@ -37,6 +37,14 @@ class BrokerHeartbeatResponse(ApiMessage, load_json="kraft_runbook.io.kafka.sche
     """The answer: whether the broker is fenced."""
 
 
+class UnregisterBrokerRequest(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
+    """UnregisterBroker (api 64, KIP-631), version 0."""
+
+
+class UnregisterBrokerResponse(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
+    """The answer: an error's code and message."""
+
+
 def register(
     leader: Leader,
     broker: Broker,

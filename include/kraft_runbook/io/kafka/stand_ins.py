@@ -29,22 +29,15 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
-from kraft_runbook.errors import Refused, RunbookError, StepFailed
-from kraft_runbook.io.kafka.leader import PATIENCE, Leader
+from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.io.kafka.heartbeats import Heartbeats, shares
+from kraft_runbook.io.kafka.leader import Leader
 from kraft_runbook.io.kafka.registrations import beat, register
 from kraft_runbook.io.kafka.stand_in_server import listen
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes
 
-HEARTBEAT_EVERY = 2.0
-"""``broker.heartbeat.interval.ms``'s default, in seconds."""
-CONNECTIONS = 6
-"""So many heartbeats at a time: one behind the other, thirty would outlast a session where each waits for the copy's
-next batch.
-"""
-A_TRY = 3.0
-"""Seconds after which a heartbeat that nobody takes is begun anew, so that a change of mode is not kept waiting."""
 LOOK = 0.1
 ZNODES_EVERY = 2.0
 
@@ -93,56 +86,52 @@ class StandIns:
     stop: threading.Event = field(default_factory=threading.Event)
     _incarnations: dict[int, UUID] = field(default_factory=dict)
     _epochs: dict[int, int] = field(default_factory=dict)
-    _unfenced: set[int] = field(default_factory=set)
-    _beats: bool = False
-    _failures: list[Exception] = field(default_factory=list)
     _told: Told = field(default_factory=Told)
 
     def follow(self, wanted: Wanted) -> None:
         """Be in the mode that is ``wanted``, and change with it, until ``stop``. Raises StepFailed where a registration
-        or a heartbeat is refused, or no controller led for ``PATIENCE`` seconds; Unreachable for ZooKeeper; Refused
-        where another cluster's ZooKeeper answers.
+        or a heartbeat is refused, or no controller led for ``leader.PATIENCE`` seconds; Unreachable for ZooKeeper;
+        Refused where another cluster's ZooKeeper answers.
         """
         secrets = environment_secrets({})
         self._incarnations = {broker.id: uuid4() for broker in self.brokers}
-        threads = [threading.Thread(target=self._beat_on, args=(share,)) for share in self._shares()]
-        for thread in threads:
-            thread.start()
-        try:
-            with self.announces(
-                self.spec.ensemble, self.brokers, cluster_id=self.cluster_id, secrets=secrets
-            ) as znodes:
-                self._follow(wanted, znodes)
-        finally:
-            self.stop.set()
-            for thread in threads:
-                thread.join()
-        if self._failures:
-            raise self._failures[0]
+        ids = [broker.id for broker in self.brokers]
+        beats = Heartbeats(self.spec, ids, beat=self.beat, look_every=self.look_every)
+        with (
+            beats,
+            self.announces(self.spec.ensemble, self.brokers, cluster_id=self.cluster_id, secrets=secrets) as znodes,
+        ):
+            self._follow(wanted, znodes, beats)
+        if beats.failures:
+            raise beats.failures[0]
 
-    def _follow(self, wanted: Wanted, znodes: BrokerZnodes) -> None:
+    def _follow(self, wanted: Wanted, znodes: BrokerZnodes, beats: Heartbeats) -> None:
         mode: BrokerMode | None = None
         looked = time.monotonic()
-        while not self.stop.is_set() and not self._failures:
+        while not self.stop.is_set() and not beats.failures:
             now = wanted()
             if now is not mode:
-                self._change(now, znodes)
+                self._change(now, znodes, beats)
                 mode = now
             elif time.monotonic() - looked > ZNODES_EVERY:
                 looked = time.monotonic()
                 znodes.keep()
-            if self._beats and self._told.unfenced_at is None and len(self._unfenced) == len(self.brokers):
+            all_beat = now is not BrokerMode.ZOOKEEPER and len(beats.unfenced) == len(self.brokers)
+            if all_beat and self._told.unfenced_at is None:
                 self._say(Told(self._told.registered_at, time.time(), dict(self._epochs), mode=now.value))
             self.stop.wait(self.look_every)
 
-    def _change(self, mode: BrokerMode, znodes: BrokerZnodes) -> None:
+    def _change(self, mode: BrokerMode, znodes: BrokerZnodes, beats: Heartbeats) -> None:
         """In KRaft mode the registration comes before the znode goes; in the others the znode comes first."""
         if mode is not BrokerMode.KRAFT:
             znodes.announce()
-        self._beats = mode is not BrokerMode.ZOOKEEPER
         registered_at = None
-        if self._beats:
+        if mode is BrokerMode.ZOOKEEPER:
+            beats.epochs = {}
+        else:
+            beats.epochs = self._epochs
             self._register(migrating=mode is BrokerMode.HYBRID)
+            beats.unfenced.clear()
             registered_at = time.time()
         if mode is BrokerMode.KRAFT:
             znodes.withdraw()
@@ -154,17 +143,13 @@ class StandIns:
 
     # -- in the quorum -------------------------------------------------------------------------------------------------
 
-    def _shares(self) -> list[list[Broker]]:
-        return [list(self.brokers[first::CONNECTIONS]) for first in range(min(CONNECTIONS, len(self.brokers)))]
-
     def _register(self, *, migrating: bool) -> None:
-        shares = self._shares()
-        if not shares:
+        at_once = shares(self.brokers)
+        if not at_once:
             return
-        with ThreadPoolExecutor(len(shares)) as pool:
-            for registered in pool.map(lambda share: self._register_some(share, migrating), shares):
+        with ThreadPoolExecutor(len(at_once)) as pool:
+            for registered in pool.map(lambda share: self._register_some(share, migrating), at_once):
                 self._epochs |= registered
-        self._unfenced.clear()
 
     def _register_some(self, share: Sequence[Broker], migrating: bool) -> dict[int, int]:
         leader = Leader(self.spec, environment_secrets({}))
@@ -179,28 +164,6 @@ class StandIns:
                 )
                 for each in share
             }
-        finally:
-            leader.close()
-
-    def _beat_on(self, share: Sequence[Broker]) -> None:
-        """The heartbeats of some stand-ins, over one connection, in the modes that have them."""
-        leader = Leader(self.spec, environment_secrets({}))
-        last = time.monotonic()
-        try:
-            while not self.stop.is_set():
-                began = time.monotonic()
-                try:
-                    for each in share if self._beats else ():
-                        epoch = self._epochs.get(each.id)
-                        if epoch is not None and self._beats and self.beat(leader, each.id, epoch, within=A_TRY):
-                            self._unfenced.add(each.id)
-                    last = time.monotonic()
-                except StepFailed:
-                    if self._beats and not self.stop.is_set() and time.monotonic() - last > PATIENCE:
-                        raise
-                self.stop.wait(max(self.look_every, HEARTBEAT_EVERY - (time.monotonic() - began)))
-        except Exception as error:
-            self._failures.append(error)
         finally:
             leader.close()
 

@@ -163,7 +163,7 @@ def _again(write: Callable[[Sequence[Partition]], int | None], group: str, some:
             return done
     raise StepFailed(
         f"the znodes of group {group} changed {TRIES} times while they were written: somebody else writes them",
-        way_out="stop the group's old members, then do this step again: what is already so is left alone",
+        way_out="stop the group's old members, then do this step again: it leaves alone whatever is already so",
     )
 
 

@@ -69,7 +69,11 @@ class MultiRead:
             kind, done, _ = _HEADER.unpack_from(reply, offset)
             offset += _HEADER.size
             if done:
+                if len(found) != len(self.paths):
+                    raise ValueError("a reply that ends elsewhere than its results do")
                 return found
+            if kind not in (-1, self.operation):
+                raise ValueError(f"a result of type {kind} in a reply to {self.operation}")
             if kind == -1:
                 (code,) = _INT.unpack_from(reply, offset)
                 offset += _INT.size
@@ -94,6 +98,41 @@ def _buffer(reply: bytes, offset: int) -> tuple[bytes, int]:
     (length,) = _INT.unpack_from(reply, offset)
     offset += _INT.size
     return (reply[offset : offset + length], offset + length) if length > 0 else (b"", offset)
+
+
+class Request(Protocol):
+    """As kazoo's connection wants one."""
+
+    type: int
+
+    def serialize(self) -> bytes: ...
+
+    def deserialize(self, reply: bytes, offset: int) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """In the place of results: what the reply says instead (a znode that its ACL does not show), or that it is none."""
+
+    error: Exception
+
+
+class Quietly:
+    """The request, whose reply is an answer in any case: what is raised while kazoo reads a reply, kazoo logs with a
+    traceback.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._request, name)
+
+    def deserialize(self, reply: bytes, offset: int) -> Any:
+        try:
+            return self._request.deserialize(reply, offset)
+        except Exception as error:
+            return NotRead(error)
 
 
 class Units(Protocol):

@@ -7,6 +7,7 @@ An older server answers UNIMPLEMENTED and is read with pipelined single requests
 
 from __future__ import annotations
 
+import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,9 @@ from kraft_runbook.io.zookeeper.multi_read import (
     BulkRead,
     MultiRead,
     NoMultiRead,
+    NotRead,
     OfStat,
+    Quietly,
     Units,
 )
 from kraft_runbook.io.zookeeper.raw_read import UNREADABLE, RawBlock, RawRead, RawUnits, raw_of
@@ -254,11 +257,13 @@ class ZookeeperReader:
                     end = next_item
                 self._pace((end - start) * znodes)
                 answer = self._session.client.handler.async_result()
-                self._session.client._call(request, answer)
+                self._session.client._call(Quietly(request), answer)
                 flying.append((start, end, request, answer))
             start, end, request, answer = flying.popleft()
             try:
                 results = answer.get(timeout=self._session.timeout)
+                if isinstance(results, NotRead):
+                    raise results.error
             except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
                 lone_failures += end - start == 1
                 if lone_failures > 2:
@@ -275,6 +280,13 @@ class ZookeeperReader:
                 raise self._session.refused(error) from None
             except KazooException as error:
                 raise self._session.unreachable(type(error).__name__) from None
+            except (
+                ValueError,
+                RuntimeError,
+                IndexError,
+                struct.error,
+            ) as error:  # also a code that kazoo does not know
+                raise self._session.unreachable(f"a reply that is not understood ({error})") from None
             fitting = TARGET_REPLY_BYTES * (end - start) // max(1, request.reply_bytes)
             sendable = MAX_REQUEST_BYTES * 15 // 16 * (end - start) // max(1, request.request_bytes)
             size = max(1, min(most, size * 4, fitting, sendable))

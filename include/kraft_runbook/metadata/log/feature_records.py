@@ -4,7 +4,7 @@ which ranges. Everything else is skipped undecoded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -115,14 +115,6 @@ def levels_in(chunk: Chunk) -> Iterator[WrittenLevel]:
     for record in records.take(records.api_key == RecordType.FEATURE_LEVEL).records():
         values = decode(record)
         yield WrittenLevel(values["name"], values["feature_level"], record.offset, chunk.snapshot is not None)
-
-
-def read_levels(chunks: Iterable[Chunk]) -> FeatureRecords:
-    """The state after these chunks."""
-    state = FeatureRecords()
-    for chunk in chunks:
-        state.apply(chunk)
-    return state
 
 
 def _registered(node_id: int, values: Mapping[str, Any], *, fenced: bool = False) -> Registered:

@@ -22,8 +22,8 @@ ANONYMOUS = "User:ANONYMOUS"
     severity=Severity.BLOCKING,
     fix=(
         f"set {CALLED_BY} under broker_properties and controller_properties to a mechanism whose credentials the"
-        " controllers have without the metadata log (PLAIN, GSSAPI, OAUTHBEARER), enable it at the controllers'"
-        " listener, and let controller_security use it too; or give that listener the protocol SSL"
+        " controllers have without the metadata log: PLAIN, GSSAPI or OAUTHBEARER. Enable it at the controllers'"
+        " listener, and let controller_security use it too. Or give that listener the protocol SSL"
     ),
     stages=BEFORE_THE_COPY,
 )

@@ -32,9 +32,9 @@ BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
         " 'delete /controller': the next controller reads the ids, and every partition takes writes again. If each id"
         " is on other brokers, write the id of those that hold the data; stop each other broker, move its"
         " directories of the topic out of its log directory, and start it: it replicates them anew. If the ids"
-        " differ by partition (those that were added later have the newer id), move nothing away. Set the id that most"
-        " of the partitions have in ZooKeeper, and in every directory of each other partition, on each broker that is"
-        " named with it, as topic_id in partition.metadata. Then 'delete /controller', and restart these brokers one by"
+        " differ by partition (those that were added later have the newer id), move nothing away. Take the id that most"
+        " of the partitions have. Set it in ZooKeeper, and as topic_id in the partition.metadata of each other"
+        " partition, on each broker that is named with it. Then 'delete /controller', and restart these brokers one by"
         " one: once the last has read its files, these partitions are in sync and take writes again, with their data"
     ),
     stages=PROVEN_BEFORE_THE_COPY,

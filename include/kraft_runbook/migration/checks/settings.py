@@ -20,7 +20,7 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, host_part
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.sensitive import HIDDEN, is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
@@ -51,7 +51,8 @@ def _of_broker(seen: ClusterObservation, spec: ClusterSpec, broker: Broker) -> t
     if not isinstance(on_disk, Mapping):
         return by_file, False, f"broker {broker.id}: {on_disk.reason}" if isinstance(on_disk, Unread) else None
     found: dict[str, str] = {
-        key: by_file.get(key, str(value)) if is_sensitive(key) else str(value) for key, value in on_disk.items()
+        key: by_file.get(key, str(value)) if is_sensitive(key) or value == HIDDEN else str(value)
+        for key, value in on_disk.items()
     }
     return found, "process.roles" in on_disk, None
 

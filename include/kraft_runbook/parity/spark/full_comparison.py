@@ -258,7 +258,7 @@ def _compared_with_file(found: Findings, sealed: Sealed, head: Head, path: Path,
         found.migration = MigrationZnode(head.migration_offset, -1, head.migration_epoch, -1)
         found.notes.append(
             f"ZooKeeper is out of use: compared was the state that a MATCH (digest {head.digest}) proved at offsets"
-            f" {head.migration_offset} to {head.end_offset}; what changed since then exists in KRaft only"
+            f" {head.migration_offset} to {head.end_offset}; later changes exist in KRaft only"
         )
         with session(spark) as ready:
             _look_at_file(ready, found, sealed, log, head, path)

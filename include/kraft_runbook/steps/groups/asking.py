@@ -9,6 +9,7 @@ from kraft_runbook.groups.expiry import in_words
 from kraft_runbook.groups.move_plan import Direction, MovePlan
 from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.io.group_claims import ANSWER_SECONDS
+from kraft_runbook.procedures.play_group import application_of
 from kraft_runbook.steps.groups.acts import not_started, ready_to_start, require_signed
 from kraft_runbook.steps.groups.wave import Wave, wave_of
 from kraft_runbook.steps.run import Run
@@ -36,18 +37,16 @@ def question_for_owner(run: Run, *, starts: bool, number: int) -> Question | str
         run.cluster.tell(f"Dry run: nobody is asked to {'start' if starts else 'stop'} the applications")
         return "dry run"
     require_signed(run, wave.digest, wave.every, waits=True)
-    asked = _to_start(run, wave) if starts else _to_stop(wave)
+    asked = _to_start(run, wave) if starts else _to_stop(run, wave)
     if asked is None:
-        run.cluster.tell("already done: nobody is asked")
+        run.cluster.tell("already done, or a playbook does it: nobody is asked")
         return "already done"
     return asked
 
 
-def _to_stop(wave: Wave) -> Question | None:
-    """None: the offsets of every group were read at the stop."""
-    kept = wave.files.kept(wave.digest)
-    read = {each.group for each in kept.plans} if kept is not None else set()
-    plans = [each for each in wave.planned(Act.STOP) if each.group not in read]
+def _to_stop(run: Run, wave: Wave) -> Question | None:
+    """None: the offsets of every group were read at the stop, or a playbook stops them."""
+    plans = [each for each in wave.not_read(Act.STOP) if application_of(run.spec, each.group) is None]
     if not plans:
         return None
     members = "old members (ZooKeeper)" if wave.plan.direction is Direction.TO_KAFKA else "new members (Kafka)"
@@ -71,7 +70,10 @@ def _to_start(run: Run, wave: Wave) -> Question | None:
     if not done.answers:
         return None  # the others have started
     seconds = min([ANSWER_SECONDS, *done.answers.values()])
-    ready = [each for each in waiting if each.group in done.answers]
+    by_hand = (each for each in waiting if application_of(run.spec, each.group) is None)
+    ready = [each for each in by_hand if each.group in done.answers]
+    if not ready:
+        return None  # playbooks start the others
     out = wave.files.stayed(wave.digest)
     to_kafka = wave.plan.direction is Direction.TO_KAFKA
     members = "new members (`KafkaConsumer`, the same group.id)" if to_kafka else "old members"

@@ -36,6 +36,11 @@ class GroupFiles:
         """The plan that is signed."""
         return self.directory / "plan.json"
 
+    @property
+    def before(self) -> Path:
+        """Where the groups stood when they were planned."""
+        return self.directory / "before.json"
+
     def _of(self, what: str, digest: str) -> Path:
         return self.directory / f"{what}-{digest[:16]}.json"
 

@@ -16,6 +16,8 @@ from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_meant
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.groups.acts import claim_groups
+from kraft_runbook.steps.groups.applications import told_of_applications
+from kraft_runbook.steps.groups.consumption import before_the_move, keep_before, require_names
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.wave import waves_of
 from kraft_runbook.steps.run import Run
@@ -43,6 +45,8 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
         retention = run.cluster.ask(read_offsets_retention)
         require_time_to_start(retention)
         shown += f"\n\n{retention.told()}"
+    if played := told_of_applications(run.spec, [each.group for each in plan.plans]):
+        shown += f"\n\n{played}"
     run.cluster.tell(shown)
     if not plan.plans:
         reasons = [(group, each) for group, why in plan.refused.items() for each in why]
@@ -50,9 +54,12 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
             "no group can be moved: " + "; ".join(f"{group}: {each.why}" for group, each in reasons[:10]),
             way_out="; ".join(dict.fromkeys(each.way_out for _, each in reasons[:10])),
         )
+    require_names(run, [each.group for each in plan.plans])
     if not run.cluster.rehearses:
         claim_groups(run, [each.group for each in plan.plans])
-    files_of(run).store(plan, shown)
+    files = files_of(run)
+    files.store(plan, shown)
+    keep_before(files.before, before_the_move(plan, run.cluster.now()))
     told = ", ".join(each.group for each in plan.plans)
     run.journal.record(Told(what="planned", partitions=sum(len(p.offsets) for p in plan.plans), told=told))
     for group, why in plan.refused.items():

@@ -56,6 +56,12 @@ class Wave:
         ours = self.going_on(act)
         return [each for each in self.plan.plans if each.group in ours]
 
+    def not_read(self, act: Act) -> list[MovePlan]:
+        """Of ``planned``, those whose offsets at the stop were not read yet."""
+        kept = self.files.kept(self.digest)
+        read = {each.group for each in kept.plans} if kept is not None else set()
+        return [each for each in self.planned(act) if each.group not in read]
+
     def stopped(self, act: Act) -> list[MovePlan]:
         """The same with the offsets at the stop. Raises Refused where they were not read."""
         return self.files.stopped_plans(self.digest, self.going_on(act))

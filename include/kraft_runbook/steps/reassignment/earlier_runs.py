@@ -40,7 +40,7 @@ def earlier_runs(run: Run, cluster_id: str, *, having: Iterable[str] = (SAVED,))
         try:
             found = EarlierRun(files, files.plan(), read_state(files.saved), files.throttles)
         except Refused as unreadable:
-            log.warning("What run %s saved is left out: %s", files.name, unreadable.problem)
+            log.warning("The saved state of run %s is left out: %s", files.name, unreadable.problem)
             continue
         if found.saved.cluster_id == cluster_id:
             yield found

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
-from kraft_runbook.reassignment.goals import not_drained
+from kraft_runbook.reassignment.goals import drained_by, not_demoted, not_drained, on_disk_of_drained
+from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.verifying import verify
@@ -16,10 +22,13 @@ from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.wanted import Asks
+from kraft_runbook.steps.reassignment.troubles import patiently
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
 from kraft_runbook.steps.run import NothingToDo, Run
 
 log = logging.getLogger(__name__)
+LOOKS = 30
+"""One a second, until what was found is as it should be: leaders, ISRs and deletions take a moment."""
 
 
 def elections(plan: ReassignmentPlan) -> tuple[Act, ...]:
@@ -34,9 +43,15 @@ def prefer_leaders(run: Run) -> dict[str, Any] | None:
     if run.cluster.rehearses:
         run.cluster.do(prefer_first_replicas, would=elections(files_of(run).plan()))
         return None
-    require_signed(run)
-    look, plan = settled_look(run.cluster, settings=False), files_of(run).plan()
-    refused = run.cluster.do(prefer_first_replicas, look, list(plan.target), would=elections(plan)) or {}
+    _, reading, _ = patiently(run, lambda: require_signed(run))
+    plan = files_of(run).plan()
+    meant = [p for p in plan.target if p not in reading.gone]
+
+    def elect() -> Mapping[TopicPartition, str] | None:
+        look = settled_look(run.cluster, settings=False)
+        return run.cluster.do(prefer_first_replicas, look, meant, would=elections(plan))
+
+    refused = patiently(run, elect) or {}
     for partition, why in sorted(refused.items())[:20]:
         log.warning("%s was not elected: %s", partition, why)
     return {"refused": len(refused)}
@@ -44,16 +59,16 @@ def prefer_leaders(run: Run) -> dict[str, Any] | None:
 
 def verify_plan(run: Run, *, asks: Asks) -> dict[str, Any] | None:
     """Compare what is with what was planned; looked at again until it holds, since leaders and ISRs take a moment.
-    Partitions that came after the plan was made are named. Raises StepFailed where something differs, and where one of
-    those lies on a broker that was to be drained.
+    Partitions that came after the plan was made are named. A broker that was to be drained is asked itself what lies
+    in its log directories. Raises StepFailed where something differs, and where anything lies on such a broker.
     """
     if run.cluster.rehearses:
         run.cluster.tell("Dry run: the plan would be verified")
         return None
     files = files_of(run)
     plan = files.plan()
-    for _ in range(30):
-        look = settled_look(run.cluster, settings=False, deletions=True)
+    for _ in range(LOOKS):
+        look = patiently(run, lambda: _look_by_ids(run, plan))
         reading = read_plan(plan, look.placement, known=files.known)
         target = {p: replicas for p, replicas in plan.target.items() if p not in reading.gone}
         found = verify(target, look.seen, look.placement.ongoing)
@@ -70,12 +85,76 @@ def verify_plan(run: Run, *, asks: Asks) -> dict[str, Any] | None:
         raise StepFailed(
             f"all is as planned, and {len(left)} partitions that came since lie on a broker that was to be"
             f" drained: {', '.join(map(str, left[:5]))}",
-            way_out="clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for",
+            way_out="clear the task 'plan' with its downstream tasks: the rest is planned anew and signed for",
         )
+    if led := not_demoted(wanted.goal, wanted.topics, look.seen):
+        raise StepFailed(
+            f"all is as planned, and a broker that was to be demoted leads {len(led)} partitions that came since:"
+            f" {some(led, 5)}",
+            way_out="clear the task 'plan' with its downstream tasks: the rest is planned anew and signed for",
+        )
+    _require_empty_directories(run, plan, wanted, look)
     return {"partitions": found.partitions, "added_since": len(reading.added)}
 
 
+def _require_empty_directories(run: Run, plan: ReassignmentPlan, wanted: Wanted, look: Look) -> None:
+    """A broker deletes what has left it in a moment, and is looked at again for it. Raises StepFailed where a drained
+    one still holds what Metadata does not show, and where one that runs does not say.
+    """
+    for _ in range(LOOKS):
+        disk = on_disk_of_drained(wanted.goal, wanted.topics, look.placement.present, look.logs)
+        silent = sorted(look.placement.live & set(disk.unread))
+        if not disk.hidden and not disk.strays and not silent:
+            break
+        run.cluster.pause(1)
+        look = patiently(run, lambda: _look_by_ids(run, plan))
+    if silent:
+        why = "; ".join(look.unread.get(each, f"broker {each}") for each in silent)
+        raise StepFailed(
+            f"that it is drained is not proven: {why}",
+            way_out="let the broker describe its log directories (DescribeLogDirs), or stop it; then clear this task",
+        )
+    for broker in disk.unread:
+        log.warning("Broker %d does not run: that it is drained is Metadata's word", broker)
+    for broker in sorted(look.logs.keys() & drained_by(wanted.goal)):
+        for each in look.placement.directories.get(broker, ()):
+            if each.error:
+                log.warning("Broker %d can't read %s (%s): what lies there is not known", broker, each.path, each.error)
+    if disk.strays:
+        log.warning(
+            "%d copies that are no replicas any more still lie on a drained broker: %s. Kafka deletes them, at its next"
+            " start at the latest in KRaft mode; in ZooKeeper mode they stay, and are nobody's",
+            len(disk.strays),
+            some(disk.strays, 10),
+        )
+    if disk.hidden:
+        raise StepFailed(
+            f"a drained broker holds {len(disk.hidden)} partitions that Metadata does not show: {some(disk.hidden, 5)}",
+            way_out="allow this tool's user to describe their topics (Describe on the topics), then clear the task"
+            " 'plan' with its downstream tasks; where they were deleted, wait until the broker has removed them, and"
+            " clear this task",
+        )
+
+
+def _look_by_ids(run: Run, plan: ReassignmentPlan) -> Look:
+    """With the ids of the plan's topics."""
+    look = settled_look(run.cluster, settings=False, deletions=True)
+    return look.with_ids(run.cluster.ask(topic_ids, plan.topic_ids.keys())) if plan.topic_ids else look
+
+
+def files_to_compare(run: Run) -> tuple[Path, Path]:
+    """The plan and the assignment before it, without topics that were made anew since, as JSON files."""
+    files = files_of(run)
+    plan = files.plan()
+    anew = plan.made_anew(run.cluster.ask(topic_ids, plan.topic_ids.keys())) if plan.topic_ids else frozenset()
+    if not anew:
+        return files.planned, files.before
+    run.cluster.tell(f"{len(anew)} topics were made anew since, and are not compared: {some(sorted(anew), 5)}")
+    return files.without_topics(anew)
+
+
 PLANNED, TO_BE_CANCELLED, NOTHING_TO_DO = "planned", "to be cancelled", "nothing to do"
+STARTED = "started"
 BEGINNINGS = frozenset({PLANNED, TO_BE_CANCELLED, NOTHING_TO_DO})
 
 
@@ -100,14 +179,20 @@ def not_done(run: Run) -> tuple[str, ...]:
         if files.throttles.rate is not None:
             found.append("throttles that this run has set are not put back")
         if did[0] == PLANNED:
-            reading = read_plan(files.plan(), settled_look(run.cluster, settings=False, deletions=True).placement)
+            plan = files.plan()
+            reading = read_plan(plan, _look_by_ids(run, plan).placement)
             if reading.stage is not PlanStage.AS_PLANNED:
                 found.append(f"the plan is not carried out: {'; '.join(reading.because)}")
     except RunbookError as error:
         found.append(error.problem)
     if did[0] == TO_BE_CANCELLED and "cancelled" not in did:
-        found.append("what was listed is not cancelled")
+        found.append("the listed reassignments are not cancelled")
     return tuple(found)
+
+
+def has_started(run: Run) -> bool:
+    """Whether moves of the run's present plan were started."""
+    return STARTED in _since_it_began(run)
 
 
 def _since_it_began(run: Run) -> list[str]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
+from kraft_runbook.procedures.demote_broker import read_orders
+from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.steps.run import Run
 
-SAVED, THROTTLES, PROGRESS = "saved.json", "throttles.json", "progress.json"
+SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
+RESTS, RESTS_SECONDS = "rests", 1800.0
+"""So long after its last word a run is taken for one that rests: its task says it anew at least every 10 minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,11 @@ class RunFiles:
     def saved(self) -> Path:
         """The assignment and the throttles before the run (``reassignment.saved_state``)."""
         return self.directory / SAVED
+
+    @property
+    def orders(self) -> Path:
+        """Of a run that demotes brokers: each partition's order before and after (``reassignment.demotion``)."""
+        return self.directory / ORDERS
 
     def picture(self, digest: str, *, narrow: bool = False) -> Path:
         """Of the plan with this digest: a gate that asked about an earlier plan goes on showing that one. ``narrow``:
@@ -65,6 +75,15 @@ class RunFiles:
                 f"{self.before} can't be read: {error}", way_out="clear the task 'plan' with its downstream tasks"
             ) from None
 
+    def without_topics(self, these: Collection[str]) -> tuple[Path, Path]:
+        """The plan and what was before it, as ``planned`` and ``before`` hold them, without these topics."""
+        found = []
+        for path in (self.planned, self.before):
+            kept = {p: r for p, r in from_json(path.read_text(), source=str(path)).items() if p.topic not in these}
+            found.append(path.with_name(f"still-{path.name}"))
+            write_private(found[-1], to_json(kept))
+        return found[0], found[1]
+
     def store_plan(self, plan: ReassignmentPlan, before: Assignment) -> None:
         write_private(self.before, to_json(before))
         write_private(self.planned, to_json(plan.target))
@@ -82,7 +101,7 @@ class RunFiles:
             ) from None
 
     def keep_throttle(self, rate: int | None) -> None:
-        """Let ``throttle_mb`` say the rate that is in force: what a person wrote is not taken."""
+        """Let ``throttle_mb`` say this rate: one that is asked for; where that was not taken, the one in force."""
         path = self.directory / "throttle_mb"
         if rate is None:
             path.unlink(missing_ok=True)
@@ -90,8 +109,8 @@ class RunFiles:
             write_private(path, f"{rate / 1e6!r}\n")
 
     def wanted_throttle(self, given: int | None) -> int | None:
-        """Bytes a second a broker: the run's own (None: no throttle), or what a person wrote to ``throttle_mb``
-        meanwhile, in MB/s. Raises Refused for what is no rate.
+        """Bytes a second a broker: the run's own (None: no throttle), or what was asked for meanwhile (``pace``),
+        which ``throttle_mb`` holds in MB/s. Raises Refused for what is no rate.
         """
         path = self.directory / "throttle_mb"
         if not path.exists():
@@ -104,6 +123,49 @@ class RunFiles:
         if rate <= 0:
             raise Refused(f"{path} holds {text!r}", way_out="write MB/s a broker into it, such as 20")
         return rate
+
+    def asks_for_another(self, given: int | None) -> bool:
+        """Whether ``throttle_mb`` says something else than ``given``, also what is no rate."""
+        try:
+            return self.wanted_throttle(given) != given
+        except Refused:
+            return True
+
+    @property
+    def paused_until(self) -> float | None:
+        """How long a person wants no new batch to start, at most, in seconds since the epoch; None: it may start."""
+        try:
+            return float((self.directory / PAUSED).read_text() or "inf")
+        except FileNotFoundError:
+            return None
+
+    @property
+    def paused(self) -> bool:
+        """Whether a person wants no new batch to start."""
+        return self.paused_until is not None
+
+    def pause(self, until: float | None) -> None:
+        """What moves goes on. None: new batches start again."""
+        if until is None:
+            (self.directory / PAUSED).unlink(missing_ok=True)
+        else:
+            write_private(self.directory / PAUSED, f"{until!r}")
+
+    def rest(self, why: str) -> None:
+        """Say why no new batch starts though one could; empty: one may."""
+        if why:
+            write_private(self.directory / RESTS, why, durable=False)
+        else:
+            (self.directory / RESTS).unlink(missing_ok=True)
+
+    @property
+    def resting(self) -> str:
+        """Why a run that goes on starts no new batch; empty where it does, or has not said so lately."""
+        path = self.directory / RESTS
+        try:
+            return path.read_text() if time.time() - path.stat().st_mtime < RESTS_SECONDS else ""
+        except OSError:
+            return ""
 
     def keep_progress(self, told: Mapping[str, Any]) -> None:
         """Let whoever asks know how far it is. It is no evidence. Raises OSError."""
@@ -119,6 +181,10 @@ class RunFiles:
         """Written before it is set, so that whatever was set is known."""
         write_private(self.directory / THROTTLES, self.throttles.and_then(more).to_json())
 
+    def throttles_list(self, these: RunThrottles) -> None:
+        """Forget the entries of topics' lists that are not among these: they were taken off."""
+        write_private(self.directory / THROTTLES, replace(self.throttles, lists=these.lists).to_json())
+
     def throttles_are_back(self) -> None:
         """Forget them: a task that goes on moving sets them anew."""
         (self.directory / THROTTLES).unlink(missing_ok=True)
@@ -133,13 +199,27 @@ def files_of(run: Run) -> RunFiles:
     return RunFiles(files_of_all(run.state) / run.name)
 
 
+def kept_orders(name: str, state: Path) -> KeptOrders | None:
+    """The orders from before, of a run of this name that demoted brokers; None where it did not. Raises Refused where
+    they can't be read.
+    """
+    return read_orders(RunFiles(files_of_all(state) / name).orders) if name and "/" not in name else None
+
+
 def saved_by(name: str, state: Path) -> Path:
     """Where a run of this name saved what was there before it. Raises Refused where none did."""
-    path = files_of_all(state) / name / SAVED
+    return file_of_run(name, state, SAVED, did="saved an assignment")
+
+
+def file_of_run(name: str, state: Path, file: str, *, did: str) -> Path:
+    """A file of the run of this name. ``did``: what leaves such a file, in words. Raises Refused where there is none,
+    with the names of the runs that have one.
+    """
+    path = files_of_all(state) / name / file
     if "/" in name or not name or not path.is_file():
-        known = sorted(p.parent.name for p in files_of_all(state).glob(f"*/{SAVED}"))
+        known = sorted(each.parent.name for each in files_of_all(state).glob(f"*/{file}"))
         raise Refused(
-            f"no run named {name!r} saved an assignment",
+            f"no run named {name!r} {did}",
             way_out=f"name one of: {', '.join(known) or '(there is none)'}",
         )
     return path

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.procedures.demote_broker import keep_orders
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.batches import batches, next_batch
+from kraft_runbook.reassignment.batches import Limits, batches, next_batch
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.ending import STARTED, has_started
 from kraft_runbook.steps.reassignment.files import files_of
-from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.throttling import change_throttle
-from kraft_runbook.steps.reassignment.waiting import WhileMoving
+from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
+from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
+from kraft_runbook.steps.reassignment.waiting import WhileMoving, may_start, require_no_long_pause, when
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.run import Run
 
@@ -35,7 +39,9 @@ def save(run: Run) -> dict[str, Any] | None:
     files = files_of(run)
     look, _, _ = require_signed(run)
     throttles = run.cluster.ask(read_throttles, {p.topic for p in look.seen})
-    saved = save_state(files.saved, look, throttles)
+    saved, plan = save_state(files.saved, look, throttles), files.plan()
+    if plan.demotes:
+        keep_orders(files.orders, look.cluster_id, plan.present, plan.target, plan.topic_ids)
     run.cluster.tell(f"Saved: {files.saved}")
     run.journal.record(Moves(what="saved", partitions=len(saved.assignment)))
     return {"run": files.name}
@@ -43,26 +49,65 @@ def save(run: Run) -> dict[str, Any] | None:
 
 def move_on(run: Run, *, asks: Asks) -> WhileMoving | dict[str, Any]:
     """Start the next batch, of what is left. Returns the wait for what moves, and the task's answer where nothing is
-    left. Raises Refused.
+    left.
+
+    Once moves were started, a lost broker, a server that does not answer, and what Kafka refuses for the moment end
+    nothing: the wait is for them (``troubles``), and what can go on does. Raises Refused; Unreachable or StepFailed
+    where that has lasted too long, or none was started.
     """
-    look, reading, seen = require_signed(run)
+    started = has_started(run)
+    try:
+        return _move_on(run, asks, waits=started)
+    except (Unreachable, StepFailed) as trouble:
+        if not started:
+            raise
+        wait_out(run, trouble)
+        files = files_of(run)
+        return WhileMoving(files, Limits(1), files.throttles.rate, rests=AGAIN_SECONDS)
+
+
+def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, Any]:
+    look, reading, seen = require_signed(run, waits=waits)
     files, wanted = files_of(run), asks(run)
     plan = files.plan()
     run.cluster.tell("; ".join(reading.because))
     if reading.stage is PlanStage.AS_PLANNED:
         run.journal.record(Moves(what="ended", partitions=len(reading.there)))
         return {"there": len(reading.there), "deleted_since": len(reading.gone)}
+    if reading.lost:
+        wait_out(run, of_lost(run, reading))
     if not standing(run.journal.records(), MOVE).begun:
         run.signatures.begins(MOVE)
-    change_throttle(run, look, wanted.throttle)
+    change_throttle(run, plan, look, wanted)
     limits = wanted.limits(seen)
     next_ones = next_batch(plan, look.placement, limits)
-    batch = run.cluster.do(start_next_batch, plan, look, limits, would=moves_of(next_ones)) or ()
+    held_up = all(reading.held & set(look.placement.ongoing[each].target) for each in reading.moving)
+    stands = bool(reading.held) and held_up and not reading.lost and not next_ones
+    if stands:
+        if not waits:
+            raise of_lost(run, reading)
+        wait_out(run, of_lost(run, reading))
+    rests = ""
+    if next_ones and not may_start(run.cluster, files, wanted.hours):
+        require_no_long_pause(run.cluster, files)
+        until = files.paused_until
+        rests = f"it is not within {wanted.hours} UTC" if until is None else f"the run is paused, until {when(until)}"
+        run.cluster.tell(f"No new batch starts: {rests}")
+        next_ones = ()
+    files.rest(rests)
+    list_what_moves(run, plan, look, next_ones)
+    batch: Sequence[Move] = ()
+    if next_ones:
+        acts = moves_of(next_ones)
+        batch = run.cluster.do(start_next_batch, plan, look, limits, among=next_ones, would=acts) or ()
     if batch:
         named = ", ".join(str(move.partition) for move in batch[:5])
         run.cluster.tell(f"Started {len(batch)} moves: {named}{' …' if len(batch) > 5 else ''}")
-        run.journal.record(Moves(what="started", partitions=len(batch), told=named))
-    return WhileMoving(files, limits, files.throttles.rate, look.placement.being_deleted)
+        run.journal.record(Moves(what=STARTED, partitions=len(batch), told=named))
+    if not reading.lost and not stands:
+        say_it_goes_on(run)
+    not_meant = look.placement.being_deleted | plan.made_anew(look.placement.topic_ids)
+    return WhileMoving(files, limits, files.throttles.rate, not_meant, hours=wanted.hours)
 
 
 def rehearse_moves(run: Run, *, asks: Asks) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
+from kraft_runbook.reassignment.goals import GiveBackOrder, Goal, Restore
 from kraft_runbook.reassignment.picture import NARROW, draw
+from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
@@ -17,7 +24,7 @@ from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.throttling import require_an_end
-from kraft_runbook.steps.reassignment.wanted import Asks
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
 from kraft_runbook.steps.run import Run
 
 
@@ -28,10 +35,10 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
     wanted, look, files = asks(run), settled_look(run.cluster), files_of(run)
     if wanted.cluster_id not in (None, look.cluster_id):
         raise Refused(
-            f"what is to be restored was saved of cluster {wanted.cluster_id}, and this is {look.cluster_id}",
+            f"the assignment to restore was saved of cluster {wanted.cluster_id}, and this is {look.cluster_id}",
             way_out="trigger the run anew with the name of a run of this cluster",
         )
-    plan = make_plan(wanted.goal, look.placement, topics=wanted.topics, keep_order=wanted.keep_order)
+    plan = make_plan(_still_meant(run, wanted), look.placement, topics=wanted.topics, keep_order=wanted.keep_order)
     require_no_refusal(plan, look.placement, declared=run.spec.broker_ids, allowed=wanted.allowed)
     if plan.is_empty:
         if moving := sorted(p for p in look.placement.ongoing if wanted.topics.matches(p.topic)):
@@ -41,7 +48,9 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
             )
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move, the cluster is as wanted")
     if wanted.throttle is not None:
-        require_an_end(run, plan, look, wanted.throttle)
+        require_an_end(run, plan, look, wanted.throttle, wanted)
+    ids = run.cluster.ask(topic_ids, {p.topic for p in plan.target})
+    plan = replace(plan, topic_ids=ids)
     preview = make_preview(plan, look.placement, throttle=wanted.throttle)
     shown = preview.render_markdown()
     files.store_plan(plan, look.placement.present)
@@ -53,6 +62,25 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
     planned = Moves(what="planned", partitions=len(plan.target), told=preview.render_text(), picture=picture)
     run.journal.record(planned)
     return {"digest": plan.digest, "partitions": len(plan.target), "copies": plan.copies, "bound": plan.bound}
+
+
+def _still_meant(run: Run, wanted: Wanted) -> Goal:
+    """Without what was saved of topics that were made anew since: their replicas are nobody's that was saved."""
+    goal = wanted.goal
+    if not isinstance(goal, Restore | GiveBackOrder) or not wanted.topic_ids:
+        return goal
+    anew = made_anew(wanted.topic_ids, run.cluster.ask(topic_ids, wanted.topic_ids.keys()))
+    if anew:
+        run.cluster.tell(
+            f"{len(anew)} topics were made anew since they were saved, and are left: {some(sorted(anew), 5)}"
+        )
+    if isinstance(goal, GiveBackOrder):
+        return GiveBackOrder(_without(anew, goal.before), _without(anew, goal.demoted))
+    return Restore(_without(anew, goal.saved))
+
+
+def _without(topics: Collection[str], assignment: Assignment) -> Assignment:
+    return {p: replicas for p, replicas in assignment.items() if p.topic not in topics}
 
 
 def shows_plan(run: Run, picture: str = "") -> Shown:

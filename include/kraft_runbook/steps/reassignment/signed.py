@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.errors import Refused
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -12,27 +13,31 @@ from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import Run
 
 
-def require_signed(run: Run) -> tuple[Look, PlanReading, ClusterObservation]:
+class BrokerLost(Refused):
+    """Brokers that are to take copies do not run."""
+
+
+def require_signed(run: Run, *, waits: bool = False) -> tuple[Look, PlanReading, ClusterObservation]:
     """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
     signed for. Once the plan's own moves are under way the proof's age stops nobody.
 
     A topic that was deleted since is left out: that is less than was signed. What is more, or other, than was signed
-    stops the run, with the way to plan anew: somebody else's move, a broker that is lost. Raises Refused.
+    stops the run, with the way to plan anew: somebody else's move. So does a broker that is to take copies and does not
+    run, unless the step ``waits`` for it. Raises Refused; Unreachable where something was not seen.
     """
     run.claim.take()
     files = files_of(run)
     plan = files.plan()
     look, reading = run.cluster.ask(look_at_plan, plan, known=files.known, deletions=True)
-    if reading.lost:
-        raise Refused(
-            f"the cluster is not as the plan found it: {reading.because[-1]}",
-            way_out=(
-                "start it, then clear this task: the copy goes on where it was. If it is gone for good, trigger"
-                f" cancel_reassignments__{run.spec.name}, which gives back what was there, and then a new run without"
-                " it"
-            ),
-        )
+    if reading.lost and not waits:
+        raise of_lost(run, reading)
     seen = run.cluster.settled()
+    phase = detect_phase(seen)
+    if phase.phase is Phase.UNKNOWN:
+        raise Unreachable(
+            f"the cluster's phase is UNKNOWN: {'; '.join(phase.reasons)}",
+            way_out="make readable what is named, then clear this task",
+        )
     under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
     run.signatures.require(REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
     if reading.stage is PlanStage.UNKNOWN:
@@ -41,7 +46,19 @@ def require_signed(run: Run) -> tuple[Look, PlanReading, ClusterObservation]:
         raise Refused(
             f"the cluster is not as the plan found it: {'; '.join(reading.because)}",
             way_out=(
-                f"{first}clear the task 'plan' with its downstream tasks: what is left is planned anew and signed for"
+                f"{first}clear the task 'plan' with its downstream tasks: the rest is planned anew and signed for"
             ),
         )
     return look, reading, seen
+
+
+def of_lost(run: Run, reading: PlanReading) -> BrokerLost:
+    """Of this reading, which has lost some, or is held up by some."""
+    return BrokerLost(
+        f"the cluster is not as the plan found it: {reading.because[-1]}",  # the last of them says which
+        way_out=(
+            "start it, then clear this task: the copy goes on where it was. If it is gone for good, trigger"
+            f" cancel_reassignments__{run.spec.name}, which gives back what was there, and then a new run without"
+            " it"
+        ),
+    )

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from collections.abc import Collection, Iterable
 from typing import Any
 
-from kraft_runbook.errors import Refused, Unreachable
+from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.naming import nodes, some
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves, Rehearsed, of_kind
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
 from kraft_runbook.procedures.throttle_replication import (
+    list_moves,
     read_throttles,
     remove_throttles,
     require_swept,
-    set_throttles,
+    set_rate,
+    unlist,
 )
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import MOVE
-from kraft_runbook.reassignment.throttles import cannot_end, least_rate, produced_into, read_from_leaders
+from kraft_runbook.reassignment.throttles import (
+    cannot_end,
+    least_rate,
+    most_at_once,
+    own_rates_that_cannot_end,
+    produced_into,
+    read_from_leaders,
+    throttled_lists,
+)
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.wanted import Asks
+from kraft_runbook.steps.reassignment.troubles import patiently
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
 from kraft_runbook.steps.run import Run
 
 log = logging.getLogger(__name__)
@@ -35,85 +48,145 @@ PRODUCED_SECONDS = 5.0
 
 PUT_BACK = Act("put throttles back")
 THROTTLED = "throttle the moves to"
+SET, PUT_BACK_DONE = "throttled", "put back"
+"""On record once it is done."""
+THROTTLE_REFUSED = "throttle refused"
+"""On record where a rate that was asked for while data moves is not taken."""
 
 
 def throttled(rate: int) -> Act:
     """The act of setting this rate, in bytes a second a broker."""
-    return Act(f"{THROTTLED} {rate / 1e6:g} MB/s a broker")
+    return Act(f"{THROTTLED} {rate_text(rate)}")
 
 
-def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int) -> None:
+def rate_text(rate: int) -> str:
+    """For a person, and for the evidence."""
+    return f"{rate / 1e6:g} MB/s a broker"
+
+
+def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int, wanted: Wanted) -> None:
     """Raise Refused for a throttle under which the copies would never catch up with what is produced now. ``look``:
-    with the sizes of the plan's partitions, made just now.
+    with the sizes of the plan's partitions, made just now; ``wanted``: how many copies, and how many bytes of
+    them, a broker moves at once.
     """
     run.cluster.pause(PRODUCED_SECONDS)
     later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
     grown = plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at
     produced = produced_into(*grown)
     read = read_from_leaders(*grown, later.seen)
-    if reasons := cannot_end(rate, produced, read):
-        least = least_rate(produced, read) / 1e6
+    most = wanted.moves, wanted.bytes
+    own = run.cluster.ask(read_throttles, ()).of_brokers
+    if slow := own_rates_that_cannot_end(own, produced, read, *most):
+        raise Refused(
+            f"the throttle would never let it end: {'; '.join(slow[:5])}",
+            way_out="remove what another tool left (kafka-configs --entity-type brokers --entity-name N --alter"
+            " --delete-config), or raise it, then clear this task",
+        )
+    if reasons := cannot_end(rate, produced, read, *most):
+        least, fewer = least_rate(produced, read, *most) / 1e6, most_at_once(rate, produced, read, *most)
         raise Refused(
             f"the throttle would never let it end: {'; '.join(reasons[:5])}",
-            way_out=f"give a throttle well above {least:,.1f} MB/s, or none",
+            way_out=f"give a throttle well above {least:,.1f} MB/s, or none"
+            + (f"; or let fewer moves go on at once: at most {fewer} a broker" if fewer else ""),
         )
 
 
 def set_throttle(run: Run, *, asks: Asks) -> None:
-    """Throttle the plan's moves, where the run asks for it. Raises Refused."""
+    """Set the rate for the plan's moves, where the run asks for one. Raises Refused."""
     look = None if run.cluster.rehearses else require_signed(run)[0]
     files, given = files_of(run), asks(run).throttle
-    rate = files.wanted_throttle(given)
-    if rate is None:
-        run.cluster.tell("No throttle is asked for")
+    rate, plan = files.wanted_throttle(given), files.plan()
+    if rate is None or not any(move.adding for move in plan.moves):
+        run.cluster.tell("No throttle is asked for" if rate is None else "Nothing is copied: no throttle is set")
     elif look is None:
-        run.cluster.do(set_throttles, files.plan().moves, rate, would=[throttled(rate)])
+        run.cluster.do(set_rate, rate, would=[throttled(rate)])
     else:
         if rate != given:  # a person wrote it since the plan was judged
-            require_an_end(run, files.plan(), look, rate)
+            require_an_end(run, plan, look, rate, asks(run))
         run.signatures.begins(MOVE)
         throttle(run, rate)
 
 
 def throttle(run: Run, rate: int) -> None:
-    """Set this rate for the moves of the run's plan; that it will be set is written down first, and where none of the
-    run's is in force, what is set now is saved.
+    """Set this rate; that it will be set is written down first, and where none of the run's is in force, what is set
+    now is saved.
     """
     files = files_of(run)
-    moves = files.plan().moves
     if files.throttles.rate is None:
-        topics = {p.topic for p in read_state(files.saved).assignment} | {move.partition.topic for move in moves}
+        topics = {p.topic for each in (read_state(files.saved).assignment, files.plan().target) for p in each}
         save_throttles_anew(files.saved, run.cluster.ask(read_throttles, topics))
-    files.will_throttle(RunThrottles.of(moves, rate))
-    run.cluster.do(set_throttles, moves, rate, would=[throttled(rate)])
-    run.journal.record(Moves(what="throttled", partitions=None, told=f"{rate / 1e6:g} MB/s a broker"))
+    if own := read_state(files.saved).throttles.of_brokers:
+        log.warning("%s a rate of their own: it counts there, and not this run's", nodes("broker", own, "has"))
+    files.will_throttle(RunThrottles((rate,)))
+    run.cluster.do(set_rate, rate, would=[throttled(rate)])
+    run.journal.record(Moves(what=SET, partitions=None, told=rate_text(rate)))
 
 
-def change_throttle(run: Run, look: Look, given: int | None) -> None:
-    """While replicas move: set the rate that a person wrote since, or the run's own where none is in force. A rate that
-    makes no sense, or would never let it end, stops nothing that moves: the rate in force stays, and the file says it
-    again; where none is, the run's own is set. ``given``: the run's own, in bytes a second a broker.
+def was_set(did: Iterable[Moves], rate: int) -> bool:
+    """Whether the rate is not only noted: a broker that was lost, or a killed worker, may have come between. ``did``:
+    what is on record of the run.
+    """
+    last = [told for told in did if told.what in (SET, PUT_BACK_DONE)][-1:]
+    return [(told.what, told.told) for told in last] == [(SET, rate_text(rate))]
+
+
+def _was_set(run: Run, rate: int) -> bool:
+    return was_set((told for _, told in of_kind(run.journal.records(), Moves)), rate)
+
+
+def list_what_moves(run: Run, plan: ReassignmentPlan, look: Look, batch: Collection[Move]) -> None:
+    """Let the throttle count for what moves now and for ``batch``, which starts next, and for nothing else of the plan:
+    what ended goes on being read by its followers in sync, and Kafka counts that too. What is added is written down
+    first.
     """
     files = files_of(run)
+    ours = files.throttles
+    if ours.rate is None:
+        return
+    now = [*(each for each in plan.moves if each.partition in look.placement.ongoing), *batch]
+    needed = RunThrottles(lists=throttled_lists(now))
+    files.will_throttle(needed)
+    run.cluster.do(list_moves, now, would=())
+    if ended := ours.beyond(needed):
+        run.cluster.do(unlist, ended, read_state(files.saved).throttles, would=())
+        files.throttles_list(needed)
+
+
+def change_throttle(run: Run, plan: ReassignmentPlan, look: Look, wanted: Wanted) -> None:
+    """While replicas move: set the rate that was asked for since (``pace``), or the run's own where none is in force. A
+    rate that makes no sense, or would never let it end, stops nothing that moves: that is on record, the rate in force
+    stays, and the file says it again; where none is, the run's own is set.
+    """
+    files, given = files_of(run), wanted.throttle
     in_force = files.throttles.rate
+    if in_force is None and not any(move.adding for move in plan.moves):
+        if files.asks_for_another(given):  # else the wait would end for it again and again
+            files.keep_throttle(None)
+            run.journal.record(Moves(what=THROTTLE_REFUSED, partitions=None, told="nothing is copied, so none is set"))
+        return
     try:
         rate = files.wanted_throttle(given)
-        if rate is None or rate == in_force:
+        if rate is None or (rate == in_force and _was_set(run, rate)):
             return
-        if in_force is not None or rate != given:
-            require_an_end(run, files.plan(), look, rate)
+        if rate != in_force and (in_force is not None or rate != given):
+            require_an_end(run, plan, look, rate, wanted)
     except Refused as refused:
         files.keep_throttle(in_force)
         rate = given if in_force is None else in_force
-        stays = "there is none" if rate is None else f"it stays {rate / 1e6:g} MB/s a broker"
+        stays = "there is none" if rate is None else f"it stays {rate_text(rate)}"
         log.warning("The throttle is not changed, %s: %s. What to do: %s", stays, refused.problem, refused.way_out)
+        why = f"{stays}: {refused.problem}. What to do: {refused.way_out}"
+        run.journal.record(Moves(what=THROTTLE_REFUSED, partitions=None, told=why))
         if rate is None or rate == in_force:
             return
     throttle(run, rate)
 
 
 def put_throttles_back(run: Run) -> dict[str, Any]:
-    """Whatever happened: throttles become what they were, and it is proven that none of the run's is left."""
+    """Throttles become what they were, and it is proven that none of the run's is left. While something of the run
+    still moves, its throttle stays, whatever became of the run: without it the copies would take all that the brokers
+    have. Who goes on or cancels puts it back.
+    """
     tell = run.cluster.tell
     if run.cluster.rehearses:
         acts = [act for _, told in of_kind(run.journal.records(), Rehearsed) for act in told.acts]
@@ -127,13 +200,18 @@ def put_throttles_back(run: Run) -> dict[str, Any]:
         tell("This run set no throttle")
         return {"left": []}
     run.claim.take()
-    topics = files.throttles.lists
-    put_back(run, files)
-    with suppress(Unreachable):  # it was to be said only; the throttles are back
-        ongoing = settled_look(run.cluster, sizes_of=(), settings=False).placement.ongoing
-        if moving := sorted(p for p in ongoing if p.topic in topics):
-            named = ", ".join(map(str, moving[:10]))
-            log.warning("%d partitions still move, without a throttle from now on: %s", len(moving), named)
+    ongoing = patiently(run, lambda: settled_look(run.cluster, sizes_of=(), settings=False)).placement.ongoing
+    if moving := sorted(map(str, files.throttles.partitions & ongoing.keys())):
+        log.warning(
+            "%d partitions still move, and their throttle stays: %s. What to do: clear the failed task, and the run"
+            " goes on; or trigger cancel_reassignments__%s. Either puts the throttle back at its end",
+            len(moving),
+            some(moving, 10),
+            run.spec.name,
+        )
+        run.journal.record(Moves(what="throttle kept", partitions=len(moving), told=some(moving, 10)))
+        return {"left": moving[:100]}
+    patiently(run, lambda: put_back(run, files))
     return {"left": []}
 
 
@@ -143,7 +221,7 @@ def put_back(run: Run, files: RunFiles) -> None:
     """
     saved, ours = read_state(files.saved), files.throttles
     left = run.cluster.do(remove_throttles, ours, saved.throttles, would=[PUT_BACK]) or ()
-    run.journal.record(Moves(what="put back", partitions=None, told="; ".join(map(str, left))))
+    run.journal.record(Moves(what=PUT_BACK_DONE, partitions=None, told="; ".join(map(str, left))))
     mine = ours.among(left, saved.throttles)
     require_swept(mine)
     if others := [str(each) for each in left if each not in mine]:

@@ -12,6 +12,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
+from kraft_runbook.reassignment.hours import Hours
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
@@ -20,22 +21,50 @@ from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.files import RunFiles
 
 SAY_SECONDS = 30.0
+FOREVER = 2.0**35
+"""A pause that an earlier version has kept has no end."""
 log = logging.getLogger(__name__)
+
+
+def may_start(cluster: Cluster, files: RunFiles, hours: Hours | None) -> bool:
+    """Whether a new batch may: nobody has paused the run, and it is in its hours."""
+    return not files.paused and (hours is None or hours.open_at(datetime.fromtimestamp(cluster.now(), UTC)))
+
+
+def require_no_long_pause(cluster: Cluster, files: RunFiles) -> None:
+    """Raise Refused where a person paused the run, and has not let it go on in time: a forgotten pause would keep the
+    cluster claimed for ever.
+    """
+    until = files.paused_until
+    if until is not None and cluster.now() > until:
+        raise Refused(
+            f"the run is still paused (change_pace), and was to go on by {when(until)}",
+            way_out=f"trigger change_pace__{cluster.spec.name} with the run's name and 'go on', or with 'pause' for"
+            f" another while; then clear this task. Or trigger cancel_reassignments__{cluster.spec.name}",
+        )
+
+
+def when(moment: float) -> str:
+    """Seconds since the epoch, for a person."""
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC" if moment < FOREVER else "no set time"
 
 
 @dataclass
 class WhileMoving:
     """Waits until the next batch may start, all has ended, somebody else interferes, or the throttle is to change.
 
-    ``throttled``: bytes a second that are in force. ``being_deleted``: topics whose deletion waits, as the task saw
-    them; nothing of theirs can be started, so there is no room for it. ``say``: seconds from one word on how far it is
-    to the next. ``warn``: hears of what is stuck.
+    ``throttled``: bytes a second that are in force. ``being_deleted``: topics whose deletion waits, or that were made
+    anew under their names, as the task saw them; nothing of theirs is started, so there is no room for it. ``say``:
+    seconds from one word on how far it is to the next. ``warn``: hears of what is stuck. ``rests``: instead of a look,
+    so many seconds until the task tries again what it has just failed at. ``hours``: in which batches may start.
     """
 
     files: RunFiles
     limits: Limits
     throttled: int | None = None
     being_deleted: Collection[str] = ()
+    rests: float = 0.0
+    hours: Hours | None = None
     say: float = SAY_SECONDS
     warn: Callable[[str], object] = log.warning
     _earlier: Look | None = None
@@ -56,21 +85,22 @@ class WhileMoving:
             self._gaps.append(self._tell(cluster, self._earlier, now))
             self._times.append(now.at)
             if gap_grows(self._gaps):
-                mend = self._faster() if self.throttled else "read the brokers' logs"
+                mend = self._faster(cluster.spec.name) if self.throttled else "read the brokers' logs"
                 self.warn(
-                    f"What is left to copy grew {GROWING} times in a row, to {self._gaps[-1] / 1e6:.1f} MB: more is"
+                    f"The rest to copy grew {GROWING} times in a row, to {self._gaps[-1] / 1e6:.1f} MB: more is"
                     f" produced than copied; {mend}"
                 )
             self._earlier, self._said = now, time.monotonic()
         return ""
 
-    def _faster(self) -> str:
+    def _faster(self, cluster: str) -> str:
         """Which rate would do, from what the gap grew by in the last looks."""
         assert self.throttled is not None
         last = slice(-GROWING - 1, None)
         seconds = self._times[-1] - self._times[last][0]
         rate = rate_that_keeps_up(self.throttled, self._gaps[last], seconds)
-        return f"write {rate / 1e6:.1f} or more into throttle_mb, in place of {self.throttled / 1e6:.1f} MB/s"
+        now = self.throttled / 1e6
+        return f"trigger change_pace__{cluster} with {rate / 1e6:.1f} MB/s or more, in place of {now:.1f} MB/s"
 
     def _why(self, cluster: Cluster, speaks: bool) -> tuple[str, Look]:
         """Why the task should go on, if it should; sizes are read only where they are needed."""
@@ -81,11 +111,16 @@ class WhileMoving:
         reading = read_plan(plan, placement)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {reading.stage}", look
-        if reading.lost:
-            return reading.because[-1], look
-        if next_batch(plan, placement, self.limits):
+        if may_start(cluster, self.files, self.hours) and next_batch(plan, placement, self.limits):
             return "there is room for the next batch", look
-        return ("the throttle is to change" if self._throttle_changes() else ""), look
+        if self.files.asks_for_another(self.throttled):  # also what is no rate: the task says so
+            return "the throttle is to change", look
+        return ("half of what is throttled has ended" if self._half_has_ended(look) else ""), look
+
+    def _half_has_ended(self, look: Look) -> bool:
+        """What has ended is still read by its followers in sync, and slows down the rest (``list_what_moves``)."""
+        listed = self.files.throttles.partitions if self.throttled else frozenset()
+        return bool(listed) and len(listed) <= 2 * len(listed - look.placement.ongoing.keys())
 
     def _planned(self) -> ReassignmentPlan:
         """Read once: at 200,000 partitions that takes half a second of the triggerer. A plan that is made anew ends the
@@ -94,13 +129,6 @@ class WhileMoving:
         if self._plan is None:
             self._plan = self.files.plan()
         return self._plan
-
-    def _throttle_changes(self) -> bool:
-        """Also where the file holds no rate: the task says so, and lets it say the one in force."""
-        try:
-            return self.files.wanted_throttle(self.throttled) != self.throttled
-        except Refused:
-            return True
 
     def _tell(self, cluster: Cluster, earlier: Look, now: Look) -> int:
         """How far it is, and what is stuck; returns the bytes left."""
@@ -111,6 +139,10 @@ class WhileMoving:
         stuck = [str(each) for each in causes if each.partition in reading.moving and not each.waits][:20]
         for found in stuck:
             self.warn(f"Stuck: {found}")
+        if reading.lost:
+            self.warn(f"{reading.because[-1]}: their copies wait, all else goes on")
+        elif reading.held:
+            self.warn(f"{reading.because[-1]}, all else goes on")
         told = {
             "at": datetime.now(UTC).isoformat(),
             "partitions": far.partitions,

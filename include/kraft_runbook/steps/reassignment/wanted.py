@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.move_replicas import read_state
-from kraft_runbook.reassignment.batches import KRAFT_LIMITS, ZOOKEEPER_LIMITS, Limits
+from kraft_runbook.reassignment.batches import KRAFT_LIMITS, ZOOKEEPER_LIMITS, Limits, Order
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
+    DemoteBrokers,
     DrainBrokers,
     EvenLeaders,
     EvenOut,
     Explicit,
+    GiveBackOrder,
     Goal,
     Measure,
     MendRacks,
@@ -24,17 +26,20 @@ from kraft_runbook.reassignment.goals import (
     SetReplicationFactor,
     Topics,
 )
+from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
-from kraft_runbook.steps.reassignment.files import saved_by
+from kraft_runbook.steps.demotions import kept_by
+from kraft_runbook.steps.reassignment.files import kept_orders, saved_by
 from kraft_runbook.steps.run import Run
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows.
-    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none. ``keep_order``:
-    change no order where no replica moves.
+    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none. ``topic_ids``: of topics
+    when it was saved. ``keep_order``: change no order where no replica moves. ``order``: which moves go first.
+    ``hours``: in which new batches may start; None: in any.
     """
 
     goal: Goal
@@ -46,12 +51,15 @@ class Wanted:
     bytes: int | None
     cluster_id: str | None = None
     keep_order: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    order: Order = Order.NAME
+    hours: Hours | None = None
 
     def limits(self, seen: ClusterObservation) -> Limits:
         """A controller in ZooKeeper mode takes less in one request."""
         in_kraft = {broker.mode for broker in seen.brokers.values() if was_read(broker.mode)} == {BrokerMode.KRAFT}
         most = self.partitions or (KRAFT_LIMITS if in_kraft else ZOOKEEPER_LIMITS).partitions
-        return Limits(most, self.moves, self.bytes)
+        return Limits(most, self.moves, self.bytes, self.order)
 
 
 Asks = Callable[[Run], Wanted]
@@ -64,9 +72,18 @@ def asks_for_goal(run: Run) -> Wanted:
 
 
 def asks_to_restore(run: Run) -> Wanted:
-    """The same for restore_assignment. Raises Refused where the run saved nothing."""
-    saved = read_state(saved_by(str(run.params["run"] or ""), run.state))
-    return replace(_wanted(run.params, Restore(saved.assignment)), cluster_id=saved.cluster_id)
+    """The same for restore_assignment. Of a run that demoted brokers, or took leaders from one for its restart and did
+    not give them back, the order alone is given back, where it is still as that run left it. Raises Refused where the
+    run saved nothing.
+    """
+    name = str(run.params["run"] or "")
+    kept = kept_by(name, run.state) or kept_orders(name, run.state)
+    if kept is not None:
+        wanted = _wanted(run.params, GiveBackOrder(kept.before, kept.after))
+        return replace(wanted, cluster_id=kept.cluster_id, topic_ids=kept.topic_ids)
+    saved = read_state(saved_by(name, run.state))
+    wanted = _wanted(run.params, Restore(saved.assignment))
+    return replace(wanted, cluster_id=saved.cluster_id, topic_ids=saved.topic_ids)
 
 
 def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
@@ -85,13 +102,15 @@ def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
         params["partitions_a_request"],
         params["moves_a_broker"],
         int(params["mb_a_broker"] * 1e6) if params["mb_a_broker"] else None,
+        order=Order(params["order"]),
+        hours=hours_of(params["hours"]),
     )
 
 
 def _goal(params: Mapping[str, Any]) -> Goal:
     brokers = tuple(int(each) for each in str(params["brokers"] or "").replace(",", " ").split())
     name = params["goal"]
-    if name in ("add brokers", "drain brokers") and not brokers:
+    if name in ("add brokers", "drain brokers", "demote brokers") and not brokers:
         raise Refused(f"to {name}, the form must name them", way_out="trigger the run anew with 'brokers' filled in")
     if name == "replication factor" and not params["factor"]:
         raise Refused("the form names no replication factor", way_out="trigger the run anew with 'factor' filled in")
@@ -101,6 +120,7 @@ def _goal(params: Mapping[str, Any]) -> Goal:
         "even out": lambda: EvenOut(Measure(params["by"])),
         "add brokers": lambda: AddBrokers(brokers, Measure(params["by"])),
         "drain brokers": lambda: DrainBrokers(brokers, params["even"], Measure(params["by"])),
+        "demote brokers": lambda: DemoteBrokers(brokers),
         "replace lost": lambda: ReplaceLost(brokers),
         "replication factor": lambda: SetReplicationFactor(params["factor"]),
         "even leaders": EvenLeaders,

@@ -10,6 +10,7 @@ from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.explain import causes_of, has_rate
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.throttles import leftovers
+from kraft_runbook.steps.reassignment.disks import disk_throttles_left
 from kraft_runbook.steps.reassignment.earlier_runs import still_throttling
 from kraft_runbook.steps.reassignment.looks import see, settled_look
 from kraft_runbook.steps.run import Failed, Run
@@ -30,11 +31,19 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
     causes = causes_of(earlier, now, throttled=has_rate(seen.throttles))
     found = [f"stuck: {each}" for each in causes if not each.waits]
     if not now.placement.ongoing:
-        found += [f"a throttle without a move: {each}" for each in leftovers(seen.throttles)]
-        found += [
-            f"run {each.files.name} set them: trigger cancel_reassignments__{run.spec.name}, which puts them back"
-            for each in still_throttling(run, now.cluster_id)
-        ]
+        left = leftovers(seen.throttles)
+        for each in still_throttling(run, now.cluster_id):
+            if why := each.files.resting:
+                run.cluster.tell(f"Run {each.files.name} keeps its throttle for its next batch: {why}")
+                mine = each.throttles.among(left, each.saved.throttles)
+                left = tuple(throttle for throttle in left if throttle not in mine)
+            else:
+                found.append(
+                    f"run {each.files.name} set them: trigger cancel_reassignments__{run.spec.name}, which puts them"
+                    " back"
+                )
+        found = [*(f"a throttle without a move: {each}" for each in left), *found]
+    found += disk_throttles_left(run)
     results = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage).blocking
     found += [f"{c.code} {c.title}: {c.evidence} {c.fix}" for c in results if c.code in LEFT_BEHIND]
     told = "\n".join(found[:50])

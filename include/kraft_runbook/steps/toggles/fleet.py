@@ -16,6 +16,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.groups.consumption import Before
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.toggles.fleet import FleetPlan, Kept, digest_of, plan_fleet
@@ -24,12 +25,14 @@ from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.io.named_metric import worst_of_brokers
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.steps.groups.acts import claim_groups
+from kraft_runbook.steps.groups.consumption import named, tell_consumption
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Failed, NothingToDo, Run
 from kraft_runbook.steps.toggles.toggling import see_twice, write_the_mode
 
 RELIEVED, STUCK, UNSETTLED, REFUSED, UNREAD = "relieved", "can't go back", "not settled", "refused", "metric not read"
-ALARMS = (RELIEVED, STUCK, UNSETTLED, REFUSED, UNREAD)
+SILENT = "silent for too long"
+ALARMS = (RELIEVED, STUCK, UNSETTLED, SILENT, REFUSED, UNREAD)
 """What is put on record and fails the run at its end: somebody must look."""
 
 
@@ -59,9 +62,9 @@ def toggle_the_fleet(run: Run) -> dict[str, Any]:
 
 
 def settle_the_fleet(run: Run, seen: Mapping[str, Any] | None) -> Later | dict[str, Any]:
-    """Wait until the groups that runs have toggled have settled; one that has not goes back, and no further group is
-    toggled. ``seen``: what the wait has seen; None: it has not begun. Raises Failed with all that somebody must look
-    at.
+    """Wait until the groups that runs have toggled have settled. One that has not, or of which a partition was silent
+    for longer than it may, goes back, and no further group is toggled. ``seen``: what the wait has seen; None: it has
+    not begun. Raises Failed with all that somebody must look at.
     """
     settings = _settings(run)
     if run.cluster.rehearses:
@@ -72,12 +75,14 @@ def settle_the_fleet(run: Run, seen: Mapping[str, Any] | None) -> Later | dict[s
         given = {"groups": dict.fromkeys(going, Direction.TO_KAFKA.value), "interval": settings.commit_interval}
         return Later("settling", given, run.cluster.now() + settings.settled_within)
     missing: Mapping[str, str] = seen["missing"] if seen is not None else {}
-    settled = [each for each in going if each not in missing]
+    silent = _silent(run, {each: kept.toggled[each] for each in going if each not in missing})
+    settled = [each for each in going if each not in missing and each not in silent]
     if settled:
         kept = _keep(run, kept.with_settled(settled))
         run.journal.record(Moves(what="settled", partitions=None, told=", ".join(settled)))
-    for group, why in missing.items():
-        kept = _put_back(run, group, why, kept)
+    for what, several in ((UNSETTLED, missing), (SILENT, silent)):
+        for group, why in several.items():
+            kept = _put_back(run, what, group, why, kept)
     wrong = [f"{told.what}: {told.told}" for _, told in of_kind(run.journal.records(), Moves) if told.what in ALARMS]
     if wrong:
         raise Failed(f"somebody must look at consumer groups of {run.spec.name}:\n" + "\n".join(wrong))
@@ -110,8 +115,8 @@ def read_kept(run: Run) -> Kept:
 def _plan(run: Run, settings: GroupToggles) -> FleetPlan:
     kept = read_kept(run)
     if run.params.get("go_on"):
-        kept = replace(kept, halted="", failed={})
-        run.cluster.tell("A person lets it go on: what was held back is tried again")
+        kept = replace(kept, halted="", relief="", failed={})
+        run.cluster.tell("A person lets it go on: groups that were held back are tried again")
     metric: float | Unread | None = None
     if settings.relief is not None:
         metric = run.cluster.ask(worst_of_brokers, settings.relief)
@@ -147,22 +152,31 @@ def _toggle(run: Run, toggle: Toggle) -> None:
         _keep(run, read_kept(run).with_back(toggle.group))
 
 
-def _put_back(run: Run, group: str, why: str, kept: Kept) -> Kept:
-    """A group that has not settled goes back where that is allowed; in any case a person must look."""
+def _silent(run: Run, toggled: Mapping[str, float]) -> dict[str, str]:
+    """Of settled groups, those of which a partition was silent for too long since they were toggled, and for how long.
+    Those whose members' logs nobody named are not told of: there may be many.
+    """
+    meant = {group: Before(at) for group, at in toggled.items() if named(run, group).logs}
+    found = tell_consumption(run, meant)
+    return {group: each.why_exceeded for group, each in found.items() if each.exceeded}
+
+
+def _put_back(run: Run, what: str, group: str, why: str, kept: Kept) -> Kept:
+    """A group goes back where that is allowed; in any case a person must look. ``what``: of ALARMS."""
     earlier, now = see_twice(run.cluster, [group])
-    kept = _keep(run, replace(kept, halted=f"{group} did not settle: {why}"))
+    kept = _keep(run, replace(kept, halted=f"{group}, {what}: {why}"))
     back = plan_toggle(earlier[0], now[0], Direction.BACK) if earlier and now else ()
     if not isinstance(back, Toggle):
         reasons = "; ".join(each.why for each in back) or "it is not below /consumers any more"
-        _alarm(run, UNSETTLED, f"{group}: {why}. It can't go back: {reasons}")
+        _alarm(run, what, f"{group}: {why}. It can't go back: {reasons}")
         return kept
     try:
         claim_groups(run, [group])
         write_the_mode(run, back)
     except RunbookError as error:
-        _alarm(run, UNSETTLED, f"{group}: {why}. It did not go back: {error.problem}")
+        _alarm(run, what, f"{group}: {why}. It did not go back: {error.problem}")
         return kept
-    _alarm(run, UNSETTLED, f"{group}: {why}. It went back to ZooKeeper")
+    _alarm(run, what, f"{group}: {why}. It went back to ZooKeeper")
     return _keep(run, kept.with_back(group, failed=digest_of(now[0])))
 
 

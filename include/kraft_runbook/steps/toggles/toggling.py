@@ -13,6 +13,7 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.groups.consumption import Before
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.toggles.operation import (
@@ -29,6 +30,14 @@ from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.procedures.toggle_group import toggle_group
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.groups.acts import claim_groups
+from kraft_runbook.steps.groups.consumption import (
+    consumption_of,
+    keep_before,
+    named,
+    read_before,
+    require_names,
+    tell_consumption,
+)
 from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
@@ -47,6 +56,7 @@ def plan_the_toggle(run: Run) -> dict[str, Any]:
         raise Refused("no group is named", way_out="name one in the form; kraft-runbook groups scan names them all")
     if direction is Direction.BACK:
         require_zookeeper_is_kept(run.cluster.settled())
+    require_names(run, [group])
     earlier = run.cluster.ask(see_group, group)
     run.cluster.pause(APART_SECONDS)
     found = plan_toggle(earlier, run.cluster.ask(see_group, group), direction)
@@ -59,6 +69,7 @@ def plan_the_toggle(run: Run) -> dict[str, Any]:
         claim_groups(run, [group])
     run.cluster.tell(found.render_text())
     write_private(_file(run), json.dumps(found.to_dict()))
+    keep_before(_before(run), {group: Before.of(earlier, run.cluster.now() - APART_SECONDS)})
     run.journal.record(Moves(what="planned", partitions=found.partitions, told=found.line()))
     run.journal.require_mirrored()
     return {"digest": found.digest, "group": group}
@@ -126,6 +137,7 @@ def settle(run: Run, seen: Mapping[str, Any] | None) -> Later | dict[str, Any]:
             way_out=f"look at its members' logs, then clear this task: it waits anew. To go back:"
             f" {way_back(toggle, run.spec.name)}",
         )
+    _require_heard(run, toggle)
     run.journal.record(Moves(what="settled", partitions=toggle.partitions, told=toggle.group))
     run.cluster.tell(f"{toggle.group} has settled: three looks in a row show the owners as assigned, and both sides")
     return {"group": toggle.group}
@@ -147,6 +159,7 @@ def soak(run: Run, seen: Mapping[str, Any] | None) -> Later | dict[str, Any]:
             f"group {toggle.group}: {seen['broken'] or seen['waits']}",
             way_out=f"correct what is named, then clear this task. To go back: {way_back(toggle, run.spec.name)}",
         )
+    _require_heard(run, toggle)
     run.journal.record(Moves(what="soaked", partitions=toggle.partitions, told=f"{toggle.group}, {minutes:g} minutes"))
     return {"group": toggle.group}
 
@@ -159,6 +172,29 @@ def give_group_back(run: Run) -> None:
         run.cluster.tell(f"No claim on a group is given back: {error.problem}")
         return
     run.claim.give_back_groups([toggle.group])
+
+
+def tell_of_records(run: Run) -> None:
+    """Put on record what the members' logs say, at the run's end; of a run that has planned nothing, nothing."""
+    try:
+        tell_consumption(run, read_before(_before(run)))
+    except Refused as error:
+        run.cluster.tell(f"What members handed out is not checked: {error.problem}")
+
+
+def _require_heard(run: Run, toggle: Toggle) -> None:
+    """Raise StepFailed where a partition was silent for longer than it may. Without a bound no log is read."""
+    if named(run, toggle.group).at_most is None:
+        return
+    found = consumption_of(run, toggle.group, read_before(_before(run))[toggle.group])
+    if isinstance(found, str):
+        run.cluster.tell(f"How long partitions were silent is not known: {found}")
+    elif found.exceeded:
+        raise StepFailed(
+            f"group {toggle.group}: {found.why_exceeded}",
+            way_out="look why, in its members' logs. To leave it as it is, mark this task as successful. To go back:"
+            f" {way_back(toggle, run.spec.name)}",
+        )
 
 
 def see_twice(
@@ -187,3 +223,7 @@ def _require_signed(run: Run, toggle: Toggle, *, waits: bool = False) -> None:
 
 def _file(run: Run) -> Path:
     return run.state / "group_toggles" / run.name / "plan.json"
+
+
+def _before(run: Run) -> Path:
+    return _file(run).with_name("before.json")

@@ -1,3 +1,3 @@
-"""Requests that kafka-python has no schema for, in its own JSON form: FetchSnapshot, and the two by which a broker
-registers and keeps alive (KIP-631), from Kafka 3.9's own schemas.
+"""Requests that kafka-python has no schema for, in its own JSON form: FetchSnapshot, those by which a broker
+registers and keeps alive, and that by which it is unregistered (KIP-631), from Kafka 3.9's own schemas.
 """

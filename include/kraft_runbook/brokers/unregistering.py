@@ -1,0 +1,126 @@
+"""When a broker may be unregistered, and what that does. Pure.
+
+The controller asks nothing: UnregisterBroker (KIP-631) ends the registration of a live broker too, and takes the last
+replica in sync out of its partition's ISR as any other (``ReplicationControlManager.handleBrokerUnregistered``, 3.9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.naming import name_ids, some
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.quorum_seen import BrokerRegistration
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.digests import sha256_of
+
+AGAIN = "then clear this task"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a broker holds by one look at every partition. ``leads``: partitions that it leads. ``alone``: those that
+    nobody leads, or that have no other replica in sync. ``replicas``: how many partitions have a replica on it.
+    """
+
+    leads: tuple[TopicPartition, ...]
+    alone: tuple[TopicPartition, ...]
+    replicas: int
+
+
+def held_by(broker: int, partitions: Mapping[TopicPartition, PartitionSeen]) -> Held:
+    """``partitions``: all of the cluster's."""
+    its = {name: seen for name, seen in sorted(partitions.items()) if broker in seen.replicas}
+    return Held(
+        tuple(name for name, seen in its.items() if seen.leader == broker),
+        tuple(name for name, seen in its.items() if seen.leader is None or not set(seen.isr) - {broker}),
+        len(its),
+    )
+
+
+def registration(broker: int, seen: ClusterObservation) -> BrokerRegistration | None:
+    """The broker's registration in the metadata log; None where it has none. Raises Refused where that is not known."""
+    if not was_read(seen.quorum):
+        raise Refused(
+            f"which brokers are registered could not be read: {seen.quorum.reason}",
+            way_out=f"let the quorum's leader answer (kraft-runbook quorum), {AGAIN}",
+        )
+    return seen.quorum.registrations.get(broker)
+
+
+def require_registered(broker: int, seen: ClusterObservation) -> BrokerRegistration:
+    """Raises Refused where there is nothing to unregister."""
+    found = registration(broker, seen)
+    if found is None:
+        assert was_read(seen.quorum)
+        raise Refused(
+            f"broker {broker} is not registered; registered are {name_ids(sorted(seen.quorum.registrations))}",
+            way_out="name one of them in a new run",
+        )
+    return found
+
+
+def require_gone(broker: int, seen: ClusterObservation) -> None:
+    """Raises Refused where the broker lives, or might. One that is unregistered while its process lives is shut out
+    until that process restarts, and then registers anew.
+    """
+    found = require_registered(broker, seen)
+    declared = seen.brokers.get(broker)
+    stop = f"stop its process for good, wait until its session has ended (broker.session.timeout.ms), {AGAIN}"
+    if not found.fenced:
+        raise Refused(f"broker {broker} lives: the controller has not fenced it", way_out=stop)
+    if declared is None:
+        return
+    if not was_read(declared.running):
+        raise Refused(
+            f"whether broker {broker} runs could not be read: {declared.running.reason}",
+            way_out=f"make its host answer, or take the broker out of the cluster file, {AGAIN}",
+        )
+    if declared.running or declared.lives or declared.silent:
+        does = "runs" if declared.running else "does not answer, and its port is open" if declared.silent else "lives"
+        raise Refused(f"broker {broker} is fenced, and its process {does}", way_out=stop)
+
+
+def require_nothing_lost(broker: int, held: Held) -> None:
+    """Raises Refused where the broker leads a partition, or might have what no other replica has."""
+    if held.leads:
+        raise Refused(
+            f"broker {broker} leads {some(held.leads)}",
+            way_out=f"wait until others lead (kraft-runbook observe), {AGAIN}",
+        )
+    if held.alone:
+        raise Refused(
+            f"no other replica could lead {some(held.alone)}: what broker {broker} holds of it may exist nowhere else",
+            way_out=f"start broker {broker} once more and move its replicas (reassign_partitions); where its data is"
+            f" lost, make the replicas anew or delete the topic, {AGAIN}",
+        )
+
+
+def digest(broker: int, found: BrokerRegistration) -> str:
+    """Of what the gate's signature is for: this registration, and not one that the broker makes later."""
+    return sha256_of([broker, found.incarnation_id, found.broker_epoch])
+
+
+def page(broker: int, found: BrokerRegistration, held: Held, *, declared: bool) -> str:
+    """What the gate shows."""
+    lines = [
+        f"### Unregister broker {broker}",
+        "",
+        f"Its registration leaves the metadata log: rack {found.rack or 'none'}, {', '.join(found.endpoints)},"
+        f" incarnation {found.incarnation_id}. It leads no partition. Nothing on its host is touched.",
+        "",
+        f"**Partitions with a replica on it: {held.replicas}.** They stay under-replicated until these replicas are"
+        " moved (reassign_partitions, goal *replace lost*). It is better to move them first."
+        if held.replicas
+        else "No partition has a replica on it.",
+        "",
+        "It is in the cluster file, and its process was looked for there. Take it out of the file after this run."
+        if declared
+        else "**It is not in the cluster file, so nobody looked for its process.** The controller has fenced it: no"
+        " heartbeat came within its session. Make sure that nobody starts it again.",
+        "",
+        "There is no request that undoes this. A broker that is started again with the same id registers by itself.",
+    ]
+    return "\n".join(lines)

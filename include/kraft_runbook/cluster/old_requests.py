@@ -1,0 +1,61 @@
+"""Requests in versions that Kafka's next major release answers no more (KIP-896), as a broker counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+UNNAMED = "unknown"
+"""What Kafka counts for a client that does not say which software it is (``ClientInformation``). Clients say so from
+Kafka 2.4 on (KIP-511), so most of those that matter here do not.
+"""
+
+FIRST_ANSWERED: Mapping[str, int] = {
+    "Produce": 3,
+    "Fetch": 4,
+    "ListOffsets": 1,
+    "OffsetCommit": 2,
+    "OffsetFetch": 1,
+    "CreateTopics": 2,
+    "DeleteTopics": 1,
+    "OffsetForLeaderEpoch": 2,
+    "DescribeAcls": 1,
+    "CreateAcls": 1,
+    "DeleteAcls": 1,
+    "DescribeConfigs": 1,
+    "AlterReplicaLogDirs": 1,
+    "DescribeLogDirs": 1,
+    "CreateDelegationToken": 1,
+    "RenewDelegationToken": 1,
+    "ExpireDelegationToken": 1,
+    "DescribeDelegationToken": 1,
+}
+"""The first version of each API of clients that Kafka 4 answers, where 3.9 answers earlier ones too. Made by
+``tests/unit/PrintRequestVersions.java`` from the jars of 3.9.2, 4.0.2, 4.1.1, 4.2.2 and 4.4.0, which agree.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OldRequests:
+    """What one client software asked in one version of one API: ``kafka.network:type=RequestMetrics,
+    name=DeprecatedRequestsPerSec,request=…,version=…,clientSoftwareName=…,clientSoftwareVersion=…``.
+
+    ``count``: of requests since the broker's start.
+    """
+
+    client: str
+    client_version: str
+    api: str
+    version: str
+    count: int
+
+    @property
+    def software(self) -> str:
+        """Which software asks, for a person."""
+        if self.client == UNNAMED:
+            return "software that gives no name"
+        return f"{self.client} {self.client_version}".rstrip()
+
+    @property
+    def asked(self) -> str:
+        return f"{self.api} {self.version}"

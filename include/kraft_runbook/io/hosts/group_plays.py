@@ -1,0 +1,69 @@
+"""Playing a playbook of an application's owner on the application's hosts. Nothing of it is this project's: it is
+played as it is, by the same runner and in the same bare environment as our own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraft_runbook.cluster.group_applications import GroupApplication
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.hosts.ansible_reports import RunReport, Tell
+from kraft_runbook.io.hosts.ansible_runs import run_ansible
+
+AGAIN = "correct what is named, then clear this task: the playbook is played again, so it must leave alone what is done"
+
+
+def play_application(
+    application: GroupApplication,
+    playbook: str,
+    *,
+    group: str,
+    coordination: str,
+    tell: Tell,
+    directory: Path | None = None,
+) -> tuple[str, ...]:
+    """Play it on every host of the application, and wait for its end. Returns the hosts on which it changed something.
+
+    Raises Refused where there is no such file; StepFailed with each host that failed, its task and what it said, also
+    where it ran no task on a host.
+    """
+    if not Path(playbook).is_file():
+        raise Refused(f"there is no playbook {playbook}", way_out="correct group_applications in the cluster file")
+    own = {"kafka_group": group, "coordination": coordination}
+    report = run_ansible(
+        Path(playbook),
+        {name: {**variables, **own} for name, variables in application.hosts.items()},
+        check=False,
+        timeout=application.seconds,
+        secret_text=None,
+        secret_values=[],
+        tell=tell,
+        labels={name: name for name in application.hosts},
+        directory=directory,
+        foreign=True,
+    )
+    if why := _why_not(application, report):
+        raise StepFailed(f"{Path(playbook).name} for group {group}: {why}", way_out=AGAIN)
+    return tuple(name for name in application.hosts if report.hosts[name].changed)
+
+
+def _why_not(application: GroupApplication, report: RunReport) -> str:
+    """What went wrong; empty: nothing did, and a task ran on each host."""
+    failed = (
+        []
+        if report.status == "successful"
+        else [  # else what failed was rescued, or is to be ignored
+            f"'{found.failure[0]}' failed on {name}: {found.failure[1][:500]}"
+            for name in application.hosts
+            if (found := report.hosts[name]).failure
+        ]
+    )
+    if failed:
+        return "; ".join(failed[:5]) + (f"; and on {len(failed) - 5} hosts more" if failed[5:] else "")
+    if report.status == "timeout":
+        return f"it took longer than {application.seconds:g} s (seconds in group_applications)"
+    if report.status != "successful":
+        return f"ansible ended as {report.status} before any task: {report.output}"
+    idle = [name for name in application.hosts if not report.hosts[name].ok]
+    return f"it ran no task on {', '.join(idle[:5])}: its plays are for other hosts" if idle else ""

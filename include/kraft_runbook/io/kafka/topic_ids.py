@@ -1,0 +1,62 @@
+"""The ids of topics (KIP-516): a topic that is deleted and made anew under its name has another one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.controller_broker import controller_address
+from kraft_runbook.io.kafka.topics_seen import client_security
+from kraft_runbook.io.secrets import Secrets
+
+NONE = "A" * 22
+"""The id of a topic that has none: in ZooKeeper mode, made before inter.broker.protocol.version 2.8."""
+
+_quiet = logging.getLogger("kraft_runbook.io.kafka.topic_ids.librdkafka")
+_quiet.setLevel(logging.CRITICAL)
+
+
+def topic_ids(
+    spec: ClusterSpec,
+    topics: Collection[str],
+    *,
+    secrets: Secrets,
+    timeout: float = 30.0,
+    client: Callable[..., Any] = AdminClient,
+) -> dict[str, str]:
+    """Of those of these topics that exist and have one, as Kafka writes ids. The controller's broker is asked, since
+    others hear of a new topic later in ZooKeeper mode. Raises Unreachable.
+    """
+    if not topics:
+        return {}
+    address, who = controller_address(spec, secrets=secrets)
+    options: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": address,
+        "client.id": "kraft-runbook",
+        "socket.timeout.ms": int(timeout * 1000),
+        "log_level": 0,
+        **client_security(spec.broker_security, secrets),
+    }
+    found: dict[str, str] = {}
+    try:
+        admin = client(options, logger=_quiet)  # its requests end with it
+        asked = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=timeout)
+        for name, answer in asked.items():
+            try:
+                found[name] = str(answer.result(timeout=timeout + 5).topic_id)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+    except (KafkaException, TimeoutError) as error:
+        said = error.args[0].str() if isinstance(error, KafkaException) else f"no answer in {timeout:g} s"
+        raise Unreachable(
+            f"{who} at {address} did not say the ids of topics: {said}",
+            way_out="check that it runs, and that this tool's identity may describe the topics",
+        ) from None
+    return {name: each for name, each in found.items() if each != NONE}

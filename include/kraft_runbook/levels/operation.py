@@ -1,0 +1,75 @@
+"""A change of a feature level, as a value. Which level it is about stands in the run's plan, which is signed with the
+gate's proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.levels.checks import CHECKS
+from kraft_runbook.levels.stages import TABLE, Levels
+from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
+
+
+@dataclass(frozen=True, slots=True)
+class LevelsReading:
+    stage: Levels
+    reasons: tuple[str, ...]
+
+
+def _read(seen: ClusterObservation, _: ClusterSpec) -> LevelsReading:
+    reading = detect_phase(seen)
+    ready = reading.phase in (Phase.FINALIZED, Phase.KRAFT)
+    return LevelsReading(Levels.READY if ready else Levels.UNKNOWN, (f"it is in {reading.phase}", *reading.reasons))
+
+
+def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    """Only a plan can tell, which names the levels on its way that changed metadata: never a yes without one."""
+    return not_known(
+        "the plan says it. A level can be lowered again as far as no level on the way changed metadata, and the plan"
+        " names those that did",
+        (f"Look at kraft-runbook features --cluster {spec.name} --to the level before.",),
+    )
+
+
+def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """A level's change restarts no node."""
+    return changes_between(was, now, node=node, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
+
+
+def _whose(before: Any, after: Any) -> By:
+    return By.UNREAD if UNREAD in (*before, *after) else By.OTHERS
+
+
+def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
+    return ("The level is changed as the plan says, at the quorum's leader. No process is restarted.",)
+
+
+def _is_behind(_: str, seen: ClusterObservation, spec: ClusterSpec) -> bool:
+    """Never: the plan alone tells, and one from a level to itself changes nothing."""
+    return False
+
+
+def _zookeeper_is_behind(spec: ClusterSpec) -> bool:
+    return spec.zookeeper is None or spec.kafka.upgrade_to is not None
+
+
+LEVELS = Operation(
+    name="upgrade_features",
+    table=TABLE,
+    checks=CHECKS,
+    conditions={},
+    read=_read,
+    way_back=_way_back,
+    changes=_changes,
+    ahead=_ahead,
+    is_behind=_is_behind,
+    serves=_zookeeper_is_behind,
+)

@@ -1,0 +1,107 @@
+"""What is missing until the metadata is copied and one controller writes to both stores: lines that name who or what is
+waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, QuorumState, ZookeeperState, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.lag import topics_apart, unwritten
+
+
+def brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
+    """Brokers that run in another mode than migration or KRaft mode."""
+    missing = [i for i in spec.broker_ids if seen.brokers[i].mode not in (BrokerMode.HYBRID, BrokerMode.KRAFT)]
+    if missing:
+        there = len(spec.brokers) - len(missing)
+        yield f"waiting for {nodes('broker', missing)} to run in migration mode: {there} of {len(spec.brokers)} do"
+
+
+def copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec) -> Iterator[str]:
+    """What the active controller, both stores and the partitions show, but for the brokers' modes."""
+    if not was_read(seen.quorum):
+        yield f"waiting for the quorum: {seen.quorum.reason}"
+        return
+    if not was_read(seen.zookeeper):
+        yield f"waiting for ZooKeeper: {seen.zookeeper.reason}"
+        return
+    yield from _active_unfinished(seen, spec)
+    yield from one_controller(seen.zookeeper, seen.quorum)
+    if not was_read(seen.topics):
+        yield f"waiting for the partitions' state: {seen.topics.reason}"
+    elif seen.topics.under_replicated_count or seen.topics.offline_count:
+        yield (
+            f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline"
+            " partitions"
+        )
+    yield from _unwritten(seen, seen.zookeeper, earlier)
+
+
+def _active_unfinished(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
+    active = seen.active_controller
+    if active is None:
+        yield "the quorum's leader is not in the cluster file"
+        return
+    if not was_read(active.metrics):
+        yield f"waiting for the metrics of active controller {active.id}: {active.metrics.reason}"
+        return
+    hybrid = migrating_brokers(seen, spec)
+    if active.metrics.migrating_zk_broker_count != hybrid:
+        yield (
+            f"waiting for MigratingZkBrokerCount {hybrid}: active controller {active.id} shows"
+            f" {active.metrics.migrating_zk_broker_count}"
+        )
+
+
+def migrating_brokers(seen: ClusterObservation, spec: ClusterSpec) -> int:
+    """How many brokers should be registered in migration mode: those that run in it, and in a rehearsal, those that
+    are stood in for, which are in it when the copy begins. (While they go to KRaft mode, the quorum counts them.)
+    """
+    hybrid = len(seen.brokers_in(BrokerMode.HYBRID))
+    if not spec.stand_in_ids or not was_read(seen.quorum):
+        return hybrid + len(spec.stand_in_ids)
+    found = (seen.quorum.registrations.get(each) for each in spec.stand_in_ids)
+    return hybrid + sum(each is None or each.is_migrating_zk_broker for each in found)
+
+
+def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[str]:
+    """What contradicts that /controller, /migration and the quorum name the same controller."""
+    leader = quorum.leader_id
+    if (
+        zookeeper.controller is None
+        or zookeeper.controller.broker_id != leader
+        or zookeeper.controller.kraft_controller_epoch < 0
+    ):
+        holder = "nobody" if zookeeper.controller is None else str(zookeeper.controller.broker_id)
+        yield f"/controller names {holder}, the quorum's leader is {leader}"
+    if zookeeper.migration is None or zookeeper.migration.kraft_controller_id != leader:
+        holder = "does not exist" if zookeeper.migration is None else f"names {zookeeper.migration.kraft_controller_id}"
+        yield f"/migration {holder}, the quorum's leader is {leader}"
+
+
+def _unwritten(
+    seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None
+) -> Iterator[str]:
+    """What is missing until ZooKeeper is written up to what was committed at the last look, and no topic is on one side
+    only at both looks.
+    """
+    yield from offset_unproven(zookeeper, earlier)
+    if earlier is None:
+        return
+    apart = topics_apart(seen, earlier)
+    if not was_read(apart):
+        yield f"waiting for all topics: {apart.reason}"
+    elif apart:
+        yield f"waiting for all topics: {'; '.join(apart)}"
+
+
+def offset_unproven(zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
+    """Whether ZooKeeper is written up to what was committed at the look before."""
+    left = unwritten(zookeeper, earlier) if earlier is not None else None
+    if earlier is None:
+        yield "waiting for a second look, to check that /migration advances"
+    elif left:
+        yield f"waiting for ZooKeeper to be written: {left}"

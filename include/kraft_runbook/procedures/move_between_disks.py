@@ -1,0 +1,91 @@
+"""Look at brokers' log directories, start copies between them, and throttle those. Each can be done again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.log_dirs import BrokerLogs
+from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS
+from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs, describe_log_dirs
+from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.procedures.throttle_replication import KAFKAS, SEEN_WITHIN, Configs
+from kraft_runbook.reassignment.disks import DISK_RATE, DiskMove
+
+SAMPLE = 5
+
+
+def look_at_disks(
+    spec: ClusterSpec,
+    brokers: Collection[int] | None = None,
+    *,
+    secrets: Secrets,
+    describe: Callable[..., BrokerLogs] = describe_log_dirs,
+) -> dict[int, BrokerLogs]:
+    """The log directories of these brokers (None: all). One that does not answer is absent. Raises Refused where this
+    tool's identity may not describe them.
+    """
+
+    def ask(broker: Broker) -> BrokerLogs | None:
+        try:
+            return describe(spec, broker, secrets=secrets)
+        except Unreachable:
+            return None
+
+    asked = [each for each in spec.brokers if brokers is None or each.id in brokers]
+    with ThreadPoolExecutor(max(1, len(asked))) as pool:
+        return {found.broker: found for found in pool.map(ask, asked) if found is not None}
+
+
+def start_disk_moves(
+    spec: ClusterSpec,
+    moves: Iterable[DiskMove],
+    *,
+    secrets: Secrets,
+    alter: Callable[..., Mapping[TopicPartition, str]] = alter_replica_log_dirs,
+) -> tuple[DiskMove, ...]:
+    """Let each broker begin these copies, or end those whose target is where the replica lies. Returns what was taken.
+    A replica that has left the broker meanwhile is no error. Raises StepFailed, which names what was refused, once all
+    others are begun; Unreachable.
+    """
+    by_broker: dict[int, list[DiskMove]] = {}
+    for each in moves:
+        by_broker.setdefault(each.broker, []).append(each)
+    taken: list[DiskMove] = []
+    refused: list[str] = []
+    for broker, mine in sorted(by_broker.items()):
+        answers = alter(spec, spec.broker(broker), {m.partition: m.target for m in mine}, secrets=secrets)
+        taken += [m for m in mine if m.partition not in answers]
+        refused += [f"{p} on broker {broker}: {why}" for p, why in sorted(answers.items()) if why not in GONE]
+    if refused:
+        raise StepFailed(
+            f"{len(refused)} copies were refused: {some(refused, SAMPLE, between='; ')}",
+            way_out="mend the directory that is named, then clear this task: it begins only what is left",
+        )
+    return tuple(taken)
+
+
+def disk_rate(spec: ClusterSpec, *, secrets: Secrets, configs: Configs = KAFKAS) -> str | None:
+    """The throttle that is set on the default of all brokers; None where none is."""
+    return configs.read(spec, [ALL_BROKERS], [DISK_RATE], secrets=secrets)[ALL_BROKERS].own.get(DISK_RATE)
+
+
+def set_disk_rate(spec: ClusterSpec, rate: str | None, *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
+    """Set it, or delete it (None), and wait until that can be read. On the default of all brokers, so that nothing is
+    left on a dead one. Raises Unreachable; StepFailed where it can't be read in time.
+    """
+    configs.alter(spec, {ALL_BROKERS: {DISK_RATE: rate}}, secrets=secrets)
+    ends = time.monotonic() + configs.within
+    while (now := disk_rate(spec, secrets=secrets, configs=configs)) != rate:
+        if time.monotonic() > ends:
+            raise StepFailed(
+                f"{DISK_RATE} is {now} after {SEEN_WITHIN:g} s, and was to be {rate}",
+                way_out="look at the brokers' logs, then do this step again",
+            )
+        time.sleep(0.3)

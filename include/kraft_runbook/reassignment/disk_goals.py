@@ -1,0 +1,270 @@
+"""What an operator may want of a broker's disks, and the plan that reaches it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
+from kraft_runbook.cluster.naming import some
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
+
+KEEP_FREE = 0.1
+"""The part of a volume's free bytes that a plan leaves free (as ``disk_room``)."""
+WITHIN = 0.05
+"""Disks are even once the fullest differs from the emptiest by this part of the mean, or no move makes that less."""
+SAMPLE = 5
+
+
+@dataclass(frozen=True)
+class EmptyDisk:
+    """Leave no replica in this directory of the broker."""
+
+    broker: int
+    path: str
+
+    def __str__(self) -> str:
+        return f"empty {self.path} of broker {self.broker}"
+
+
+@dataclass(frozen=True)
+class EvenDisks:
+    """Let the logs take the same part of each disk of the broker."""
+
+    broker: int
+
+    def __str__(self) -> str:
+        return f"even the disks of broker {self.broker}"
+
+
+@dataclass(frozen=True)
+class ExplicitDisks:
+    """These directories, by broker and partition, as a file of kafka-reassign-partitions names them (``log_dirs``)."""
+
+    wanted: Mapping[tuple[int, TopicPartition], str] = field(repr=False)
+
+    def __str__(self) -> str:
+        return "an explicit plan of log directories"
+
+
+@dataclass(frozen=True)
+class BackToOldDisks:
+    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back."""
+
+    moves: tuple[DiskMove, ...] = field(repr=False)
+
+    def __str__(self) -> str:
+        return "back to the old directories"
+
+
+DiskGoal = EmptyDisk | EvenDisks | ExplicitDisks | BackToOldDisks
+
+
+def plan_disks(goal: DiskGoal, logs: Logs) -> DiskPlan:
+    """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has
+    failed, a replica that the broker does not hold, copies that go on, a volume that would be filled.
+    """
+    if isinstance(goal, ExplicitDisks):
+        moves = _explicit(goal, logs)
+    elif isinstance(goal, BackToOldDisks):
+        moves = _back(goal, logs)
+    else:
+        mine = _of_broker(goal.broker, logs)
+        _require_rest([goal.broker], logs)
+        working = [each for each in mine.directories if not each.error]
+        if len(working) < 2:
+            raise Refused(
+                f"broker {goal.broker} has {len(working)} log directory that works, and two are needed",
+                way_out="add one to log.dirs and restart the broker",
+            )
+        moves = _emptied(goal, mine, working) if isinstance(goal, EmptyDisk) else _evened(mine, working)
+    if isinstance(goal, ExplicitDisks):
+        _require_rest({each.broker for each in moves}, logs)
+    _require_room(moves, logs)
+    return DiskPlan(str(goal), tuple(sorted(moves)), tuple(_notes(moves, logs)))
+
+
+def _of_broker(broker: int, logs: Logs) -> BrokerLogs:
+    if broker not in logs:
+        raise Refused(
+            f"broker {broker} did not describe its log directories", way_out="start it, or correct the broker's id"
+        )
+    return logs[broker]
+
+
+def _require_rest(brokers: Collection[int], logs: Logs) -> None:
+    moving = [f"{p} of broker {b} to {copy.path}" for b in sorted(brokers) for p, copy in logs[b].future.items()]
+    if moving:
+        raise Refused(
+            f"{len(moving)} replicas are being copied between disks already: {some(moving, SAMPLE)}",
+            way_out="wait until that has ended, or end it: this DAG with 'back to the old disks', or"
+            " kafka-reassign-partitions with the directories where they lie",
+        )
+
+
+def _require_usable(broker: int, path: str, logs: Logs) -> None:
+    found = next((each for each in logs[broker].directories if each.path == path), None)
+    if found is None or found.error:
+        paths = ", ".join(each.path for each in logs[broker].directories)
+        why = f"has failed ({found.error})" if found else f"is none of broker {broker}'s: {paths}"
+        raise Refused(f"{path} {why}", way_out="name a directory that works, as the broker's log.dirs does")
+
+
+def _explicit(goal: ExplicitDisks, logs: Logs) -> list[DiskMove]:
+    moves, absent = [], []
+    for (broker, partition), path in sorted(goal.wanted.items()):
+        mine = _of_broker(broker, logs)
+        _require_usable(broker, path, logs)
+        if partition not in mine.placed:
+            absent.append(f"{partition} on broker {broker}")
+        elif mine.placed[partition] != path:
+            moves.append(DiskMove(broker, partition, mine.placed[partition], path, mine.sizes[partition]))
+    if absent:
+        raise Refused(
+            f"{len(absent)} replicas are not there: {some(absent, SAMPLE)}",
+            way_out="move them between brokers first (reassign_partitions); then this DAG gives them their directories",
+        )
+    return moves
+
+
+def _back(goal: BackToOldDisks, logs: Logs) -> list[DiskMove]:
+    """What somebody else has moved on since is theirs, and stays."""
+    moves = []
+    for each in goal.moves:
+        mine = _of_broker(each.broker, logs)
+        at, copy = mine.placed.get(each.partition), mine.future.get(each.partition)
+        _require_usable(each.broker, each.source, logs)
+        if at == each.target and copy is None:
+            moves.append(DiskMove(each.broker, each.partition, at, each.source, mine.sizes[each.partition]))
+        elif at == each.source and copy is not None and copy.path == each.target:
+            moves.append(DiskMove(each.broker, each.partition, each.target, each.source, 0))
+    return moves
+
+
+def _emptied(goal: EmptyDisk, mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:
+    if all(each.path != goal.path for each in mine.directories):  # one that has failed may be emptied of nothing
+        _require_usable(goal.broker, goal.path, {goal.broker: mine})
+    others = [each for each in working if each.path != goal.path]
+    load = _loads(mine, others)
+    moves = []
+    for partition in sorted(
+        (p for p, path in mine.placed.items() if path == goal.path), key=lambda p: (-mine.sizes[p], p)
+    ):
+        target = min(others, key=lambda each: (load[each.path] / _weight(each), each.path))
+        load[target.path] += mine.sizes[partition]
+        moves.append(DiskMove(mine.broker, partition, goal.path, target.path, mine.sizes[partition]))
+    return moves
+
+
+def _evened(mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:
+    """The largest that makes the fullest disk less full goes first. Each moves once."""
+    load, weight = _loads(mine, working), {each.path: _weight(each) for each in working}
+    at = {p: path for p, path in mine.placed.items() if path in load}
+    moves: dict[TopicPartition, DiskMove] = {}
+    while True:
+        fullest = max(load, key=lambda path: (load[path] / weight[path], path))
+        emptiest = min(load, key=lambda path: (load[path] / weight[path], path))
+        high, low = load[fullest] / weight[fullest], load[emptiest] / weight[emptiest]
+        mean = sum(load.values()) / sum(weight.values())
+        if high - low <= WITHIN * mean:
+            return list(moves.values())
+        fitting = [
+            p
+            for p, path in at.items()
+            if path == fullest
+            and p not in moves
+            and (size := mine.sizes[p]) > 0
+            and max(high - size / weight[fullest], low + size / weight[emptiest]) < high
+        ]
+        if not fitting:
+            return list(moves.values())
+
+        steps = 1 / weight[fullest] + 1 / weight[emptiest]
+        gaps = {p: abs(high - low - mine.sizes[p] * steps) for p in fitting}
+        chosen = min(gaps, key=lambda p, gaps=gaps: (gaps[p], p))  # type: ignore[misc]
+        size = mine.sizes[chosen]
+        load[fullest] -= size
+        load[emptiest] += size
+        at[chosen] = emptiest
+        moves[chosen] = DiskMove(mine.broker, chosen, fullest, emptiest, size)
+
+
+def _loads(mine: BrokerLogs, directories: Sequence[LogDir]) -> dict[str, int]:
+    load = {each.path: 0 for each in directories}
+    for partition, path in mine.placed.items():
+        if path in load:
+            load[path] += mine.sizes[partition]
+    return load
+
+
+def _weight(directory: LogDir) -> float:
+    return float(directory.total or 1)
+
+
+def _require_room(moves: Sequence[DiskMove], logs: Logs) -> None:
+    """A copy lies beside its source until it is whole. Directories that may share a volume count as one."""
+    too_full = []
+    for broker in sorted({each.broker for each in moves}):
+        coming = {each.path: 0 for each in logs[broker].directories}
+        for move in moves:
+            if move.broker == broker:
+                coming[move.target] += move.size
+        for group in _volumes([each for each in logs[broker].directories if not each.error]):
+            free = [each.usable for each in group if each.usable is not None]
+            wanted = sum(coming[each.path] for each in group)
+            if free and wanted > min(free) * (1 - KEEP_FREE):
+                where = " and ".join(each.path for each in group if coming[each.path])
+                too_full.append(f"broker {broker} is to take {wanted:,} bytes in {where} and has {min(free):,} free")
+    if too_full:
+        raise Refused(
+            f"too little disk: {some(too_full, SAMPLE, between='; ')}",
+            way_out="free disk, name another directory, or move replicas to other brokers (reassign_partitions)",
+        )
+
+
+def _volumes(directories: Sequence[LogDir]) -> list[list[LogDir]]:
+    groups: list[list[LogDir]] = []
+    for each in directories:
+        joined = [group for group in groups if any(may_be_one_volume(each, other) for other in group)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(other for group in joined for other in group), each])
+    return groups
+
+
+def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:
+    for broker in sorted({each.broker for each in moves}):
+        by_path = {each.path: each for each in logs[broker].directories}
+        mine = [each for each in moves if each.broker == broker]
+        if unknown := sorted({m.target for m in mine if by_path[m.target].usable is None}):
+            yield f"broker {broker} does not say how much is free in {', '.join(unknown)}"
+        if any(m.source in by_path and may_be_one_volume(by_path[m.source], by_path[m.target]) for m in mine):
+            yield f"broker {broker}: source and target may be one volume; then nothing is gained"
+
+
+def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPartition], str]:
+    """The log directories that a file of kafka-reassign-partitions names, by broker and partition; "any" names none.
+    Raises Refused where it is no such file, names none at all, or not one for each replica.
+    """
+    found: dict[tuple[int, TopicPartition], str] = {}
+    try:
+        for entry in json.loads(text)["partitions"]:
+            partition = TopicPartition(str(entry["topic"]), int(entry["partition"]))
+            replicas, paths = entry["replicas"], entry.get("log_dirs") or []
+            if paths and len(paths) != len(replicas):
+                raise Refused(
+                    f"{source}: {partition} names {len(paths)} log_dirs for {len(replicas)} replicas",
+                    way_out='name one for each replica, or "any"',
+                )
+            found |= {(int(b), partition): str(p) for b, p in zip(replicas, paths, strict=False) if p != "any"}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Refused(
+            f"{source}: this is no plan of kafka-reassign-partitions ({type(error).__name__}: {error})",
+            way_out='write {"version": 1, "partitions": [{"topic": …, "partition": 0, "replicas": [1], "log_dirs":'
+            ' ["/disk1"]}]}',
+        ) from None
+    if not found:
+        raise Refused(f"{source} names no log directory", way_out="name them in log_dirs, one for each replica")
+    return found

@@ -1,0 +1,182 @@
+"""Moving replicas between the log directories of one broker (JBOD, KIP-113): the plan, and where it stands.
+
+The broker copies by itself, from one of its disks to another; no other broker takes part, and no leader changes. Kafka
+keeps the copy (its future log) over a restart and goes on with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.log_dirs import BrokerLogs
+from kraft_runbook.cluster.naming import nodes, some
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.plan import made_anew
+from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.runbook.digests import sha256_of
+
+DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+"""Kafka's throttle for these copies, in bytes a second a broker."""
+SAMPLE = 5
+Logs = Mapping[int, BrokerLogs]
+"""By broker, of those that answered."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DiskMove:
+    """One replica's way from a directory of its broker to another. ``size``: its bytes when it was planned. To end a
+    copy that goes on, the directory that it fills is the source, and the one where the replica lies the target.
+    """
+
+    broker: int
+    partition: TopicPartition
+    source: str
+    target: str
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPlan:
+    """``topic_ids``: of its topics, where they have one."""
+
+    goal: str
+    moves: tuple[DiskMove, ...]
+    notes: tuple[str, ...] = ()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        return tuple(sorted({each.broker for each in self.moves}))
+
+    @property
+    def digest(self) -> str:
+        """What a person's approval is bound to."""
+        return sha256_of({"moves": [_plain(each)[:4] for each in self.moves], "topic_ids": dict(self.topic_ids)})
+
+    def to_json(self) -> str:
+        """With its digest, which ``plan_from_json`` asks for."""
+        moves = [_plain(each) for each in self.moves]
+        body = {"goal": self.goal, "moves": moves, "notes": list(self.notes), "topic_ids": dict(self.topic_ids)}
+        return json.dumps(body | {"digest": self.digest}, ensure_ascii=False)
+
+    def render_markdown(self, logs: Logs, *, throttle: int | None = None) -> str:
+        """For the gate: the bytes of each directory before and after."""
+        in_all = sum(each.size for each in self.moves)
+        lines = [f"- goal: {self.goal}", f"- {len(self.moves):,} replicas, {in_all / 1e6:,.1f} MB, move between disks"]
+        if throttle:
+            lines.append(f"- at most {throttle / 1e6:g} MB/s a broker: {in_all / throttle:,.0f} s or more")
+        else:
+            lines.append("- no throttle: each disk is read and written as fast as it can, and clients may notice")
+        lines += [f"- {each}" for each in self.notes]
+        lines += ["", "| broker | directory | replicas | MB | free, GB |", "|---|---|---:|---:|---:|"]
+        for broker in self.brokers:
+            mine = [each for each in self.moves if each.broker == broker]
+            for each in logs[broker].directories:
+                held = [p for p, path in logs[broker].placed.items() if path == each.path]
+                size = sum(logs[broker].sizes[p] for p in held)
+                come, go = [m for m in mine if m.target == each.path], [m for m in mine if m.source == each.path]
+                after = size + sum(m.size for m in come) - sum(m.size for m in go)
+                free = "unknown" if each.usable is None else f"{each.usable / 1e9:,.1f}"
+                lines.append(
+                    f"| {broker} | {each.path} | {len(held)} → {len(held) + len(come) - len(go)} |"
+                    f" {size / 1e6:,.1f} → {after / 1e6:,.1f} | {free} |"
+                )
+        return "\n".join(lines) + "\n"
+
+
+def plan_from_json(text: str, *, source: str) -> DiskPlan:
+    """``source`` names the file in errors. Raises Refused where it is none, or was changed."""
+    try:
+        body: Mapping[str, Any] = json.loads(text)
+        moves = tuple(DiskMove(b, TopicPartition(t, n), s, to, size) for b, (t, n), s, to, size in body["moves"])
+        found = DiskPlan(body["goal"], moves, tuple(body["notes"]), body["topic_ids"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(
+            f"{source} holds no plan of disks ({type(error).__name__}: {error})",
+            way_out="clear the task 'plan' with its downstream tasks",
+        ) from None
+    if found.digest != body.get("digest"):
+        raise Refused(f"{source} was changed since it was made", way_out="take an untouched copy of the file")
+    return found
+
+
+def _plain(move: DiskMove) -> list[object]:
+    return [move.broker, list(move.partition), move.source, move.target, move.size]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReading:
+    """The plan's moves by what is true of each. ``gone``: the replica is no longer on that broker, or its topic was
+    made anew. ``foreign``: it lies, or is being copied, where the plan did not put it. ``lost``: brokers that did not
+    answer. ``bytes_left``: of the copies that go on.
+    """
+
+    left: tuple[DiskMove, ...]
+    moving: tuple[DiskMove, ...]
+    there: tuple[DiskMove, ...]
+    gone: tuple[DiskMove, ...]
+    foreign: tuple[DiskMove, ...]
+    lost: tuple[int, ...]
+    bytes_left: int
+
+    @property
+    def stage(self) -> PlanStage:
+        if self.foreign:
+            return PlanStage.UNKNOWN
+        if not self.left and not self.moving and not self.lost:
+            return PlanStage.AS_PLANNED
+        return PlanStage.MOVING if self.moving or self.there else PlanStage.AS_BEFORE
+
+    def __str__(self) -> str:
+        said = f"{len(self.there)} there, {len(self.moving)} moving, {len(self.left)} left"
+        said += f", {self.bytes_left / 1e6:,.1f} MB left of them" if self.moving else ""
+        said += f", {len(self.gone)} gone" if self.gone else ""
+        if self.foreign:
+            named = some([f"{m.partition} of broker {m.broker}" for m in self.foreign], SAMPLE)
+            said += f", {len(self.foreign)} moved elsewhere by somebody: {named}"
+        return said + (f"; {nodes('broker', self.lost, 'does')} not answer" if self.lost else "")
+
+
+def read_disks(plan: DiskPlan, logs: Logs, topic_ids: Mapping[str, str] | None = None) -> DiskReading:
+    """Where the plan stands. ``topic_ids``: of its topics now, where that was asked."""
+    anew = made_anew(plan.topic_ids, topic_ids or {})
+    found: dict[str, list[DiskMove]] = {each: [] for each in ("left", "moving", "there", "gone", "foreign")}
+    left_bytes = 0
+    for move in plan.moves:
+        if move.broker not in logs:
+            continue
+        mine = logs[move.broker]
+        at, copy = mine.placed.get(move.partition), mine.future.get(move.partition)
+        if at is None or move.partition.topic in anew:
+            what = "gone"
+        elif at == move.target:
+            # To end a copy, the directory that it fills is the source, and the one where the replica lies the target.
+            what = "there" if copy is None else "left" if copy.path == move.source else "foreign"
+        elif copy is not None:
+            what = "moving" if copy.path == move.target else "foreign"
+        else:
+            what = "left" if at == move.source else "foreign"
+        if what == "moving" and copy is not None:
+            left_bytes += max(0, mine.sizes.get(move.partition, 0) - copy.size)
+        found[what].append(move)
+    lost = tuple(sorted({m.broker for m in plan.moves} - logs.keys()))
+    return DiskReading(**{what: tuple(moves) for what, moves in found.items()}, lost=lost, bytes_left=left_bytes)
+
+
+def next_moves(reading: DiskReading, at_once: int) -> tuple[DiskMove, ...]:
+    """What to start beside what moves, so many at once for each broker."""
+    room: dict[int, int] = {}
+    for move in (*reading.moving, *reading.left):
+        room.setdefault(move.broker, at_once)
+    for move in reading.moving:
+        room[move.broker] -= 1
+    chosen = []
+    for move in reading.left:
+        if room[move.broker] > 0:
+            room[move.broker] -= 1
+            chosen.append(move)
+    return tuple(chosen)

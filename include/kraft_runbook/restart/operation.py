@@ -1,0 +1,112 @@
+"""Rolling restart as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.restart.checks import CHECKS
+from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
+from kraft_runbook.runbook.canary import first_and_watched
+from kraft_runbook.runbook.changes import By, Change, State, changes_between, others
+from kraft_runbook.runbook.leaders_off import leaders_off
+from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
+from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
+
+
+class Step(StrEnum):
+    RESTART_CONTROLLERS = "restart_controllers"
+    RESTART_BROKERS = "restart_brokers"
+
+
+RESTART = "restart"
+"""The gate."""
+
+
+def _end(spec: ClusterSpec) -> str:
+    return (
+        f"No task of this run failed. Its evidence names the nodes of cluster {spec.name} that it restarted, and those"
+        " that it left alone, since their process was younger than the run."
+    )
+
+
+TABLE = Transitions(
+    stages=(Stage(RUNNING, "The cluster runs, in whatever phase.", end=_end),),
+    outside=(no_phase("Every step is refused until it does."),),
+    at_rest="nothing is undone by a restart",
+    gates=(
+        GateTerms(
+            RESTART,
+            asks="restart its processes, one by one?",
+            means="Approving restarts the processes one by one, with the files that they have.",
+            next="preflight, then the gate where the cluster file asks for one",
+        ),
+    ),
+    edges=(
+        Edge(
+            Step.RESTART_CONTROLLERS,
+            RUNNING,
+            RUNNING,
+            RESTART,
+            does="restart each controller, the active one last",
+            waits=(CONTROLLER_BACK,),
+        ),
+        Edge(
+            Step.RESTART_BROKERS,
+            RUNNING,
+            RUNNING,
+            RESTART,
+            does="restart each broker",
+            waits=(BROKER_BACK, BROKER_IN_SYNC),
+        ),
+    ),
+)
+
+
+def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """A restart leaves every node as it was: whatever else differs is somebody else's doing."""
+    return changes_between(was, now, node=node, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
+
+
+def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
+    asked = form.get("nodes", "both")
+    wanted = {Step.RESTART_CONTROLLERS: "controllers", Step.RESTART_BROKERS: "brokers"}[Step(step)]
+    return None if asked in ("both", wanted) else f"not asked for: this run restarts {asked} only"
+
+
+def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
+    first = (
+        "No controller is restarted, since none runs."
+        if detect_phase(seen).phase is Phase.ZOOKEEPER
+        else f"Where the run asks for controllers: restart {nodes('controller', spec.controller_ids)}, one by one,"
+        " the active one last."
+        " Each waits until every other has caught up."
+    )
+    return (
+        first,
+        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, one by one. Each waits"
+        f" until the one before is in every ISR.{leaders_off(spec.rolling_restart.demote)}"
+        f"{first_and_watched(spec, spec.broker_ids)}",
+    )
+
+
+RESTARTS = Operation(
+    name="rolling_restart",
+    table=TABLE,
+    checks=CHECKS,
+    conditions=CONDITIONS,
+    read=read_running,
+    way_back=nothing_to_undo("a restart changes nothing that could be undone"),
+    changes=_changes,
+    ahead=_ahead,
+    is_behind=lambda gate, seen, spec: False,
+    serves=lambda spec: True,
+    asks=lambda gate, spec: spec.rolling_restart.gate,
+    unasked=_unasked,
+)

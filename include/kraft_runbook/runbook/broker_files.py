@@ -1,0 +1,56 @@
+"""Each broker's configuration file on its host, and what would be rendered for the mode that it is in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kraft_runbook.cluster.config_meaning import alike
+from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.runbook.differing_files import bound_elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFile:
+    """``held`` and ``wanted``: the file and the rendering, by their meaning. ``unread``: why they can't be compared;
+    ``missing``: there is no file. ``bound``: by listener, the host that the file binds where another is rendered.
+    """
+
+    broker: Broker
+    mode: BrokerMode | None = None
+    unread: str = ""
+    missing: bool = False
+    held: Mapping[str, str] = field(default_factory=dict)
+    wanted: Mapping[str, str] = field(default_factory=dict)
+    bound: Mapping[str, str] = field(default_factory=dict)
+
+
+def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[BrokerFile]:
+    """One a broker, in the cluster file's order; of an observation with the hosts."""
+    newest = ".".join(spec.kafka.version.split(".")[:2])
+    for broker in spec.brokers:
+        mode = seen.brokers[broker.id].mode
+        config = host_part(seen, broker.id, "config")
+        if not was_read(mode):
+            yield BrokerFile(broker, unread=f"broker {broker.id}'s mode: {mode.reason}")
+        elif isinstance(config, Unread):
+            yield BrokerFile(broker, mode, unread=f"broker {broker.id}: {config.reason}")
+        elif not isinstance(config, Mapping):
+            yield BrokerFile(broker, mode, missing=True)
+        else:
+            # Properties that KRaft mode does not read need no restart. A broker rendered by an older version of this
+            # tool still has some.
+            held = {
+                key: value
+                for key, value in config.items()
+                if not (mode is BrokerMode.KRAFT and of_zookeeper_alone(key))
+                and not (mode is BrokerMode.ZOOKEEPER and of_controllers_listener(key, spec.controller_listener.name))
+            }
+            rendered = broker_properties(spec, broker, mode)
+            means, wanted = alike(held, rendered, newest_ibp=newest)
+            bound = bound_elsewhere(held.get("listeners", ""), rendered["listeners"])
+            yield BrokerFile(broker, mode, held=means, wanted=wanted, bound=bound)

@@ -1,0 +1,106 @@
+"""What lies behind a gate of the roll, and what a cluster may differ in from the proof meanwhile. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spans import roughly
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.canary import first_and_watched
+from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.leaders_off import leaders_off
+from kraft_runbook.runbook.way_back import RollbackPlan, not_known
+from kraft_runbook.software.conditions import target_version
+from kraft_runbook.software.roll import Rolled, RollReading, order, read_roll_of
+from kraft_runbook.software.stages import Gate
+from kraft_runbook.software.way_back import level_beyond, software_way
+
+NODE_SECONDS = 15
+"""About how long one node takes, restart and waits: 18 restarts of a small cluster took 8 to 12 s each (measured)."""
+
+
+def reading_of(seen: ClusterObservation, spec: ClusterSpec) -> RollReading:
+    """Where the roll stands. UNKNOWN where ZooKeeper is not proven to be behind."""
+    reading = read_roll_of(seen, spec.kafka.version, target_version(spec))
+    phase = detect_phase(seen)
+    if phase.phase not in (Phase.FINALIZED, Phase.KRAFT):
+        return RollReading(Rolled.UNKNOWN, (f"it is in {phase.phase}: {'; '.join(phase.reasons)}",), reading.on_new)
+    return reading
+
+
+def is_behind(gate: str, seen: ClusterObservation, spec: ClusterSpec) -> bool:
+    """Whether every node runs what the gate is about already."""
+    return reading_of(seen, spec).stage == (Rolled.NEW if gate == Gate.UP else Rolled.OLD)
+
+
+def what_happens_next(
+    gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The restarts behind the gate, as they lie ahead of this cluster."""
+    return tuple(_restarts(seen, spec, back=gate == Gate.BACK))
+
+
+def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Iterator[str]:
+    on_new = read_roll_of(seen, spec.kafka.version, target_version(spec)).on_new
+    active = seen.active_controller
+    ordered = order([each.id for each in spec.rolled], spec.controller_ids, active.id if active else -1, back=back)
+    ahead = [i for i in ordered if (i in on_new) == back]
+    version = spec.kafka.version if back else target_version(spec)
+    for kind, ids in (("controller", seen.controllers), ("broker", seen.brokers)):
+        these = [i for i in ahead if i in ids]
+        if these:
+            yield (
+                f"Restart {nodes(kind, these)} on Kafka {version}, one by one"
+                f"{', the active one last' if kind == 'controller' else ', each once the one before is in every ISR'}:"
+                f" about {roughly(len(these) * NODE_SECONDS)}."
+                f"{leaders_off(spec.upgrade_software.demote and kind == 'broker')}"
+                f"{'' if back else first_and_watched(spec, these)}"
+            )
+    yield "No feature level is changed."
+
+
+def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[int] = ()) -> RollbackPlan:
+    """Whether the nodes can go back to the version before, and how. The answer is ``software_way``'s, as the
+    software_back gate and ``kraft-runbook features`` have it. A look without hosts can say no by the level alone; a yes
+    needs each node's disk.
+    """
+    reading = reading_of(seen, spec)
+    if reading.stage is Rolled.UNKNOWN:
+        return not_known(f"where the roll stands is not known: {'; '.join(reading.reasons)}")
+    if reading.stage is Rolled.OLD:
+        return RollbackPlan(True, "every node runs the version before: nothing has to be undone", ())
+    steps = tuple(each for each in _restarts(seen, spec, back=True) if each.startswith("Restart"))[::-1]
+    way = software_way(seen, spec, spec.kafka)
+    if isinstance(way, Unread):
+        beyond = level_beyond(seen, spec.kafka.version)
+        if beyond:
+            told = f"{beyond}. kraft-runbook features --cluster {spec.name} says whether the level can be lowered"
+            return RollbackPlan(False, told, ())
+        return not_known(
+            f"whether each node can start on Kafka {spec.kafka.version} was not read ({way.reason}). kraft-runbook"
+            f" features --cluster {spec.name} reads each node's disk and says so, as the {Gate.BACK} gate does",
+            steps,
+        )
+    if way.closed:
+        return RollbackPlan(False, way.render_text(), ())
+    if not way.open:
+        return replace(not_known(way.render_text(), steps), known=not way.unknown)
+    return RollbackPlan(True, f"every node can start on Kafka {spec.kafka.version}", steps)
+
+
+def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+    """How the cluster differs from a gate's proof. The roll restarts nodes and changes no mode."""
+    return changes_between(was, now, node=node, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
+
+
+def _whose(before: Any, after: Any) -> By:
+    if after[0] is not True:
+        return By.OTHERS
+    if before[0] is False:
+        return By.THE_STEPS  # one that was down when the proof was made is among the first that they start
+    return By.UNREAD if UNREAD in (before[1], after[1]) else By.OTHERS

@@ -1,0 +1,105 @@
+"""What the metadata log holds that the target takes no longer: configurations of topics and dynamic ones of brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_runbook.cluster.config_tables import LEAST_IN_3_9, config_table
+from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, sample, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.read_parts import needed
+from kraft_runbook.software.checklist import CHECKS, EVERY_BROKER, both
+from kraft_runbook.software.stages import Gate
+
+check = CHECKS.check
+
+
+@check(
+    "KRB-UPG-019",
+    severity=Severity.BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="delete these keys from each of the topics before the roll (kafka-configs --alter --delete-config)",
+)
+def no_topic_holds_a_key_that_the_target_does_not_know(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No topic has a configuration set that the target does not know.
+
+    On Kafka 4 every later change of such a topic's configuration is refused (INVALID_CONFIG) until the key is deleted.
+    """
+    table = needed(config_table(both(spec)[-1].version))
+    gone = {key: found for key, found in _dynamic(seen).topics.items() if key in table.topics_gone}
+    if not gone:
+        return settle((), (), "none has")
+    topic = next(iter(gone.values())).samples[0]
+    keys = ",".join(key for key, found in gone.items() if topic in found.samples)
+    return failed(
+        "; ".join(f"{key} of topics {sample(found.samples, found.count)}" for key, found in gone.items()),
+        f"before the roll, for each topic, such as: {_command(spec)} --entity-type topics --entity-name {topic}"
+        f" --delete-config {keys}",
+    )
+
+
+@check(
+    "KRB-UPG-020",
+    severity=Severity.BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="raise them, or delete them, before the roll (kafka-configs --alter --entity-type brokers)",
+)
+def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No dynamic configuration of a broker, or of all, is below what the target takes.
+
+    The target reads over such a value with an error in its log, and uses its file's or its default; another change of
+    the same broker may not take effect either.
+    """
+    target = both(spec)[-1]
+    table, first = needed(config_table(target.version)), ""
+    wrong: list[str] = []
+    for whose, key, value in _of_brokers(seen):
+        number, least = java_int(trim(value)), table.least.get(key)
+        if least is not None and number is not None and number < least:
+            before = f"3.9 takes {LEAST_IN_3_9[key]} and more" if key in LEAST_IN_3_9 else "3.9 has no bound"
+            wrong.append(f"{_who(whose)}: {key}={number} ({before}, {target.version} takes {least} and more)")
+            entity = "--entity-default" if whose == EVERY_BROKER else f"--entity-name {whose}"
+            first = first or f"{_command(spec)} --entity-type brokers {entity} --add-config {key}={least}"
+    if not wrong:
+        return settle((), (), "none is")
+    return failed("; ".join(wrong), f"before the roll, for each, such as: {first} (or --delete-config)")
+
+
+@check(
+    "KRB-UPG-021",
+    severity=Severity.WARNING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="delete them, or set what takes their place (docs/software.md)",
+)
+def no_dynamic_key_is_read_over_by_the_target(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No dynamic configuration of a broker, or of all, has a key that the target reads over in silence.
+
+    Kafka then leaves the key out, without a word.
+    """
+    table = needed(config_table(both(spec)[-1].version))
+    wrong = [f"{_who(whose)}: {key}" for whose, key, _ in _of_brokers(seen) if table.has_lost(key)]
+    return settle(wrong, (), "none has")
+
+
+def _dynamic(seen: ClusterObservation) -> DynamicConfigs:
+    return needed(needed(seen.margins).dynamic)
+
+
+def _of_brokers(seen: ClusterObservation) -> Iterator[tuple[str, str, str]]:
+    for whose, held in _dynamic(seen).brokers.items():
+        for key, value in held.items():
+            yield whose, key, value
+
+
+def _who(whose: str) -> str:
+    return "all brokers (their dynamic default)" if whose == EVERY_BROKER else f"broker {whose}"
+
+
+def _command(spec: ClusterSpec) -> str:
+    return f"kafka-configs.sh --bootstrap-server {spec.broker_address(spec.brokers[0])} --alter"

@@ -1,0 +1,142 @@
+"""What must hold of the nodes' files before the roll, which writes them whole for another Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from kraft_runbook.cluster.config_meaning import listed
+from kraft_runbook.cluster.config_tables import config_table
+from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
+from kraft_runbook.cluster.node_properties import controller_properties
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.cluster_checks import AS_RENDERED
+from kraft_runbook.runbook.differing_files import capped, differing_keys
+from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.runbook.versions import version_parts
+from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
+from kraft_runbook.software.class_checks import missing_classes
+from kraft_runbook.software.file_keys import FileFinding, file_findings
+from kraft_runbook.software.stages import Gate
+
+JMX_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+check = CHECKS.check
+
+
+@check(
+    "KRB-UPG-006",
+    severity=BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="correct the cluster file's properties, and let the nodes have them before the roll",
+)
+def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No node's file holds what makes the target exit at its start.
+
+    A node that exits on the new software is down until its file is mended. A class that the target lacks is such a
+    thing too.
+    """
+    target = both(spec)[-1]
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        yield from _told(host, target.version, lambda found: (str(each) for each in found if each.refused))
+        missing = list(missing_classes(host, target))
+        yield from (each for each in missing if isinstance(each, Unread))
+        if any(isinstance(each, str) for each in missing):
+            yield f"it names classes that {target.version} lacks (KRB-UPG-017)"
+
+    return each_host(seen, judge, "none does")
+
+
+@check(
+    "KRB-UPG-007",
+    severity=WARNING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix="take these keys out of the cluster file, or set what takes their place (docs/software.md)",
+)
+def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No node's file holds a key that the target reads over in silence.
+
+    Kafka then leaves the key out, without a word: delegation.token.master.key alone gives no delegation tokens.
+    """
+
+    def ignored(found: Iterable[FileFinding]) -> Iterator[str]:
+        keys = [each.key for each in found if not each.refused]
+        if keys:
+            yield ", ".join(keys)
+
+    return _each_file(seen, spec, ignored)
+
+
+@check(
+    "KRB-UPG-022",
+    severity=WARNING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix=f"add {JMX_REPORTER} to metric.reporters in the cluster file, and let the nodes have it before the roll",
+)
+def who_names_metric_reporters_names_jmx_too(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every node whose file names metric reporters names JmxReporter.
+
+    3.9 adds it by itself. Kafka 4 does not (KIP-830): what the node shows over JMX then lacks kafka.server:type=
+    raft-metrics and all else of Kafka's own metrics, without a word.
+    """
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        if host.config is None or isinstance(host.config, Unread):
+            yield host.config or Unread("it has no file")
+            return
+        named = listed(host.config.get("metric.reporters", ""))
+        if named and JMX_REPORTER not in named and version_parts(both(spec)[-1].version) >= (4,):
+            yield f"metric.reporters={','.join(named)}"
+
+    return each_host(seen, judge, "every one does")
+
+
+@check("KRB-UPG-016", severity=BLOCKING, stages=WHOLE, needs=Needs.HOSTS, fix=AS_RENDERED)
+def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every controller's configuration file is what the cluster file renders.
+
+    The roll writes files whole. The controllers of a cluster that was created in KRaft mode have files that this tool
+    never wrote: a property that is not in the cluster file would be lost at the restart. Values of secrets are not
+    compared.
+    """
+    read, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
+    wrong = []
+    for node_id, config in read.items():
+        controller = spec.controller(node_id)
+        if config is None:
+            wrong.append(f"controller {node_id} has no file {controller.config_file}")
+            continue
+        held = {key: value for key, value in config.items() if not of_zookeeper_alone(key)}
+        differing = differing_keys(held, controller_properties(spec, controller, ControllerMode.KRAFT))
+        if differing:
+            wrong.append(f"controller {node_id}: {capped(differing)}")
+    return settle(wrong, unread, "all are")
+
+
+def _each_file(
+    seen: ClusterObservation, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+) -> Finding:
+    """What the target says to each node's file."""
+    version = both(spec)[-1].version
+    return each_host(seen, lambda host: _told(host, version, told), "none does")
+
+
+def _told(
+    host: NodeHost, version: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+) -> Iterator[str | Unread]:
+    table = config_table(version)
+    if isinstance(table, Unread):
+        yield table
+    if host.config is None:
+        yield Unread("it has no file")
+    elif isinstance(host.config, Unread):
+        yield host.config
+    else:
+        yield from told(file_findings(host.config, version))

@@ -1,0 +1,112 @@
+"""What a node's configuration file may not hold for a version of Kafka: keys that make it exit, and keys that it reads
+over in silence, so that what they asked for is off without a word.
+
+Which ones is in ``config_tables``, release by release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.config_tables import ConfigTable, config_table
+from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.unread import Unread
+
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+INSTEAD: Mapping[str, str] = {
+    "delegation.token.master.key": "delegation.token.secret.key; without it tokens are off",
+    "log.message.timestamp.difference.max.ms": (
+        "log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms"
+    ),
+    "inter.broker.protocol.version": "metadata.version, a feature level (upgrade_features)",
+    "control.plane.listener.name": "nothing: brokers hear of metadata from the controllers' log",
+    "group.coordinator.new.enable": "group.version, a feature level (upgrade_features)",
+    "eligible.leader.replicas.enable": "eligible.leader.replicas.version, a feature level (upgrade_features)",
+}
+"""What takes the place of a key that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFinding:
+    """One key of a node's file. ``refused``: the process exits; else it starts, and the key means nothing."""
+
+    key: str
+    problem: str
+    way_out: str
+    refused: bool
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
+
+
+def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFinding, ...]:
+    """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked. For a
+    release without a table (``config_table``) only what every Kafka 4 refuses.
+    """
+    if int(version.split(".")[0]) < 4:
+        return ()
+    table = config_table(version)
+    if isinstance(table, Unread):
+        table = ConfigTable()
+    return (*_refused(properties, version, table), *_ignored(properties, version, table))
+
+
+def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
+    if not properties.get("process.roles"):
+        yield FileFinding(
+            "process.roles",
+            f"without process.roles it is a broker of ZooKeeper, which {version} does not know",
+            "end the migration from ZooKeeper first",
+            True,
+        )
+    if properties.get("authorizer.class.name") == ACL_AUTHORIZER:
+        yield FileFinding(
+            "authorizer.class.name",
+            f"{ACL_AUTHORIZER} is not in {version} any more (ClassNotFoundException)",
+            "use org.apache.kafka.metadata.authorizer.StandardAuthorizer, as the migration's end writes it",
+            True,
+        )
+    for key, smallest in table.least.items():
+        given = java_int(trim(properties.get(key, "")))
+        if given is not None and given < smallest:
+            yield FileFinding(
+                key,
+                f"{key}={given} is below the smallest that {version} takes ({smallest})",
+                "raise it, or leave it out",
+                True,
+            )
+    yield from _lists(properties, version, table)
+
+
+def _lists(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
+    """Lists with an empty entry, for one listener too; from 4.2 on Kafka ends on them (``ConfigDef.ValidList``)."""
+    for key, value in properties.items():
+        name = _of_any_listener(key)
+        entries = [each.strip() for each in value.strip().split(",")]
+        if entries == [""]:
+            if name in table.filled:
+                yield FileFinding(key, f"{key} is empty, and {version} takes no empty list", "leave it out", True)
+        elif "" in entries and name in table.entries:
+            yield FileFinding(
+                key,
+                f"{key}={value.strip()} has an empty entry, which {version} does not take",
+                "take the comma out that is too many",
+                True,
+            )
+
+
+def _of_any_listener(key: str) -> str:
+    """A key without ``listener.name.<listener>.`` before it."""
+    return key.split(".", 3)[3] if key.startswith("listener.name.") and key.count(".") > 2 else key
+
+
+def _ignored(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
+    for key in sorted(properties):
+        if table.has_lost(key):
+            yield FileFinding(
+                key,
+                f"{version} reads over {key} in silence",
+                f"its place is taken by {INSTEAD[key]}" if key in INSTEAD else "take it out of the cluster file",
+                False,
+            )

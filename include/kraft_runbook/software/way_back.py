@@ -1,0 +1,126 @@
+"""Whether the software can still go back, and what it takes: known before the way forward is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, SoftwareLevels
+from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.metadata.metadata_version import highest_level
+from kraft_runbook.software.readable import SNAPSHOT_INTERVAL_MS, Unreadable, unreadable
+
+INTERVAL = "metadata.log.max.snapshot.interval.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareWay:
+    """Whether every node can start on a version now. ``closed``: no, and not by waiting or lowering either.
+    ``in_the_way``: what stands there, node by node.
+    """
+
+    version: str
+    in_the_way: Mapping[int, tuple[Unreadable, ...]]
+    closed: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> bool:
+        return not self.closed and not any(self.in_the_way.values())
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing but what was not read stands in the way."""
+        found = [each for of_node in self.in_the_way.values() for each in of_node]
+        return not self.closed and bool(found) and all(each.unknown for each in found)
+
+    def render_text(self) -> str:
+        """The answer for a person: open, not yet (and until when), or closed (and by what)."""
+        if self.open:
+            return f"every node can start on {self.version} now"
+        if self.closed:
+            return f"closed: {'; '.join(self.closed)}"
+        lines = [str(each) for found in self.in_the_way.values() for each in found]
+        return f"not yet: {len(lines)} things keep nodes from starting on {self.version}\n" + "\n".join(
+            f"  {line}" for line in lines
+        )
+
+
+def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLevels) -> SoftwareWay:
+    """Whether each node can start on ``software``, which is read out of its own jar. ``now``: the levels of the version
+    that runs, by which a level may be lowered again.
+    """
+    in_the_way = {}
+    for node_id in seen.nodes:
+        host = seen.hosts[node_id]
+        disk = host if isinstance(host, Unread) else host.disk
+        found = unreadable(seen.who(node_id), disk, software, interval_ms=snapshot_interval(seen, node_id))
+        if found:
+            in_the_way[node_id] = found
+    return SoftwareWay(software.version, in_the_way, tuple(_closed(seen, software, now)))
+
+
+def software_way(seen: ClusterObservation, spec: ClusterSpec, software: Software | None) -> SoftwareWay | Unread:
+    """Whether every node can start on that software; Unread where its jar was not read on any host."""
+    features = seen.features
+    if isinstance(features, Unread):
+        return features
+    if software is None:
+        return Unread("the cluster file names no kafka.upgrade_to")
+    target = _levels_in(features, software.home)
+    if target is None:
+        return Unread(f"the levels of Kafka {software.version} could not be read in {software.home} on any host")
+    newest = _levels_in(features, spec.kafka.upgrade_to.home) if spec.kafka.upgrade_to else None
+    return way_to(features, target, newest or target)
+
+
+def level_beyond(seen: ClusterObservation, version: str) -> str | None:
+    """What shows without any host that no node can start on that version: metadata.version is above the highest level
+    of its release, by this tool's own list. None where that does not show it, which is no yes.
+    """
+    level, highest = seen.quorum.metadata_version if was_read(seen.quorum) else None, highest_level(version)
+    if level is None or highest is None or level <= highest:
+        return None
+    return f"metadata.version is {level}, and Kafka {version} knows no level above {highest}: no node can start on it"
+
+
+def _levels_in(features: FeatureObservation, home: str) -> SoftwareLevels | None:
+    for host in features.hosts.values():
+        found = None if isinstance(host, Unread) else host.software.get(home)
+        if isinstance(found, SoftwareLevels):
+            return found
+    return None
+
+
+def snapshot_interval(seen: FeatureObservation, node_id: int) -> int:
+    """How often the node takes a snapshot, in milliseconds, by its own file."""
+    host = seen.hosts[node_id]
+    config = None if isinstance(host, Unread) else host.config
+    return interval_in(None if isinstance(config, Unread) else config)
+
+
+def interval_in(config: Mapping[str, str] | None) -> int:
+    """The same of one file; Kafka's default where it does not say, or was not read."""
+    given = (config or {}).get(INTERVAL, "")
+    return int(given) if given.isdigit() and int(given) > 0 else SNAPSHOT_INTERVAL_MS
+
+
+def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLevels) -> list[str]:
+    """What no waiting opens: metadata.version above the software's range, with a level between that changed
+    metadata.
+    """
+    table, running = software.features.get(METADATA_VERSION), now.features.get(METADATA_VERSION)
+    if isinstance(seen.log, Unread) or table is None or running is None or now.version == software.version:
+        return []  # its own table tells nothing of what a newer one does between
+    level = seen.log.levels.get(METADATA_VERSION, 0)
+    starred = [
+        each for each in running.levels if table.supported.highest < each.number <= level and each.changes_metadata
+    ]
+    if not starred:
+        return []
+    named = ", ".join(f"{each.number} ({each.name})" for each in starred)
+    return [
+        f"metadata.version is {level}, {software.version} supports {table.supported}, and {named} between changed"
+        " metadata: no server lowers across that"
+    ]

@@ -1,0 +1,115 @@
+"""A broker that is gone, unregistered: named in the form, looked at, signed for, looked at again, asked for once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from kraft_runbook.brokers.operation import GATE, UNREGISTERING, Step
+from kraft_runbook.brokers.unregistering import (
+    Held,
+    digest,
+    held_by,
+    page,
+    registration,
+    require_gone,
+    require_nothing_lost,
+    require_registered,
+)
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Played
+from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.procedures.look_at_replicas import agreed
+from kraft_runbook.procedures.unregister_broker import unregister_broker
+from kraft_runbook.steps.examine import Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.run import Run
+
+PREFLIGHT = "preflight.checks"
+LOOKS = 10
+"""Looks in which the registration has to be gone. The leader answers once it is committed."""
+
+examine = examines_by_checks(UNREGISTERING)
+
+
+def prepare(run: Run) -> dict[str, Any]:
+    """Every check, and whether the form's broker is gone and holds nothing that nobody else has. Raises Refused."""
+    _node(run)
+    answer = require_preflight(run, UNREGISTERING)
+    _require_may(run, run.cluster.settled())
+    return answer
+
+
+def shows_broker(run: Run) -> Shown:
+    """What is taken out of the log, and what stays on the broker, for the gate."""
+    seen, node = run.cluster.settled(), _node(run)
+    found, held = require_registered(node, seen), _held(run)
+    text = page(node, found, held, declared=node in run.spec.broker_ids)
+    run.cluster.tell(text)
+    return Shown(exhibits=(Exhibit(PREFLIGHT, digest(node, found), text),), by=PREFLIGHT)
+
+
+def unregister(run: Run) -> dict[str, Any]:
+    """Look once more, then ask the controller, and see the registration gone. Raises Refused, StepFailed."""
+    node = _node(run)
+    act = Act(f"unregister broker {node}")
+    if run.cluster.rehearses:
+        run.cluster.do(unregister_broker, node, would=[act])
+        return {"dry_run": True}
+    run.claim.take()
+    seen = run.cluster.settled()
+    reading = UNREGISTERING.read(seen, run.spec)
+    found = registration(node, seen)
+    if found is None:
+        run.already_done(reading.stage, Step.UNREGISTER, f"broker {node} is not registered")
+        return {"changed": False}
+    UNREGISTERING.table.require(Step.UNREGISTER, reading)
+    run.signatures.require(UNREGISTERING, GATE, seen, exhibit=digest(node, found))
+    _require_may(run, seen)
+    run.signatures.begins(GATE)
+    began = datetime.now(UTC)
+    changed = bool(run.cluster.do(unregister_broker, node, would=[act]))
+    _see_it_gone(run, node)
+    ended = datetime.now(UTC)
+    run.journal.record(
+        Played(
+            phase=reading.stage,
+            step=Step.UNREGISTER,
+            node_id=node,
+            changed=("registration",) if changed else (),
+            seconds=round((ended - began).total_seconds(), 1),
+            began_at=began,
+            ended_at=ended,
+            restarted=False,
+        )
+    )
+    return {"changed": changed}
+
+
+def _node(run: Run) -> int:
+    named = run.params["broker"]
+    if named is None:
+        raise Refused("the form names no broker", way_out="name the broker that is gone in a new run")
+    return int(named)
+
+
+def _held(run: Run) -> Held:
+    return held_by(_node(run), run.cluster.ask(agreed).partitions)
+
+
+def _require_may(run: Run, seen: ClusterObservation) -> None:
+    require_gone(_node(run), seen)
+    require_nothing_lost(_node(run), _held(run))
+
+
+def _see_it_gone(run: Run, node: int) -> None:
+    for _ in range(LOOKS):
+        if registration(node, run.cluster.observe()) is None:
+            run.cluster.tell(f"broker {node} is registered no more")
+            return
+        run.cluster.pause(run.spec.deadlines.poll)
+    raise StepFailed(
+        f"the controller took the request, and broker {node} is registered still or again",
+        way_out="its process may have been started again: stop it for good, then trigger a new run",
+    )

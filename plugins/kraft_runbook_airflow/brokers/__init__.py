@@ -1,0 +1,1 @@
+"""A broker that is gone for good."""

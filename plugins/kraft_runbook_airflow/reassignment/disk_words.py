@@ -1,0 +1,135 @@
+"""The words in which the DAG file of moves between disks is written, and the wait for copies: no worker is held."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow.sdk import BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import RunbookError
+from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.stages import MOVE
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.reassignment import disks
+from kraft_runbook.steps.reassignment.looks import examine
+from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.node_steps import TakeSteps
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.words import ask
+from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
+from kraft_runbook_airflow.reassignment.words import put_back, report
+
+BETWEEN_DISKS: Mapping[str, Param] = {
+    "goal": Param(
+        disks.EVEN,
+        type="string",
+        enum=[disks.EVEN, disks.EMPTY, disks.EXPLICIT, disks.BACK],
+        title="What is wanted",
+    ),
+    "broker": Param(None, type=["null", "integer"], minimum=0, title="Broker"),
+    "directory": Param(
+        None, type=["null", "string"], title="Directory to empty", description="As the broker's log.dirs names it"
+    ),
+    "plan": Param(
+        None,
+        type=["null", "string"],
+        format="multiline",
+        title="Explicit plan",
+        description="The JSON of kafka-reassign-partitions, with log_dirs",
+    ),
+    "run": Param(
+        None,
+        type=["null", "string"],
+        title="Back to the old disks: the run that moved them",
+        description="Its name, as its closing report and kraft-runbook evidence give it",
+    ),
+    "throttle_mb": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        title="Throttle in MB/s a broker",
+        description="Nothing: a broker copies as fast as its disks can",
+    ),
+    "moves_a_broker": Param(disks.AT_ONCE, type="integer", minimum=1, title="Copies that a broker makes at once"),
+}
+POLL_SECONDS = 3.0
+
+
+class DiskTrigger(WhileItMoves):
+    """Waits until the task has something to do (``steps.reassignment.disks.WhileCopying``)."""
+
+    def __init__(self, cluster: str, run: str, at_once: int, rests: float = 0.0) -> None:
+        super().__init__(cluster, run, rests, poll=POLL_SECONDS)
+        self.at_once = at_once
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return self.made_of({"at_once": self.at_once})
+
+    def looks(self) -> Callable[[Cluster], str]:
+        wait, said = disks.WhileCopying(self.files, self.at_once), 0.0
+
+        def look(cluster: Cluster) -> str:
+            nonlocal said
+            try:
+                why, far = wait.look(cluster)
+            except RunbookError as error:
+                why, far = "", f"Not seen, looking again: {error.problem}"
+            if time.monotonic() - said > self.say:
+                self.log.info("%s", far)
+                said = time.monotonic()
+            return why
+
+        return look
+
+
+class MoveBetweenDisks(ClusterOperator):
+    """Start copies, some at once. Cleared at any point it goes on with what is left."""
+
+    def act(self, context: Any, run: Run) -> dict[str, Any]:
+        found = disks.move_between_disks(run)
+        if isinstance(found, dict):
+            return found
+        self.defer(
+            trigger=DiskTrigger(self.cluster, found.files.name, found.at_once, found.rests), method_name="resume"
+        )
+        raise AssertionError("defer raises")
+
+    def resume(self, context: Any, event: dict[str, Any]) -> Any:
+        """Look again, from the beginning: the event says only that there is something to do."""
+        self.log.info("%s", event["why"])
+        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
+
+
+def plan_between_disks(cluster: ClusterSpec) -> BaseOperator:
+    """Plan; refuse what must not be planned; preview."""
+    return TakeSteps(task_id="plan", cluster=cluster.name, does=disks.plan_between_disks, changes=False)
+
+
+def agree_between_disks(cluster: ClusterSpec) -> TaskGroup:
+    """Prove, show the preview, ask a person, confirm: bound to the plan."""
+    return ask(cluster, REASSIGNMENT, MOVE, examine, shows=disks.shows_disks)
+
+
+def carry_out_between_disks(cluster: ClusterSpec) -> TaskGroup:
+    """Throttle, copy, put the throttle back whatever happened, verify."""
+    given: dict[str, Any] = {"cluster": cluster.name}
+    with TaskGroup("carry_out") as group:
+        throttled = TakeSteps(task_id="throttle", does=disks.throttle_disks, **given)
+        moved = MoveBetweenDisks(task_id="move", **given)
+        back = put_back("put_throttle_back", disks.put_disk_throttle_back, **given)
+        verified = TakeSteps(task_id="verify", does=disks.verify_disks, changes=False, **given)
+        chain(throttled, moved, back, verified)
+        moved >> verified
+    return group
+
+
+def report_between_disks(cluster: ClusterSpec, *, behind: TaskGroup) -> BaseOperator:
+    """Say what became of the run, and the way on or back. Always runs."""
+
+    def ends(spec: ClusterSpec) -> str:
+        return f"The replicas lie in the directories that were planned, on the brokers of {spec.name}."
+
+    return report(cluster, behind=behind, ends=ends, undone=disks.disks_not_done, back=disks.way_back_of_disks)

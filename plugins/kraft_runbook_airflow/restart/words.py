@@ -1,0 +1,83 @@
+"""The words in which the DAG file of the rolling restart is written."""
+
+from __future__ import annotations
+
+from airflow.sdk import BaseOperator, Param, TaskGroup, chain
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CANARY_HOLDS, CONTROLLER_BACK
+from kraft_runbook.restart.operation import RESTART, RESTARTS
+from kraft_runbook.runbook.running import RUNNING
+from kraft_runbook.steps.examine import examines_by_checks
+from kraft_runbook.steps.restart import BROKER, CONTROLLER, restart_active_controller, restarts_no_brokers
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
+
+PARAMS = {
+    "nodes": Param(
+        "both",
+        type="string",
+        enum=["brokers", "controllers", "both"],
+        title="Which",
+        description="Controllers come first, the active one last of them; then the brokers, one by one",
+    ),
+}
+NO_CONTROLLERS = "params.nodes == 'brokers'"
+NO_BROKERS = "params.nodes == 'controllers'"
+
+
+def preflight(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then every check."""
+    return words.preflight(cluster, RESTARTS)
+
+
+def approve(cluster: ClusterSpec) -> list[TaskGroup]:
+    """The gate, where the cluster file asks for one."""
+    return [words.ask(cluster, RESTARTS, RESTART, examines_by_checks(RESTARTS))] if cluster.rolling_restart.gate else []
+
+
+def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
+    """Restart each controller and wait until it has caught up, the active one last."""
+    with TaskGroup("restart_controllers") as group:
+        steps: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=CONTROLLER, node=controller.id)
+                caught_up = words.wait(
+                    cluster,
+                    RESTARTS,
+                    "caught_up",
+                    CONTROLLER_BACK,
+                    cluster.deadlines.quorum,
+                    controller.id,
+                    unless=NO_CONTROLLERS,
+                )
+                steps += [restart, caught_up]
+        with TaskGroup("active_controller_last"):
+            steps.append(TakeSteps(task_id="restart", cluster=cluster.name, does=restart_active_controller))
+        chain(*steps)
+    return group
+
+
+def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
+    """Restart each broker, one by one: the next one only when this one is registered and in every ISR."""
+    with TaskGroup("restart_brokers") as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.rolled:
+            with TaskGroup(f"broker_{broker.id}"):
+                restart = TakeStep(task_id="restart", cluster=cluster.name, step=BROKER, node=broker.id)
+                in_sync = words.wait_for_broker(
+                    cluster, RESTARTS, broker.id, BROKER_BACK, BROKER_IN_SYNC, unless=NO_BROKERS
+                )
+                back = words.give_leaders_back(
+                    cluster, broker.id, demotes=cluster.rolling_restart.demote, left_out=restarts_no_brokers
+                )
+                soak = words.soak_canary(cluster, RESTARTS, CANARY_HOLDS, broker.id, unless=NO_BROKERS)
+                steps += [restart, in_sync, *back, *soak]
+        chain(*steps)
+    return group
+
+
+def closing_report(cluster: ClusterSpec) -> BaseOperator:
+    """Say that every task succeeded, or where the run stopped and why. Always runs."""
+    return words.closing_report(cluster, RESTARTS, RUNNING)

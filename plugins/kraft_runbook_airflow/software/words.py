@@ -1,0 +1,113 @@
+"""The words in which the DAGs of the software roll are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from airflow.sdk import BaseOperator, TaskGroup, chain
+
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.software import conditions
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.roll import Rolled
+from kraft_runbook.software.stages import Gate
+from kraft_runbook.steps import software
+from kraft_runbook.steps.examine import examines_by_checks
+from kraft_runbook.steps.software import (
+    BROKER_BACK,
+    BROKER_UP,
+    CONTROLLER_BACK,
+    CONTROLLER_UP,
+    roll_active_controller,
+)
+from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
+
+
+def clusters_with_a_target() -> Iterator[ClusterSpec]:
+    """Those whose file names another Kafka to go on to."""
+    return words.clusters_served_by(SOFTWARE)
+
+
+def preflight(cluster: ClusterSpec) -> TaskGroup:
+    """Claim the cluster for this run, then every check of the roll."""
+    return words.preflight(cluster, SOFTWARE)
+
+
+def approve(cluster: ClusterSpec, gate: Gate) -> TaskGroup:
+    """Prove, ask, confirm."""
+    return words.ask(cluster, SOFTWARE, gate, examines_by_checks(SOFTWARE), keep=software.examine_with_tables)
+
+
+def start_what_is_down(cluster: ClusterSpec) -> BaseOperator:
+    """Start the nodes that do not run, on the target."""
+    return _starts("start_what_is_down", cluster, back=False)
+
+
+def bring_back_what_is_down(cluster: ClusterSpec) -> BaseOperator:
+    """Start the nodes that do not run, on the version before."""
+    return _starts("bring_back_what_is_down", cluster, back=True)
+
+
+def _starts(task: str, cluster: ClusterSpec, *, back: bool) -> BaseOperator:
+    return TakeSteps(task_id=task, cluster=cluster.name, does=partial(software.start_what_is_down, back=back))
+
+
+def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
+    """Restart each controller on the other software, one by one, the active one last; each once the one before is
+    caught up.
+    """
+    step, running = (
+        (CONTROLLER_BACK, conditions.CONTROLLER_ON_FORMER) if back else (CONTROLLER_UP, conditions.CONTROLLER_ON_TARGET)
+    )
+    within = cluster.deadlines.quorum
+    with TaskGroup(step.step) as group:
+        steps: list[BaseOperator] = []
+        for controller in cluster.controllers:
+            with TaskGroup(f"controller_{controller.id}"):
+                steps += [
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=controller.id),
+                    # On whichever software: the active one may have been left for last.
+                    words.wait(
+                        cluster, SOFTWARE, "caught_up", conditions.CONTROLLER_CAUGHT_UP, within, node=controller.id
+                    ),
+                ]
+        with TaskGroup("active_controller_last"):
+            steps.append(
+                TakeSteps(task_id="restart", cluster=cluster.name, does=partial(roll_active_controller, back=back))
+            )
+        chain(
+            *steps,
+            *(
+                words.wait(cluster, SOFTWARE, f"controller_{each.id}_runs", running, within, node=each.id)
+                for each in cluster.controllers
+            ),
+        )
+    return group
+
+
+def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
+    """Restart each broker on the other software, one by one; each once the one before is registered on it and in every
+    ISR.
+    """
+    step, running = (BROKER_BACK, conditions.BROKER_ON_FORMER) if back else (BROKER_UP, conditions.BROKER_ON_TARGET)
+    with TaskGroup(step.step) as group:
+        steps: list[BaseOperator] = []
+        for broker in cluster.rolled:
+            with TaskGroup(f"broker_{broker.id}"):
+                steps += [
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
+                    words.wait_for_broker(cluster, SOFTWARE, broker.id, running, conditions.BROKER_IN_SYNC),
+                    *words.give_leaders_back(
+                        cluster, broker.id, demotes=cluster.upgrade_software.demote, left_out=lambda _: None
+                    ),
+                    *([] if back else words.soak_canary(cluster, SOFTWARE, conditions.CANARY_HOLDS, broker.id)),
+                ]
+        chain(*steps)
+    return group
+
+
+def closing_report(cluster: ClusterSpec, *, back: bool = False) -> BaseOperator:
+    """Say what was done and what comes next, or where the run stopped and why. Always runs."""
+    return words.closing_report(cluster, SOFTWARE, Rolled.OLD if back else Rolled.NEW)

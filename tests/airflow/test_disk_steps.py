@@ -1,0 +1,261 @@
+"""The tasks that move replicas between disks, wherever the brokers are on the way. What a task calls is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from in_run import Claimed, Signed, run_in
+from observations import SPEC, observation
+from placements import MB, tp
+from recording import RecordingCluster
+from test_dags import ROOT, dags_of
+
+from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.io.kafka.topic_ids import topic_ids
+from kraft_runbook.procedures.move_between_disks import disk_rate, look_at_disks, set_disk_rate, start_disk_moves
+from kraft_runbook.reassignment.disks import DiskMove
+from kraft_runbook.steps.handle import RehearsedCluster
+from kraft_runbook.steps.reassignment import disks
+from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.run import NothingToDo, Run
+from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
+
+A, B = tp("t", 0), tp("t", 1)
+ONE, TWO = "/d1", "/d2"
+FORM = {"goal": disks.EMPTY, "broker": 1, "directory": ONE, "plan": None, "run": None, "throttle_mb": 5}
+
+
+class Scene:
+    """One broker with two disks. ``rate``: of the default of all brokers."""
+
+    def __init__(self) -> None:
+        self.placed = {A: ONE, B: ONE}
+        self.future: dict[Any, FutureCopy] = {}
+        self.away = False
+        self.rate: str | None = "7"
+        self.params = {**FORM, "moves_a_broker": 1}
+        self.started: list[list[DiskMove]] = []
+        self.cluster = RecordingCluster(
+            observation(Phase.FINALIZED),
+            answers={
+                look_at_disks: lambda *_: self.look(),
+                topic_ids: lambda topics: {each: "x" for each in topics},
+                start_disk_moves: self.start,
+                disk_rate: lambda: self.rate,
+                set_disk_rate: lambda value: setattr(self, "rate", value),
+            },
+        )
+
+    def look(self) -> Mapping[int, BrokerLogs]:
+        if self.away:
+            return {}
+        made = tuple(LogDir(each, 10**12 + at, 10**11 * (at + 1), "", 1) for at, each in enumerate((ONE, TWO)))
+        sizes = dict.fromkeys(self.placed, 10 * MB)
+        return {1: BrokerLogs(1, made, sizes, dict(self.placed), dict(self.future))}
+
+    def start(self, moves: Any) -> Any:
+        self.started.append(list(moves))
+        self.future |= {m.partition: FutureCopy(m.target, 0, 9) for m in moves}
+        return tuple(moves)
+
+    def end(self) -> None:
+        self.placed |= {p: copy.path for p, copy in self.future.items()}
+        self.future.clear()
+
+    def run(self, ports: Any = Signed, name: str = "one", cluster: Any = None) -> Run:
+        ti = SimpleNamespace(dag_id="move_between_disks__lab", run_id=name, task_id="t")
+        return run_in({"ti": ti, "params": self.params}, cluster or self.cluster, ports)
+
+    def told(self) -> list[str]:
+        return [told.what for _, told in of_kind(self.run().journal.records(), Moves)]
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    made = Scene()
+    disks.plan_between_disks(made.run())
+    return made
+
+
+def test_a_run_moves_some_at_once_verifies_and_puts_the_former_throttle_back(scene: Scene) -> None:
+    run = scene.run()
+    (exhibit,) = disks.shows_disks(run).exhibits
+    assert "| 1 | /d1 | 2 → 0 |" in exhibit.rendered
+    assert disks.throttle_disks(run) == {"bytes_a_second": 5 * MB} and scene.rate == "5000000"
+    for partition in (A, B):
+        wait = disks.move_between_disks(run)
+        assert isinstance(wait, disks.WhileCopying) and [m.partition for m in scene.started[-1]] == [partition]
+        assert wait.look(scene.cluster)[0] == "", "one at once"
+        assert disks.put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
+        scene.end()
+        assert wait.look(scene.cluster)[0]
+    assert disks.move_between_disks(run) == {"there": 2, "gone": 0}
+    assert disks.disks_not_done(run) == ("the throttle of copies between disks is not put back",)
+    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    assert disks.verify_disks(run) == {"there": 2, "gone": 0} and disks.disks_not_done(run) == ()
+    assert scene.told()[-4:] == ["started", "ended", "put back", "verified"]
+
+
+def test_each_task_can_be_killed_and_cleared(scene: Scene) -> None:
+    """Killed right before and right after each act: nothing is sent twice, and the former throttle stays known."""
+    run = scene.run()
+
+    def dies(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for before in (True, False):
+        real = scene.cluster.answers[set_disk_rate]
+        scene.cluster.answers[set_disk_rate] = lambda value, first=before, real=real: (
+            dies()
+            if first
+            else (
+                real(value),
+                dies(),
+            )
+        )
+        with pytest.raises(KeyboardInterrupt):
+            disks.throttle_disks(run)
+        scene.cluster.answers[set_disk_rate] = real
+    disks.throttle_disks(run)
+    scene.cluster.answers[start_disk_moves] = lambda moves: (scene.start(moves), dies())
+    with pytest.raises(KeyboardInterrupt):
+        disks.move_between_disks(run)
+    scene.cluster.answers[start_disk_moves] = scene.start
+    disks.move_between_disks(run)
+    assert len(scene.started) == 1, "it goes on already"
+    scene.end()
+    scene.future.clear()
+    scene.placed[B] = TWO
+    disks.put_disk_throttle_back(run)
+    assert scene.rate == "7"
+
+
+def test_a_throttle_that_somebody_else_set_meanwhile_stays(scene: Scene) -> None:
+    run = scene.run()
+    disks.throttle_disks(run)
+    scene.rate = "9"
+    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "9"
+    assert disks.put_disk_throttle_back(run) is None
+
+
+def test_a_throttle_of_a_run_that_failed_is_named_and_the_way_back_puts_it_back(scene: Scene) -> None:
+    run = scene.run()
+    disks.throttle_disks(run)
+    disks.move_between_disks(run)
+    assert disks.put_disk_throttle_back(run) == {"left": 1} and disks.disk_throttles_left(run) == []
+    scene.end()
+    (named,) = disks.disk_throttles_left(run)
+    assert run.name in named and "put_throttle_back" in named
+    scene.params |= {"goal": disks.BACK, "run": run.name, "throttle_mb": None}
+    back = scene.run(name="two")
+    disks.plan_between_disks(back)
+    assert disks.put_disk_throttle_back(back) == {"left": 0} and scene.rate == "7"
+    assert disks.disk_throttles_left(run) == []
+
+
+def test_a_throttle_of_another_cluster_s_run_is_none_of_this_cluster_s(scene: Scene) -> None:
+    """Its name may begin with this one's."""
+    run = scene.run()
+    disks.throttle_disks(run)
+    place = files_of(run).directory
+    place.rename(place.with_name(place.name.replace("__lab__", "__lab-secure__")))
+    assert disks.disk_throttles_left(run) == []
+
+
+def test_a_broker_that_is_lost_is_waited_for_once_copies_were_started(scene: Scene) -> None:
+    run = scene.run()
+    scene.away = True
+    with pytest.raises(Unreachable, match="broker 1 does not answer"):
+        disks.move_between_disks(run)
+    scene.away = False
+    disks.move_between_disks(run)
+    scene.away = True
+    wait = disks.move_between_disks(run)
+    assert isinstance(wait, disks.WhileCopying) and wait.rests and "waits" in scene.told()
+    given = DiskTrigger("lab", wait.files.name, wait.at_once, wait.rests).serialize()[1]
+    assert DiskTrigger(**given).rests == wait.rests
+    scene.away = False
+    disks.move_between_disks(run)
+    assert "goes on" in scene.told()
+
+
+def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:
+    scene.future[A] = FutureCopy("/d3", 1, 1)
+    with pytest.raises(Refused, match=r"not as the plan found them.*t-0 of broker 1"):
+        disks.move_between_disks(scene.run())
+    assert not scene.started
+    with pytest.raises(StepFailed, match="not as planned"):
+        disks.verify_disks(scene.run())
+
+
+@pytest.mark.parametrize("does", [disks.throttle_disks, disks.move_between_disks])
+def test_no_step_acts_without_the_signature(scene: Scene, does: Any) -> None:
+    with pytest.raises(Refused, match="no proof is on record for gate move"):
+        does(scene.run(Claimed))
+    assert not scene.started and scene.rate == "7"
+
+
+def test_the_way_back_is_a_run_of_its_own_by_the_first_ones_name(scene: Scene) -> None:
+    first = scene.run()
+    disks.move_between_disks(first)
+    scene.params |= {"goal": disks.BACK, "run": first.name}
+    back = scene.run(name="two")
+    assert disks.plan_between_disks(back)["replicas"] == 1
+    disks.move_between_disks(back)
+    assert [(m.partition, m.target) for m in scene.started[-1]] == [(A, ONE)], "where it lies: that ends the copy"
+    scene.future.clear()
+    with pytest.raises(NothingToDo):
+        disks.plan_between_disks(scene.run(name="three"))
+    scene.params["run"] = "nobody"
+    with pytest.raises(Refused, match="no run named 'nobody'"):
+        disks.plan_between_disks(scene.run(name="four"))
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({"directory": None}, "the form must name them"),
+        ({"goal": disks.EVEN, "broker": None}, "the form must name them"),
+        ({"goal": disks.EXPLICIT}, "holds no plan"),
+    ],
+)
+def test_a_form_that_lacks_something_is_refused(scene: Scene, form: dict[str, Any], said: str) -> None:
+    scene.params |= form
+    with pytest.raises(Refused, match=said):
+        disks.plan_between_disks(scene.run(name="other"))
+
+
+def test_a_dry_run_names_every_move_and_makes_none(scene: Scene) -> None:
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    for does in (disks.throttle_disks, disks.move_between_disks, disks.put_disk_throttle_back, disks.verify_disks):
+        does(scene.run(cluster=would))
+    assert [each.what for each in would.acts] == [
+        "throttle copies between disks to 5 MB/s a broker",
+        "move t-0 of broker 1",
+        "move t-1 of broker 1",
+    ]
+    assert not scene.started and scene.rate == "7"
+
+
+def test_a_plan_that_was_changed_on_disk_is_not_carried_out(scene: Scene) -> None:
+    path = files_of(scene.run()).directory / disks.DISKS
+    path.write_text(path.read_text().replace(TWO, "/d9"))
+    with pytest.raises(Refused, match="was changed since"):
+        disks.move_between_disks(scene.run())
+
+
+def test_the_throttle_and_the_report_come_whatever_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    dag = dags_of("move_between_disks.py", ROOT / "include" / "clusters", monkeypatch)["move_between_disks__lab"]
+    back, report = dag.get_task("carry_out.put_throttle_back"), dag.get_task("closing_report")
+    assert back.is_teardown and report.is_teardown and "carry_out.put_throttle_back" in report.upstream_task_ids
+    assert dag.get_task("carry_out.verify").upstream_task_ids >= {"carry_out.move", "carry_out.put_throttle_back"}
+    assert dag.get_task("plan").upstream_task_ids == {"preflight.checks"}

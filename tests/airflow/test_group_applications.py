@@ -1,0 +1,128 @@
+"""Applications that playbooks of the cluster file stop and start while their groups are moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from group_scene import NEW, OLD, STOPPED, Scene, begin, pages_put_before
+from test_dags import ROOT, dags_of
+
+from kraft_runbook.cluster.group_applications import GroupApplication
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.operation import Step
+from kraft_runbook.procedures.play_group import play_group
+from kraft_runbook.steps.groups.applications import play_applications
+from kraft_runbook.steps.groups.files import files_of
+from kraft_runbook.steps.groups.planning import shows_plan
+from kraft_runbook_airflow.groups.asking import AskOwner
+
+OURS = GroupApplication(groups=("g",), stop="/p/stop.yml", start="/p/start.yml", hosts={"app-1": {}})
+BLOCK = """
+group_applications:
+  - {groups: ["g.*"], stop: /p/stop.yml, start: /p/start.yml, hosts: {app-1: {ansible_host: 10.0.0.1}}}
+"""
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    return pages_put_before(monkeypatch)
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
+    """A group of an application with playbooks; ``failing``: its play is refused, too."""
+    found = begin(monkeypatch, tmp_path)
+    vars(found.cluster)["spec"] = found.cluster.spec.model_copy(update={"group_applications": (OURS,)})
+
+    def play(group: str, direction: Direction, *, starts: bool, tell: Any) -> tuple[str, ...]:
+        if group in found.failing:
+            raise found.failing[group]
+        found.did.append(f"{'started' if starts else 'stopped'} {group}")
+        return ("app-1",)
+
+    found.cluster.answers[play_group] = play
+    return found
+
+
+def ask(scene: Scene, *, starts: bool) -> Any:
+    task = AskOwner(task_id="ask_owner", cluster="lab", starts=starts, wave=1)
+    return task.act(scene.context, scene.run)
+
+
+def play(scene: Scene, *, starts: bool) -> Any:
+    return play_applications(scene.run, starts=starts, number=1)
+
+
+def test_from_the_stop_to_the_start_nobody_is_asked(scene: Scene, asked: list[str]) -> None:
+    scene.plan()
+    assert "g: stopped by /p/stop.yml, started by /p/start.yml, on app-1" in shows_plan(scene.run).exhibits[0].rendered
+    assert "not_asked" in ask(scene, starts=False)
+    assert play(scene, starts=False) == {"groups": 1, "stayed": []}
+    assert play(scene, starts=False)["groups"] == 1, "killed before it was silent: it is played again"
+    scene.looks = (STOPPED,)
+    scene.read_at_the_stop()
+    assert play(scene, starts=False)["groups"] == 0, "it was read at the stop"
+    scene.step(Step.FENCE)
+    scene.step(Step.COMMIT)
+    assert "not_asked" in ask(scene, starts=True)
+    assert play(scene, starts=True) == {"groups": 1, "stayed": []}
+    scene.looks, scene.missing = (NEW,), ()
+    assert play(scene, starts=True)["groups"] == 0, "it has started"
+    assert [each for each in scene.did if "ed g" in each and "_" not in each] == ["stopped g", "stopped g", "started g"]
+    assert asked == []
+    assert "stopped by playbook: g: /p/stop.yml" in scene.told() and "started by playbook: g: /p/start.yml" in (
+        scene.told()
+    )
+
+
+def test_a_play_that_fails_is_told_with_its_host_and_task_and_the_others_go_on(scene: Scene, asked: list[str]) -> None:
+    from dataclasses import replace
+
+    scene.looks = (OLD, replace(OLD, name="h"))
+    scene.plan()
+    ask(scene, starts=False)
+    assert len(asked) == 1 and "`h`" in asked[0] and "`g`" not in asked[0], "the other group's owner is asked"
+    scene.failing = {"g": StepFailed("stop.yml for group g: 'Stop it' failed on app-1: no such unit", way_out="x")}
+    assert play(scene, starts=False) == {"groups": 0, "stayed": ["g"]}
+    assert "stayed: g: stop.yml for group g: 'Stop it' failed on app-1: no such unit; x" in scene.told()
+    scene.failing = {}
+    scene.read_at_the_stop()
+    assert [each.group for each in files_of(scene.run).at_the_stop(scene.plan().digest).plans] == ["h"]
+    assert play(scene, starts=False) == {"groups": 1, "stayed": []}, "cleared, it is tried again"
+
+
+def test_where_the_only_play_fails_the_task_fails(scene: Scene) -> None:
+    scene.plan()
+    scene.failing = {"g": StepFailed("'Stop it' failed on app-1", way_out="x")}
+    with pytest.raises(StepFailed, match="'Stop it' failed on app-1"):
+        play(scene, starts=False)
+
+
+def test_killed_in_the_middle_it_goes_on(scene: Scene) -> None:
+    from dataclasses import replace
+
+    both = OURS.model_copy(update={"groups": ("g", "h")})
+    vars(scene.cluster)["spec"] = scene.cluster.spec.model_copy(update={"group_applications": (both,)})
+    scene.looks = (OLD, replace(OLD, name="h"))
+    scene.plan()
+    scene.failing = {"h": KeyboardInterrupt()}  # type: ignore[dict-item]
+    with pytest.raises(KeyboardInterrupt):
+        play(scene, starts=False)
+    scene.failing = {}
+    assert play(scene, starts=False) == {"groups": 2, "stayed": []}
+    assert scene.did == ["stopped g", "stopped g", "stopped h"]
+
+
+def test_each_wave_plays_where_the_cluster_file_names_playbooks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
+    (tmp_path / "lab.yaml").write_text(lab + BLOCK)
+    (dag,) = dags_of("move_consumer_group.py", tmp_path, monkeypatch).values()
+    upstream = {each.task_id: each.upstream_task_ids for each in dag.tasks}
+    for part, wait in (("stop", "silent"), ("start", "started")):
+        assert upstream[f"wave_3.{part}.play"] == {f"wave_3.{part}.ask_owner"}
+        assert upstream[f"wave_3.{part}.{wait}"] == {f"wave_3.{part}.play"}

@@ -1,0 +1,200 @@
+"""A run of days outlives a lost broker, an election, a time-out: each error that ended it, and what ends it still."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observations import SPEC
+from test_reassignment_steps import MB, NOTHING, PLACEMENT, PLAN, THERE, A, Scene, look, move, why_awake
+
+from kraft_runbook.cluster.assignment import Ongoing
+from kraft_runbook.errors import Refused, RunbookError, StepFailed, TimedOut, Unreachable
+from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.procedures.look_at_replicas import look_at_plan, look_at_replicas
+from kraft_runbook.procedures.move_replicas import prefer_first_replicas, start_next_batch
+from kraft_runbook.procedures.throttle_replication import list_moves, set_rate
+from kraft_runbook.reassignment.batches import Limits
+from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.saved_state import SavedState
+from kraft_runbook.steps.reassignment.ending import prefer_leaders
+from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.reassignment.throttling import put_throttles_back
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, MOMENT_SECONDS
+from kraft_runbook.steps.reassignment.waiting import WhileMoving
+from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
+
+LOST, REFUSED = SPEC.reassignment.lost_broker, SPEC.reassignment.refused
+NO_ANSWER = Unreachable("no broker answers", way_out="start one")
+NO_CONTROLLER = TimedOut("no controller was found", way_out="look for it")
+DIED = StepFailed("Kafka did not start 1 of 1 reassignments: brokers that are not alive", way_out="again")
+NOT_SHOWN = StepFailed("the throttle is not in force after 10 s", way_out="again")
+
+
+class Outlives(Scene):
+    """A run under way whose clock a test moves on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later_by = 0.0
+        self.wanted = replace(self.wanted, throttle=5 * MB)
+        vars(self.cluster)["now"] = lambda: time.time() + self.later_by + self.cluster.paused
+        files = files_of(self.run)
+        files.store_plan(PLAN, PLACEMENT.present)
+        files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+
+    def begin(self) -> None:
+        for what in ("planned", "started"):
+            self.run.journal.record(Moves(what=what, partitions=1))
+
+    def fails_at(self, act: Any, error: RunbookError) -> Any:
+        """From now on, until the answer that this returns is put back."""
+        before = self.cluster.answers[act]
+
+        def fail(*_: Any, **__: Any) -> Any:
+            raise error
+
+        self.cluster.answers[act] = fail
+        return before
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Outlives:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    return Outlives()
+
+
+TROUBLES = [
+    pytest.param(look_at_plan, NO_ANSWER, "waits", LOST, id="a look without an answer"),
+    pytest.param(start_next_batch, NO_CONTROLLER, "waits", LOST, id="an election that lasts"),
+    pytest.param(start_next_batch, DIED, "tries again", REFUSED, id="a target that died just before"),
+    pytest.param(set_rate, NO_ANSWER, "waits", LOST, id="a throttle that no broker takes"),
+    pytest.param(list_moves, NOT_SHOWN, "tries again", REFUSED, id="a list that a broker does not show"),
+]
+
+
+@pytest.mark.parametrize(("where", "error", "what", "most"), TROUBLES)
+def test_a_trouble_is_waited_out_and_the_run_goes_on(
+    scene: Outlives, where: Any, error: RunbookError, what: str, most: float
+) -> None:
+    scene.begin()
+    before = scene.fails_at(where, error)
+    for _ in range(2):
+        wait = move(scene)
+        assert isinstance(wait, WhileMoving) and wait.rests == AGAIN_SECONDS
+    assert scene.told().count(what) == 1, "on record once, however often it is tried"
+    assert ("start", [A]) not in scene.done
+    scene.cluster.answers[where] = before
+    wait = move(scene)
+    assert wait.rests == 0 and scene.told()[-1] == "goes on"
+    assert [each[0] for each in scene.done if each[0] == "throttle"], "also a rate that was noted and not yet set"
+    assert ("start", [A]) in scene.done
+
+
+@pytest.mark.parametrize(("where", "error", "what", "most"), TROUBLES)
+def test_what_lasts_too_long_asks_a_person_and_a_cleared_task_waits_anew(
+    scene: Outlives, where: Any, error: RunbookError, what: str, most: float
+) -> None:
+    scene.begin()
+    scene.fails_at(where, error)
+    move(scene)
+    scene.later_by = most - 60
+    assert move(scene).rests
+    scene.later_by = most + 60
+    with pytest.raises(type(error)) as raised:
+        move(scene)
+    assert raised.value is error and scene.told()[-1] == "gave up"
+    assert move(scene).rests and scene.told()[-1] == what
+
+
+def test_before_anything_has_begun_an_error_is_told_at_once(scene: Outlives) -> None:
+    scene.fails_at(look_at_plan, NO_ANSWER)
+    with pytest.raises(Unreachable):
+        move(scene)
+    assert scene.told() == []
+
+
+def test_what_is_refused_ends_the_run_at_once(scene: Outlives) -> None:
+    scene.begin()
+    scene.fails_at(start_next_batch, Refused("ElectLeaders is not allowed", way_out="allow it"))
+    with pytest.raises(Refused):
+        move(scene)
+
+
+def test_moves_that_leave_a_replica_on_a_broker_that_died_are_waited_for_in_words(scene: Outlives) -> None:
+    """Broker 2 keeps its replicas and takes no copy. Nothing moves and nothing may start: that is no time to be
+    silent, for weeks.
+    """
+    scene.now = look(racks={1: "x", 3: "x"})
+    moving = look(racks={1: "x", 3: "x"}, ongoing={A: Ongoing((*PLAN.target[A], 1), (3,), (1,))})
+    with pytest.raises(Refused, match="broker 2 does not run: moves that leave a replica there wait for it"):
+        move(scene)
+    scene.begin()
+    assert isinstance(move(scene), WhileMoving)
+    assert "waits" in scene.told() and not [each for each in scene.done if each[0] == "start"]
+    scene.now, scene.later_by = moving, LOST + 60
+    with pytest.raises(Refused, match="broker 2 does not run"):  # Kafka does not end it without broker 2 either
+        move(scene)
+    scene.now = look()
+    move(scene)
+    assert [each for each in scene.done if each[0] == "start"] and scene.told()[-1] != "waits"
+
+
+def test_a_lost_target_is_waited_for_a_day(scene: Outlives) -> None:
+    scene.begin()
+    scene.now = look(racks={1: "x", 2: "y"})
+    assert move(scene).rests == 0, "the wait looks: a broker that is back lets it go on at once"
+    assert scene.told()[2:] == ["waits", "throttled"]
+    scene.later_by = LOST + 60
+    with pytest.raises(Refused, match="broker 3 is to take copies and does not run") as refused:
+        move(scene)
+    assert "start it, then clear this task" in refused.value.way_out
+    assert "cancel_reassignments__lab" in refused.value.way_out
+    scene.now = look()
+    move(scene)
+    assert ("start", [A]) in scene.done
+
+
+def test_a_rate_that_was_noted_and_not_set_is_set_by_the_next_try(scene: Outlives) -> None:
+    """The worker was killed in between; without it the copies would take all that the brokers have."""
+    scene.begin()
+    files_of(scene.run).will_throttle(RunThrottles((5 * MB,)))
+    for _ in range(2):
+        move(scene)
+    assert [each for each in scene.done if each[0] == "throttle"] == [("throttle", 5 * MB)]
+
+
+def test_the_triggerer_rests_and_then_lets_the_task_try_again(scene: Outlives) -> None:
+    waits = ReassignmentTrigger.of("lab", WhileMoving(files_of(scene.run), Limits(50), rests=0.001))
+    _, given = waits.serialize()
+    assert asyncio.run(why_awake(ReassignmentTrigger(**given))) == "it is tried again"
+
+
+def test_what_ends_a_run_is_tried_again_for_a_moment(scene: Outlives) -> None:
+    """Days of moves must not fail for an election while leaders are elected, or throttles are put back."""
+    scene.begin()
+    scene.now = THERE
+    tries: list[str] = []
+
+    def busy(*given: Any, **how: Any) -> Any:
+        tries.append("")
+        if len(tries) < 3:
+            raise NO_CONTROLLER
+        return scene.look() if not given else {}
+
+    scene.cluster.answers[prefer_first_replicas] = busy
+    assert prefer_leaders(scene.run) == {"refused": 0} and len(tries) == 3
+    tries.clear()
+    files_of(scene.run).will_throttle(RunThrottles((5 * MB,)))
+    scene.cluster.answers[look_at_replicas] = busy
+    assert put_throttles_back(scene.run) == {"left": []} and len(tries) == 3
+    scene.fails_at(look_at_replicas, NO_ANSWER)
+    files_of(scene.run).will_throttle(RunThrottles.of(PLAN.moves, 5 * MB))
+    before = scene.cluster.paused
+    with pytest.raises(Unreachable):
+        put_throttles_back(scene.run)
+    assert MOMENT_SECONDS <= scene.cluster.paused - before < 2 * MOMENT_SECONDS

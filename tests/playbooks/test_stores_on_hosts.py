@@ -1,0 +1,84 @@
+"""Real stores, made and opened by the host's own keytool: what is told of each, and that no password is."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from observations import SPEC
+
+from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.io.hosts import ansible_reports
+from kraft_runbook.io.hosts.stores import read_stores
+from kraft_runbook.io.secrets import environment_secrets
+
+RIGHT, WRONG = "right-of-the-store", "wrong-of-the-store"
+OWN = "listener.name.controller.ssl"
+
+
+def keytool(*words: str) -> None:
+    subprocess.run(["keytool", *words, "-storepass", RIGHT], check=True, capture_output=True)
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Path:
+    made = ["-keyalg", "EC", "-validity", "30", "-ext", "SAN=dns:c101,ip:127.0.0.1", "-dname", "CN=c101, O=Example"]
+    keytool("-genkeypair", "-keystore", str(tmp_path / "keys.p12"), "-storetype", "PKCS12", *made)
+    keytool("-exportcert", "-keystore", str(tmp_path / "keys.p12"), "-file", str(tmp_path / "cert"), "-rfc")
+    keytool("-importcert", "-noprompt", "-keystore", str(tmp_path / "trust.jks"), "-file", str(tmp_path / "cert"))
+    (tmp_path / "own.properties").write_text(f"key={RIGHT}\n")
+    (tmp_path / "broken.p12").write_text("no store")
+    return tmp_path
+
+
+def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = f"${{secrets:{stores}/own.properties:key}}"
+    properties = {
+        "ssl.keystore.location": f"{stores}/keys.p12",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.truststore.location": f"{stores}/trust.jks",
+        "ssl.truststore.password": own,
+        f"{OWN}.keystore.location": f"{stores}/missing.p12",
+        "listener.name.a.ssl.keystore.location": f"{stores}/broken.p12",
+        "zookeeper.ssl.truststore.location": f"{stores}/cert",
+        "listener.name.b.ssl.truststore.location": f"{stores}/keys.p12.copy",
+        "listener.name.b.ssl.truststore.password": own.replace(":key", ":nokey"),
+    }
+    (stores / "keys.p12.copy").write_bytes((stores / "keys.p12").read_bytes())
+    spec = SPEC.model_copy(
+        update={
+            "brokers": SPEC.brokers[:1],
+            "controllers": SPEC.controllers[:1],
+            "secrets": {"ssl.keystore.password": SecretRef(env="KRB_STORE_WORD")},
+            "controller_properties": {**SPEC.controller_properties, **properties},
+            "broker_properties": {"ssl.keystore.location": f"{stores}/keys.p12", "ssl.keystore.type": "PKCS12"},
+        }
+    )
+    events: list[str] = []
+    add = ansible_reports.Fold.add
+
+    def seen(self: object, event: dict[str, object]) -> None:
+        events.append(repr(event))
+        add(self, event)
+
+    monkeypatch.setattr(ansible_reports.Fold, "add", seen)
+
+    def look(word: str) -> dict[str, tuple[str | None, str | None]]:
+        found = read_stores(spec, secrets=environment_secrets({"KRB_STORE_WORD": word}))
+        assert was_read(found[101])
+        certificate = found[101][0].certificate
+        if word == RIGHT:
+            assert certificate and certificate.subject == "CN=c101,O=Example"
+            assert certificate.names == ("c101", "127.0.0.1") and certificate.ends > certificate.begins
+        assert [each.wrong for each in found[1]] == [None if word == RIGHT else "its password does not open it"]
+        return {each.key: (each.wrong, each.unread) for each in found[101]}
+
+    told = look(RIGHT)
+    assert told["ssl.keystore.location"] == told["ssl.truststore.location"] == (None, None)
+    assert told[f"{OWN}.keystore.location"] == ("it is not there", None)
+    assert told["listener.name.a.ssl.keystore.location"][0] == "it is no store of type PKCS12, or is damaged"
+    assert "has no nokey, its password" in str(told["listener.name.b.ssl.truststore.location"][0])
+    assert look(WRONG)["ssl.keystore.location"] == ("its password does not open it", None)
+    assert not [each for each in events if RIGHT in each or WRONG in each]

@@ -1,0 +1,137 @@
+"""A broker's leaders around its restart: off right before it is stopped, back once it is in sync, where it is asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observations import SPEC, broker, observation
+from placements import of
+from recording import Evidence, RecordingCluster, run_on
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
+from kraft_runbook.reassignment.goals import GiveBackOrder
+from kraft_runbook.restart.operation import RESTARTS
+from kraft_runbook.steps.account import account_of
+from kraft_runbook.steps.demotions import give_leaders_back, kept_by, kept_for
+from kraft_runbook.steps.node_step import rehearse_step, take_step
+from kraft_runbook.steps.reassignment.wanted import asks_to_restore
+from kraft_runbook.steps.restart import BROKER, restarts_no_brokers
+from kraft_runbook.steps.run import Run
+
+ASKS = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"demote": True})})
+SEEN = observation(Phase.FINALIZED)
+OFF = "put broker 1 last in the order of its partitions, and let others lead them"
+BACK = "give broker 1 the order of its partitions back, and its leaders"
+
+
+def run_of(state: Path, seen: Any = SEEN, *, spec: Any = ASKS, evidence: Evidence | None = None, **answers: Any) -> Run:
+    found = {demote_broker: Demoted(3), give_orders_back: GivenBack(3), **answers.pop("answers", {})}
+    cluster = RecordingCluster(seen, spec=spec, answers=found)
+    return run_on(cluster, evidence or Evidence(), state=state, **answers)
+
+
+def did(run: Run) -> list[str]:
+    assert isinstance(run.cluster, RecordingCluster)
+    return run.cluster.did
+
+
+def test_leaders_go_off_right_before_the_process_is_stopped(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    take_step(run, BROKER, 1)
+    assert did(run) == [OFF, "played restart_node on 1"]
+    assert [told.what for _, told in of_kind(run.journal.records(), Moves)] == ["demoted"]
+    take_step(run, BROKER, 1)  # cleared: its process is not stopped again
+    assert did(run)[2:] == ["played restart_node on 1"]
+
+
+@pytest.mark.parametrize(("seen", "spec"), [(SEEN, SPEC), (broker(1, running=False)(SEEN), ASKS)])
+def test_not_where_nobody_asks_or_where_it_does_not_run(tmp_path: Path, seen: Any, spec: Any) -> None:
+    run = run_of(tmp_path, seen, spec=spec)
+    take_step(run, BROKER, 1)
+    assert did(run) == ["played restart_node on 1"]
+
+
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+def test_while_a_migration_is_under_way_no_order_is_changed(tmp_path: Path, phase: Phase) -> None:
+    run = run_of(tmp_path, observation(phase))
+    take_step(run, BROKER, 1)
+    assert did(run) == ["played restart_node on 1"]
+    assert isinstance(run.cluster, RecordingCluster)
+    assert any(each.startswith("The leaders of broker 1 stay") for each in run.cluster.told)
+
+
+def test_a_broker_that_dies_while_leaders_go_off_keeps_the_other_from_being_stopped(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert isinstance(run.cluster, RecordingCluster)
+    run.cluster.shown.append(broker(3, running=False)(SEEN))
+    with pytest.raises(Refused, match="broker 3 does not answer"):
+        take_step(run, BROKER, 1)
+    assert did(run) == [OFF]
+
+
+def test_what_fails_before_the_stop_leaves_the_process_alone(tmp_path: Path) -> None:
+    def fails(*_: Any, **__: Any) -> Demoted:
+        raise StepFailed("broker 1 still leads 2 partitions", way_out="wait")
+
+    run = run_of(tmp_path, answers={demote_broker: fails})
+    with pytest.raises(StepFailed, match="still leads"):
+        take_step(run, BROKER, 1)
+    assert did(run) == [OFF]
+
+
+def test_what_earlier_runs_took_from_this_broker_is_handed_on_the_oldest_first(tmp_path: Path) -> None:
+    for at, (name, number) in enumerate((("b", 1), ("a", 1), ("a", 2), ("one", 1))):
+        path = tmp_path / "demotions" / name / f"broker-{number}.json"
+        keep_orders(path, "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+        os.utime(path, (at, at))
+    given: list[Any] = []
+    run = run_of(tmp_path, answers={demote_broker: lambda *a, **h: given.append((a, h)) or Demoted(0)})
+    take_step(run, BROKER, 1)
+    ((node, path), how), *_ = given
+    assert node == 1 and path == kept_for(run, 1)
+    assert [each.parent.name for each in how["others"]] == ["b", "a"]
+
+
+def test_they_come_back_once_and_a_run_without_brokers_has_no_turn(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert give_leaders_back(run, broker=1, left_out=restarts_no_brokers) == {"given_back": 0}
+    keep_orders(kept_for(run, 1), "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+    assert give_leaders_back(run, broker=1, left_out=restarts_no_brokers) == {"given_back": 3, "left": 0}
+    assert did(run) == [BACK]
+    other = run_of(tmp_path, nodes="controllers")
+    assert "not_asked_for" in give_leaders_back(other, broker=1, left_out=restarts_no_brokers)
+    assert did(other) == []
+
+
+def test_a_rehearsal_tells_both_and_does_neither(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    vars(run.cluster)["rehearses"] = True
+    rehearse_step(run, BROKER, 1)
+    give_leaders_back(run, broker=1, left_out=restarts_no_brokers)
+    assert [each for each in did(run) if "broker 1" in each] == [OFF, BACK]
+
+
+def test_a_report_names_whose_leaders_are_off_and_they_can_be_given_back_by_the_runs_name(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert account_of(run, RESTARTS, Phase.FINALIZED) is None and kept_by("one", tmp_path) is None
+    keep_orders(kept_for(run, 1), "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {"t": "x"})
+    told = account_of(run, RESTARTS, Phase.FINALIZED)
+    assert told is not None and told.startswith("The leaders of broker 1 are off.")
+    assert "restore_assignment__lab with this run's name, one" in told
+    form = {"topics": ".*", "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20}
+    form |= {"mb_a_broker": None, "order": "by name", "hours": None}
+    form |= {"allow_replication_factor": False, "allow_racks": False, "allow_no_rack": False}
+    wanted = asks_to_restore(run_of(tmp_path, run="one", **form))
+    assert wanted.goal == GiveBackOrder(of(t=[(1, 2)]), of(t=[(2, 1)]))
+    assert (wanted.cluster_id, wanted.topic_ids) == ("id", {"t": "x"})
+
+
+def test_the_gate_says_what_is_ahead() -> None:
+    assert not any("lead" in each for each in RESTARTS.ahead("restart", SEEN, SPEC, ())[1:])
+    assert any("the broker's leaders go to other brokers" in each for each in RESTARTS.ahead("restart", SEEN, ASKS, ()))

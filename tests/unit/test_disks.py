@@ -1,0 +1,163 @@
+"""Replicas between the disks of one broker: what is planned, what is refused, and where a plan stands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from placements import MB, tp
+
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.disk_goals import (
+    BackToOldDisks,
+    EmptyDisk,
+    EvenDisks,
+    ExplicitDisks,
+    directories_from_json,
+    plan_disks,
+)
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, next_moves, plan_from_json, read_disks
+from kraft_runbook.reassignment.stages import PlanStage
+
+A, B, C, D = (tp("t", number) for number in range(4))
+ONE, TWO, THREE = "/d1", "/d2", "/d3"
+
+
+def logs(
+    placed: dict[TopicPartition, str],
+    *,
+    sizes: dict[TopicPartition, int] | None = None,
+    usable: tuple[int | None, ...] = (400 * MB, 800 * MB),
+    total: tuple[int | None, ...] = (1000 * MB, 1000 * MB),
+    error: str = "",
+    future: dict[TopicPartition, FutureCopy] | None = None,
+) -> dict[int, BrokerLogs]:
+    held = [sum(path == each for path in placed.values()) for each in (ONE, TWO)]
+    made = tuple(
+        LogDir(path, total[at], usable[at], error if path == TWO else "", held[at])
+        for at, path in enumerate((ONE, TWO))
+    )
+    return {1: BrokerLogs(1, made, sizes or dict.fromkeys(placed, 10 * MB), placed, future or {})}
+
+
+FULL = logs({A: ONE, B: ONE, C: ONE, D: TWO})
+
+
+def test_a_disk_is_emptied_onto_the_others_the_largest_first() -> None:
+    plan = plan_disks(EmptyDisk(1, ONE), FULL)
+    assert [(m.partition, m.source, m.target) for m in plan.moves] == [(p, ONE, TWO) for p in (A, B, C)]
+    directories = (*FULL[1].directories, LogDir(THREE, 1000 * MB, 900 * MB, "", 0))
+    three = {1: replace(FULL[1], directories=directories)}
+    assert {m.target for m in plan_disks(EmptyDisk(1, ONE), three).moves} == {TWO, THREE}
+    assert plan_disks(EmptyDisk(1, ONE), logs({A: TWO})).moves == ()
+
+
+def test_disks_become_even_by_their_size_and_no_replica_moves_twice() -> None:
+    plan = plan_disks(EvenDisks(1), FULL)
+    assert len(plan.moves) == 1 and plan.moves[0].source == ONE
+    larger = logs({A: ONE, B: ONE, C: ONE, D: ONE}, total=(1000 * MB, 3000 * MB))
+    assert len(plan_disks(EvenDisks(1), larger).moves) == 3  # a quarter and three quarters
+    assert plan_disks(EvenDisks(1), logs({A: ONE, B: TWO})).moves == ()
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 90)), min_size=1, max_size=30))
+def test_evening_makes_the_fullest_disk_less_full_or_leaves_it(replicas: list[tuple[int, int]]) -> None:
+    placed = {tp("t", n): (ONE, TWO)[at] for n, (at, _) in enumerate(replicas)}
+    sizes = {tp("t", n): size * MB for n, (_, size) in enumerate(replicas)}
+    now = logs(placed, sizes=sizes, usable=(10**12, 10**12 + 10**11), total=(10**12, 10**12))
+    plan = plan_disks(EvenDisks(1), now)
+    after = placed | {m.partition: m.target for m in plan.moves}
+    assert len({m.partition for m in plan.moves}) == len(plan.moves)
+
+    def load(of: dict[TopicPartition, str]) -> int:
+        return max(sum(sizes[p] for p, path in of.items() if path == each) for each in (ONE, TWO))
+
+    assert load(after) < load(placed) if plan.moves else after == placed
+    largest, whole = max(sizes.values()), sum(sizes.values())
+    assert load(after) <= whole / 2 + max(largest, 0.05 * whole)
+
+
+@pytest.mark.parametrize(
+    ("goal", "now", "said"),
+    [
+        (EmptyDisk(7, ONE), FULL, "broker 7 did not describe"),
+        (EmptyDisk(1, "/other"), FULL, "/other is none of broker 1's: /d1, /d2"),
+        (EmptyDisk(1, ONE), logs({A: ONE}, error="error 56"), "1 log directory that works"),
+        (EmptyDisk(1, ONE), logs({A: ONE}, usable=(400 * MB, 11 * MB)), "to take 10,000,000 bytes in /d2 and has 11,"),
+        (ExplicitDisks({(1, A): TWO}), logs({A: ONE}, error="error 56"), "/d2 has failed"),
+        (ExplicitDisks({(1, D): TWO}), logs({A: ONE}), "1 replicas are not there: t-3 on broker 1"),
+        (EvenDisks(1), logs({A: ONE, B: TWO}, future={A: FutureCopy(TWO, 1, 5)}), "being copied between disks already"),
+    ],
+)
+def test_what_must_not_be_planned_is_refused_by_name(goal: object, now: dict[int, BrokerLogs], said: str) -> None:
+    if "11," in said:  # nine tenths of what is free
+        now = logs({A: ONE}, usable=(400 * MB, 11 * MB - 1))
+        said = "to take 10,000,000 bytes in /d2"
+    with pytest.raises(Refused, match=said):
+        plan_disks(goal, now)  # type: ignore[arg-type]
+
+
+def test_directories_that_may_share_a_volume_count_as_one() -> None:
+    shared = logs({A: ONE}, usable=(10 * MB, 10 * MB))
+    with pytest.raises(Refused, match="too little disk"):
+        plan_disks(EmptyDisk(1, ONE), shared)
+    roomy = logs({A: ONE}, usable=(900 * MB, 900 * MB))
+    assert any("may be one volume" in each for each in plan_disks(EmptyDisk(1, ONE), roomy).notes)
+    unknown = logs({A: ONE}, usable=(None, None), total=(None, None))
+    assert any("does not say how much is free" in each for each in plan_disks(EmptyDisk(1, ONE), unknown).notes)
+
+
+def test_kafkas_own_file_names_the_directories() -> None:
+    entry = {"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": [TWO, "any"]}
+    found = directories_from_json(json.dumps({"version": 1, "partitions": [entry]}), source="f")
+    assert found == {(1, A): TWO}
+    (move,) = plan_disks(ExplicitDisks(found), FULL).moves
+    assert move == DiskMove(1, A, ONE, TWO, 10 * MB)
+    for wrong, said in (
+        ({**entry, "log_dirs": [TWO]}, "names 1 log_dirs for 2 replicas"),
+        ({**entry, "log_dirs": ["any", "any"]}, "names no log directory"),
+        ({"topic": "t"}, "no plan of kafka-reassign-partitions"),
+    ):
+        with pytest.raises(Refused, match=said):
+            directories_from_json(json.dumps({"partitions": [wrong]}), source="f")
+
+
+def test_where_a_plan_stands_is_read_from_the_brokers() -> None:
+    plan = DiskPlan("g", tuple(DiskMove(1, p, ONE, TWO, 10 * MB) for p in (A, B, C, D)), topic_ids={"t": "x"})
+    now = logs({A: ONE, B: ONE, C: TWO}, future={B: FutureCopy(TWO, 4 * MB, 9)})
+    reading = read_disks(plan, now)
+    kinds = (reading.left, reading.moving, reading.there, reading.gone)
+    assert [[m.partition for m in each] for each in kinds] == [[A], [B], [C], [D]]
+    assert reading.bytes_left == 6 * MB and reading.stage is PlanStage.MOVING
+    assert next_moves(reading, 1) == () and [m.partition for m in next_moves(reading, 2)] == [A]
+    assert read_disks(plan, now, {"t": "y"}).stage is PlanStage.AS_PLANNED  # made anew: nobody's
+    foreign = read_disks(plan, logs({A: THREE}))
+    assert foreign.stage is PlanStage.UNKNOWN and "t-0 of broker 1" in str(foreign)
+    assert read_disks(plan, {}).lost == (1,) and read_disks(plan, {}).stage is PlanStage.AS_BEFORE
+
+
+def test_the_way_back_ends_copies_and_moves_back_what_has_moved() -> None:
+    moves = tuple(DiskMove(1, p, ONE, TWO) for p in (A, B, C))
+    now = logs({A: TWO, B: ONE, C: THREE}, future={B: FutureCopy(TWO, 4 * MB, 9)})
+    back = plan_disks(BackToOldDisks(moves), now)
+    assert [(m.partition, m.source, m.target) for m in back.moves] == [(A, TWO, ONE), (B, TWO, ONE)]
+    assert [m.partition for m in read_disks(back, now).left] == [A, B]
+    done = logs({A: ONE, B: ONE})
+    assert read_disks(back, done).stage is PlanStage.AS_PLANNED
+    assert plan_disks(BackToOldDisks(moves), done).moves == ()
+
+
+def test_a_plan_is_kept_with_its_digest() -> None:
+    plan = plan_disks(EmptyDisk(1, ONE), FULL)
+    text = plan.to_json()
+    assert plan_from_json(text, source="f") == plan
+    with pytest.raises(Refused, match="was changed since"):
+        plan_from_json(text.replace(TWO, THREE), source="f")
+    with pytest.raises(Refused, match="no plan of disks"):
+        plan_from_json("{}", source="f")
+    assert "| 1 | /d1 | 3 → 0 | 30.0 → 0.0 | 0.4 |" in plan.render_markdown(FULL, throttle=10 * MB)

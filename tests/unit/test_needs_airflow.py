@@ -1,0 +1,32 @@
+"""What lies in the plugin needs Airflow: rules without it belong into the core's ``steps``."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+PLUGIN = Path(__file__).resolve().parents[2] / "plugins" / "kraft_runbook_airflow"
+BY_ITS_BASE = {
+    "base/node_steps.py",
+    "base/task_run.py",
+    "base/task_waits.py",
+    "every_dag.py",
+    "migration/rollback.py",
+    "reassignment/moving.py",
+}
+"""Files that import no Airflow themselves: they derive from this plugin's operators, or hand a task's parts on."""
+
+
+def imports_airflow(file: Path) -> bool:
+    found = (
+        each.module or "" if isinstance(each, ast.ImportFrom) else each.names[0].name
+        for each in ast.walk(ast.parse(file.read_text()))
+        if isinstance(each, ast.Import | ast.ImportFrom)
+    )
+    return any(name.partition(".")[0] == "airflow" for name in found)
+
+
+def test_each_file_of_the_plugin_imports_airflow_but_for_a_short_list() -> None:
+    files = [each for each in PLUGIN.rglob("*.py") if each.name != "__init__.py"]
+    without = {each.relative_to(PLUGIN).as_posix() for each in files if not imports_airflow(each)}
+    assert without == BY_ITS_BASE

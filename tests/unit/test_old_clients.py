@@ -1,0 +1,135 @@
+"""Clients that Kafka 4 will not answer: what the brokers count, between two looks, and what a person reads of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from asked_java import ask_java
+from observations import WHY, broker, later
+from recording import RecordingCluster, run_on
+from test_upgrade_checks import ALL, PLAIN, cluster
+
+from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, Unread
+from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, OldRequests
+from kraft_runbook.cluster.operation_settings import UpgradeSoftware
+from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.software.old_clients import OldClient, old_clients, table_of_old_clients
+from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.stages import Gate
+from kraft_runbook.steps.software import examine_with_tables
+from lab.installation import JARS, JARS4
+
+CHECK = SOFTWARE.checks["KRB-PRE-094"]
+NOBODY = "software that gives no name"
+
+
+def counted(seen: ClusterObservation, **kinds: Any) -> ClusterObservation:
+    """``b2=[("Fetch", "3", 7)]``: what a broker counted of clients without a name, or why that was not read."""
+    for name, counts in kinds.items():
+        rows = counts if isinstance(counts, Unread) else tuple(OldRequests("unknown", "unknown", *c) for c in counts)
+        seen = broker(int(name[1:]), metrics=BrokerMetrics(0, 0, deprecated_requests=rows))(seen)
+    return seen
+
+
+def test_requests_are_summed_over_the_brokers_and_told_by_what_came_between_two_looks() -> None:
+    before = counted(cluster(), b1=[("Fetch", "3", 100)], b2=[("Fetch", "3", 7), ("CreateTopics", "1", 9)])
+    now = later(counted(before, b1=[("Fetch", "3", 130)], b2=[("Fetch", "3", 7), ("CreateTopics", "1", 9)]), 60)
+    found = old_clients(now, before)
+    assert found.window == "1 min" and not found.unread
+    assert found.found == (
+        OldClient(NOBODY, "Fetch 3", 137, 30, (1, 2)),
+        OldClient(NOBODY, "CreateTopics 1", 9, 0, (2,)),
+    )
+    said = CHECK.run(now, PLAIN, before)
+    assert said.verdict is Verdict.FAIL and not said.blocks
+    assert said.evidence == (
+        f"Fetch 3 of {NOBODY}: 30 in the last 1 min, 137 since their start (brokers 1, 2);"
+        f" CreateTopics 1 of {NOBODY}: 0 in the last 1 min, 9 since its start (broker 2)"
+    )
+
+
+def test_a_broker_that_was_restarted_between_the_looks_has_counted_anew() -> None:
+    before = counted(cluster(), b1=[("Fetch", "3", 100)])
+    (row,) = old_clients(counted(before, b1=[("Fetch", "3", 4)]), before).found
+    assert (row.total, row.lately) == (4, 4)
+
+
+def test_what_was_not_read_is_unknown_and_never_fine() -> None:
+    assert CHECK.run(counted(cluster(), b3=WHY), PLAIN).verdict is Verdict.UNKNOWN
+    half = CHECK.run(counted(cluster(), b1=[("Fetch", "3", 1)], b3=WHY), PLAIN)
+    assert half.verdict is Verdict.FAIL and "(not read: broker 3: a test did not read it)" in half.evidence
+    first = counted(cluster(), b1=WHY)
+    now = later(counted(first, b1=[("Fetch", "3", 4)]), 5)
+    assert "broker 1 at the first look" in CHECK.run(now, PLAIN, first).evidence
+    assert CHECK.run(counted(first, b1=[]), PLAIN, first).verdict is Verdict.PASS, "none since its start"
+
+
+def test_a_broker_on_the_target_is_not_asked() -> None:
+    assert CHECK.run(counted(cluster(ALL), b1=WHY, b2=[("Fetch", "3", 1)]), PLAIN).verdict is Verdict.PASS
+
+
+def test_the_gate_looks_twice_and_shows_every_client_in_a_table() -> None:
+    rows = [("Fetch", "3", 1234), *(("Produce", str(n), 1) for n in range(7))]
+    seen = counted(cluster(), b1=rows)
+
+    def examined(window: float, gate: str = Gate.UP, looked: ClusterObservation = seen) -> tuple[Any, RecordingCluster]:
+        spec = PLAIN.model_copy(update={"upgrade_software": UpgradeSoftware(old_clients_window=window)})
+        acts = RecordingCluster(looked, spec=spec)
+        return examine_with_tables(run_on(acts), gate), acts
+
+    found, acts = examined(60)
+    assert acts.paused >= 60
+    shown, defaults = found.exhibits
+    assert defaults.rendered.startswith("### Defaults that change")
+    assert "### Clients that Kafka 4.1.1 will not answer" in shown.rendered
+    assert f"| {NOBODY} | Fetch 3 | 0 | 1,234 | 1 |" in shown.rendered
+    assert shown.rendered.count(f"| {NOBODY} |") == 8
+    once, acts = examined(0)
+    assert acts.paused < 60 and f"| {NOBODY} | Fetch 3 | 1,234 | 1 |" in once.exhibits[0].rendered
+    assert examined(60, looked=counted(cluster(), b1=[]))[0].exhibits == (defaults,)
+    back, acts = examined(60, Gate.BACK, replace(seen))
+    assert back.exhibits == () and acts.paused < 60
+
+
+def test_no_table_without_a_client() -> None:
+    assert table_of_old_clients(old_clients(cluster(), None), "4.1.1") is None
+    unread = table_of_old_clients(old_clients(counted(cluster(), b3=WHY), None), "4.1.1")
+    assert unread is not None and "Not read: broker 3" in unread and "| client |" not in unread
+
+
+@pytest.mark.parametrize("window", ["90s", "1h"])
+def test_the_window_is_a_span_of_time(window: str) -> None:
+    assert UpgradeSoftware(old_clients_window=window).old_clients_window in (90, 3600)
+
+
+def test_3_9_counts_every_version_for_clients_that_kafka_4_took_away_and_no_other() -> None:
+    """Else a client would be warned of for nothing, or lost without a word. Requests between servers are not counted:
+    they go with the roll itself.
+    """
+    old, new = (
+        {key: (listeners, marks) for key, listeners, marks in map(str.split, said.splitlines())}
+        for said in (
+            ask_java(Path(__file__).with_name("PrintRequestVersions.java"), jars=each) for each in (JARS, JARS4)
+        )
+    )
+    assert {api: marks.count("d") for api, (_, marks) in old.items() if "d" in marks} == FIRST_ANSWERED
+    for api, (listeners, marks) in old.items():
+        answered = new.get(api, ("", ""))[1].ljust(len(marks), "-")
+        gone = {n for n, mark in enumerate(marks) if mark != "-" and answered[n] == "-"}
+        counted_as_old = {n for n, mark in enumerate(marks) if mark == "d"}
+        if gone != counted_as_old:
+            assert not counted_as_old, api
+            assert api in BETWEEN_SERVERS or "ZK_BROKER" not in listeners, (api, gone)
+
+
+BETWEEN_SERVERS = {
+    "LeaderAndIsr",
+    "StopReplica",
+    "UpdateMetadata",
+    "ControlledShutdown",
+    "WriteTxnMarkers",
+    "AlterPartition",
+}

@@ -1,0 +1,148 @@
+"""A broker that is gone: when it may be unregistered, and what a person is told. Kafka's controller asks nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from observations import SPEC, WHY, Spoil, broker, observation, part
+from recording import Ports, RecordingCluster, run_on
+
+from kraft_runbook.brokers.unregistering import digest, held_by, page, registration
+from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.unread import Unread, was_read
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
+from kraft_runbook.procedures.look_at_replicas import agreed
+from kraft_runbook.procedures.unregister_broker import unregister_broker
+from kraft_runbook.steps.unregister_broker import shows_broker, unregister
+
+T0, T1, T2 = (TopicPartition("t", n) for n in range(3))
+SAFE = {T0: PartitionSeen((3, 1), 1, (1,)), T1: PartitionSeen((1, 2), 1, (1, 2))}
+
+
+def registered(node: int = 3, **how: Any) -> Spoil:
+    """The registration of a broker, changed; with ``gone`` there is none."""
+
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        assert was_read(seen.quorum)
+        known = dict(seen.quorum.registrations)
+        if how.get("gone"):
+            known.pop(node, None)
+        else:
+            known[node] = replace(known.get(node) or replace(known[1], broker_id=node), **how)
+        return replace(seen, quorum=replace(seen.quorum, registrations=known))
+
+    return spoil
+
+
+def dead(node: int = 3) -> ClusterObservation:
+    """The controller has fenced it; one that is declared does not run."""
+    seen = registered(node, fenced=True)(observation(Phase.KRAFT))
+    return broker(node, running=False)(seen) if node in SPEC.broker_ids else seen
+
+
+class Signed(Ports):
+    """Keeps what the signature was asked for."""
+
+    def require(self, operation: Any, gate: str, seen: Any, **given: Any) -> None:
+        self.asked.append(str(given.get("exhibit")))
+
+
+def taken(
+    *shown: ClusterObservation, partitions: Any = SAFE, node: int | None = 3, answer: Any = True, ports: Any = None
+) -> tuple[RecordingCluster, Any]:
+    assignment = AssignmentSeen("c", {1: None, 2: None}, partitions)
+    cluster = RecordingCluster(*shown, answers={agreed: assignment, unregister_broker: answer})
+    try:
+        return cluster, unregister(run_on(cluster, ports, broker=node))
+    except (Refused, StepFailed) as error:
+        return cluster, error
+
+
+def test_one_that_is_fenced_and_leads_nothing_is_unregistered_and_seen_gone() -> None:
+    ports = Signed()
+    cluster, answer = taken(dead(), registered(gone=True)(dead()), ports=ports)
+    assert answer == {"changed": True}
+    assert cluster.did == ["unregister broker 3"]
+    found = registration(3, dead())
+    assert found is not None and digest(3, found) in ports.asked
+    assert [each.body()["changed"] for each in ports.kept] == [("registration",)]
+
+
+def test_one_that_the_cluster_file_no_longer_names_is_known_by_the_log_alone() -> None:
+    cluster, answer = taken(dead(9), registered(9, gone=True)(dead(9)), node=9)
+    assert answer == {"changed": True} and cluster.did == ["unregister broker 9"]
+
+
+def test_a_task_that_is_run_again_asks_nothing() -> None:
+    cluster, answer = taken(registered(gone=True)(dead()))
+    assert answer == {"changed": False} and cluster.did == []
+    assert "already done: broker 3 is not registered" in cluster.told
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (registered(fenced=False)(dead()), "broker 3 lives: the controller has not fenced it"),
+        (broker(3, running=True)(dead()), "broker 3 is fenced, and its process runs"),
+        (broker(3, running=False, lives=True)(dead()), "broker 3 is fenced, and its process lives"),
+        (broker(3, running=False, silent=True)(dead()), "does not answer, and its port is open"),
+        (broker(3, running=WHY)(dead()), "whether broker 3 runs could not be read"),
+        (part(quorum=Unread("no leader"))(dead()), "which brokers are registered could not be read: no leader"),
+    ],
+)
+def test_one_that_lives_or_might_is_left_registered(seen: ClusterObservation, why: str) -> None:
+    cluster, answer = taken(seen)
+    assert isinstance(answer, Refused) and why in str(answer), answer
+    assert cluster.did == []
+
+
+@pytest.mark.parametrize(
+    ("partitions", "why"),
+    [
+        ({T0: PartitionSeen((3, 1), 3, (3, 1))}, "broker 3 leads t-0"),
+        ({T0: PartitionSeen((3,), None, (3,))}, "no other replica could lead t-0"),
+        ({T0: PartitionSeen((3, 1), None, (3,)), T2: PartitionSeen((1, 3), None, ())}, "could lead t-0, t-2"),
+    ],
+)
+def test_one_that_leads_or_may_hold_what_nobody_else_has_is_left_registered(partitions: Any, why: str) -> None:
+    cluster, answer = taken(dead(), partitions={**SAFE, **partitions})
+    assert isinstance(answer, Refused) and why in str(answer), answer
+    assert cluster.did == []
+
+
+def test_what_others_hold_of_a_leaderless_partition_is_not_its_affair() -> None:
+    _, answer = taken(dead(), registered(gone=True)(dead()), partitions={**SAFE, T2: PartitionSeen((1, 2), None, (1,))})
+    assert answer == {"changed": True}
+
+
+def test_a_form_without_a_broker_is_refused() -> None:
+    assert "the form names no broker" in str(taken(dead(), node=None)[1])
+
+
+def test_one_that_registers_again_meanwhile_is_told() -> None:
+    cluster, answer = taken(dead())
+    assert isinstance(answer, StepFailed) and "registered still or again" in str(answer)
+    assert cluster.paused > 0
+
+
+def test_the_signature_is_for_the_registration_that_was_shown() -> None:
+    found = registration(3, dead())
+    assert found is not None
+    again = replace(found, incarnation_id="another", broker_epoch=found.broker_epoch + 1)
+    assert digest(3, found) != digest(3, again)
+    assert digest(3, found) != digest(4, found)
+
+
+def test_the_gate_shows_what_stays_and_whether_anybody_looked_for_the_process() -> None:
+    cluster = RecordingCluster(dead(), answers={agreed: AssignmentSeen("c", {}, SAFE)})
+    (shown,) = shows_broker(run_on(cluster, broker=3)).exhibits
+    assert "Partitions with a replica on it: 1." in shown.rendered and "It is in the cluster file" in shown.rendered
+    found = registration(3, dead())
+    assert found is not None
+    nobody_looked = page(9, found, held_by(9, SAFE), declared=False)
+    assert "nobody looked for its process" in nobody_looked and "No partition has a replica on it" in nobody_looked
