@@ -6,6 +6,7 @@ import os
 import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.installation import script
 from ansible.module_utils.kafka_host import (
     HostError,
     holds_metadata_log,
@@ -96,13 +97,13 @@ def formatted(asked: dict) -> bool:
 
 
 def run_format(asked: dict) -> None:
-    """``kafka-storage.sh format``, as the user who owns the place. The id follows an equals sign: ids may begin with a
+    """``kafka-storage format``, as the user who owns the place. The id follows an equals sign: ids may begin with a
     dash.
     """
     service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
     make_directory(asked["log_dir"], kafka_user(service, service.status().pid, asked["log_dir"])[:2])
     command = [
-        os.path.join(asked["kafka_home"], "bin", "kafka-storage.sh"),
+        script(asked["kafka_home"], "kafka-storage"),
         "format",
         f"--cluster-id={asked['cluster_id']}",
         f"--config={asked['config_file']}",

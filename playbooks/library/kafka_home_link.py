@@ -4,12 +4,12 @@ is older than the link then, and restarted for it.
 
 from __future__ import annotations
 
-import glob
 import os
 import secrets
 import stat
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.installation import holds
 from ansible.module_utils.kafka_host import HostError, host_lock, place_of, why
 
 DOCUMENTATION = """
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def require_installed(home: str, version: str) -> None:
-    if not glob.glob(os.path.join(glob.escape(home), "libs", f"kafka_*-{version}.jar")):
+    if not holds(home, version):
         raise HostError(
             f"Kafka {version} is not installed in {home} on this host",
             "install it there, beside the one that runs, or correct the version or the home in the cluster file",

@@ -4,7 +4,6 @@ why.
 
 from __future__ import annotations
 
-import glob
 import ipaddress
 import os
 import re
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.installation import holds, script
 from ansible.module_utils.kafka_host import HostError, holds_metadata_log, read_text, split_address, why
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
@@ -246,9 +246,7 @@ def _accepts(address: str) -> bool:
 
 def software_is_there(home: str, version: str) -> bool:
     """Whether the installation holds Kafka's jar of that version and the storage tool."""
-    return bool(glob.glob(os.path.join(home, "libs", f"kafka_*-{version}.jar"))) and os.access(
-        os.path.join(home, "bin", "kafka-storage.sh"), os.X_OK
-    )
+    return holds(home, version) and os.access(script(home, "kafka-storage"), os.X_OK)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ import re
 import struct
 import zipfile
 
+from ansible.module_utils.installation import LAYOUTS, jars_directory
 from ansible.module_utils.kafka_host import HostError
 
 PACKAGE = "org/apache/kafka/server/common/"
 METADATA_VERSION = PACKAGE + "MetadataVersion"
 FEATURE_VERSION = PACKAGE + "FeatureVersion"
-_JAR = re.compile(r"kafka-server-common-(\d+\.\d+\.\d+[^/]*)\.jar")
+_JAR = re.compile(r"kafka-server-common-((?![^/]*-(?:javadoc|sources|test)\.jar)\d+\.\d+\.\d+[^/]*)\.jar")
 _ENUM = re.compile(re.escape(PACKAGE) + r"\w+Version\.class")
 _RECORD = re.compile(r"common/metadata/\w+Record\.json")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
@@ -35,7 +36,7 @@ _NOT_AS_KNOWN = (
     zipfile.BadZipFile,
 )
 _PARAMETER = re.compile(r"\[*(?:L[^;]+;|[BCDFIJSZ])")
-WAY_OUT = "name the directory that holds Kafka's libs in the cluster file (kafka.home), or reinstall Kafka there"
+WAY_OUT = "name the directory that holds Kafka in the cluster file (kafka.home), or reinstall Kafka there"
 
 
 def levels_of(home: str) -> dict:
@@ -44,11 +45,12 @@ def levels_of(home: str) -> dict:
 
     Raises HostError where there is no such jar, several, or one whose enums are made in another way.
     """
-    libs = os.path.join(home, "libs")
+    libs = jars_directory(home)
     try:
         found = sorted(name for name in os.listdir(libs) if _JAR.fullmatch(name))
     except FileNotFoundError:
-        raise HostError(f"there is no Kafka in {home}: it has no directory libs", WAY_OUT) from None
+        places = " or ".join(jars for jars, _ in LAYOUTS)
+        raise HostError(f"there is no Kafka in {home}: it has no directory {places}", WAY_OUT) from None
     if len(found) != 1:
         raise HostError(f"{libs} holds {', '.join(found) or 'no kafka-server-common jar'}; one is needed", WAY_OUT)
     path = os.path.join(libs, found[0])

@@ -12,6 +12,7 @@ import struct
 import zipfile
 from collections.abc import Callable, Iterator
 
+from ansible.module_utils.installation import jar_directories
 from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.kafka_user import with_descendants
 from ansible.module_utils.login_modules import is_class, modules_of, sections_of
@@ -105,7 +106,7 @@ def _beside(process: Process | None, homes: list, link: str) -> list:
     """What the running process has on its class path that comes from no home: it stays there with another Kafka."""
     if process is None:
         return []
-    libs = [os.path.join(home, "libs") for home in homes]
+    libs = [each for home in homes for each in jar_directories(home)]
     own = {os.path.realpath(each) for each in libs}
     for each in filter(os.path.isdir, libs):  # jars may be links, and a service may name what they lead to
         own.update(os.path.realpath(os.path.join(each, name)) for name in os.listdir(each))
@@ -258,11 +259,11 @@ def _part(ask: Callable[[], dict]) -> dict:
 
 
 def jars_of(home: str) -> list:
-    """The jars of an installation, as kafka-run-class.sh puts them on the class path. Raises OSError."""
-    libs = os.path.join(home, "libs")
+    """The jars of an installation, as kafka-run-class puts them on the class path. Raises OSError."""
     return [
-        os.path.join(libs, name)
-        for name in sorted(os.listdir(libs))
+        os.path.join(directory, name)
+        for directory in jar_directories(home)
+        for name in sorted(os.listdir(directory))
         if name.endswith(".jar") and not _NOT_ON_THE_PATH.search(name)
     ]
 

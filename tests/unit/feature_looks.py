@@ -45,6 +45,7 @@ def host_module(name: str) -> ModuleType:
 def software_in(jars: Path) -> SoftwareLevels:
     """The feature levels of the Kafka in these jars, as a host reads them."""
     host_module("kafka_host")
+    host_module("installation")
     reader = host_module("feature_levels")
     home = jars.with_name(f"{jars.name}-as-a-home")
     home.mkdir(exist_ok=True)

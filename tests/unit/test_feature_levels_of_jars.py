@@ -17,7 +17,7 @@ from lab.installation import JARS, JARS4, kafka4_version
 from lab.layout import load
 
 ASKED = Path(__file__).with_name("PrintFeatureLevels.java")
-errors, reader = host_module("kafka_host"), host_module("feature_levels")
+errors, _, reader = (host_module(each) for each in ("kafka_host", "installation", "feature_levels"))
 
 
 @pytest.mark.parametrize(("jars", "version"), [(JARS, load().kafka.version), (JARS4, kafka4_version())])

@@ -244,7 +244,7 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             host_changed(2, further_jars={OLD_HOME: ("mine-1.0.jar", "agent-1.jar"), NEW_HOME: ("agent-2.jar",)}),
             "KRB-UPG-018",
             "FAIL",
-            f"broker 2: {NEW_HOME}/libs lacks mine-1.0.jar",
+            f"broker 2: {NEW_HOME} lacks mine-1.0.jar",
         ),
         (host_changed(2, further_jars={OLD_HOME: ()}), "KRB-UPG-018", "UNKNOWN", "broker 2: not looked at"),
         (

@@ -15,6 +15,7 @@ from kraft_runbook.cli.progress import reading
 from kraft_runbook.cluster.adopted_file import render_adopted
 from kraft_runbook.cluster.adoption import Adopted, FoundBroker, Notes, WantedController, adopt
 from kraft_runbook.cluster.cluster_file import parse_cluster
+from kraft_runbook.cluster.distributions import APACHE, DISTRIBUTIONS, distribution_of
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import ClusterFileError, RunbookError
@@ -26,6 +27,11 @@ _KNOWN_FAMILIES = ("listener.name.", "config.providers.")
 """Prefixes before what Kafka knows."""
 
 
+def _of_each(what: str) -> str:
+    """What each distribution has, once."""
+    return ", ".join(dict.fromkeys(str(getattr(each, what)) for each in DISTRIBUTIONS))
+
+
 def adopt_command(
     context: typer.Context,
     name: Annotated[str, typer.Option("--name", help="The cluster's name: its file is NAME.yaml.")],
@@ -35,13 +41,19 @@ def adopt_command(
         str, typer.Option("--controllers", help="The group of the hosts for controllers: 1, 3 or 5.")
     ] = "kafka_controller",
     config_file: Annotated[
-        str, typer.Option("--config-file", help="The brokers' file, where no krb_config_file names it.")
-    ] = "/etc/kafka/server.properties",
+        str | None,
+        typer.Option("--config-file", help=f"The brokers' file, else krb_config_file or {APACHE.broker_file}."),
+    ] = None,
     service: Annotated[
-        str, typer.Option("--service", help="The brokers' service, where no krb_service names it.")
-    ] = "kafka",
-    home: Annotated[str, typer.Option("--kafka-home", help="Kafka's directory on every host.")] = "/opt/kafka",
-    version: Annotated[str, typer.Option("--kafka-version", help="The brokers' software.")] = "3.9.2",
+        str | None,
+        typer.Option("--service", help=f"The brokers' service, else krb_service or {_of_each('service')}."),
+    ] = None,
+    home: Annotated[
+        str | None, typer.Option("--kafka-home", help=f"Kafka's directory on every host, else {_of_each('home')}.")
+    ] = None,
+    version: Annotated[
+        str, typer.Option("--kafka-version", help="The brokers' software: 3.9.2, 7.9.2-ccs, 7.9.2-ce.")
+    ] = "3.9.2",
     metrics_port: Annotated[int, typer.Option("--metrics-port", help="Where a broker's metrics are read.")] = 7071,
     supervisor: Annotated[
         str | None, typer.Option("--supervisor", help="supervisor's serverurl, where systemd does not run Kafka.")
@@ -63,11 +75,12 @@ def adopt_command(
         raise RunbookError(
             f"the inventory's group {brokers!r} has no host", way_out="name the group of the brokers by --brokers"
         )
+    theirs = distribution_of(version)
     reach, unsaid = reach_of((*hosts, *named.group(controllers)))
     given: dict[str, Any] = {
         "name": name,
         "description": f"Adopted from {inventory.name}",
-        "kafka": {"version": version, "home": home},
+        "kafka": {"version": version, "home": home or theirs.home},
         "reach": reach,
         "service_manager": {"kind": "supervisor", "socket": supervisor} if supervisor else {"kind": "systemd"},
     }
@@ -76,7 +89,11 @@ def adopt_command(
             hosts,
             asking(context).brokers_files,
             given,
-            own={"config_file": config_file, "service": service, "metrics_port": metrics_port},
+            own={
+                "config_file": config_file or theirs.broker_file,
+                "service": service or theirs.service,
+                "metrics_port": metrics_port,
+            },
         )
     made = adopt(given, found, wanted(named, controllers))
     made = Adopted(made.data, made.secrets, (*unsaid, *notes, *made.notes, *_of_plugins(made.data)))

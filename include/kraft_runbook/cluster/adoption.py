@@ -17,6 +17,8 @@ from typing import Any
 from kraft_runbook.cluster.cluster_file import is_filled
 from kraft_runbook.cluster.config_meaning import BY_PROTOCOL, IBP, INTER_BROKER, listed
 from kraft_runbook.cluster.config_providers import FILE_CONFIG_PROVIDER, PROVIDERS, SECRETS, providers_asked
+from kraft_runbook.cluster.distributions import Distribution, distribution_of
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.cluster.node_properties import ID_GENERATION, MOST_RESERVED, ZOOKEEPER_AUTHORIZER
 from kraft_runbook.cluster.own_listeners import listeners_of, log_dirs_of
@@ -98,7 +100,7 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
         return most
 
     kafka = {**given["kafka"], "inter_broker_listener": common(INTER_BROKER, _inter_broker)}
-    newest = ".".join(str(kafka["version"]).split(".")[:2])
+    newest = KafkaVersion.of(str(kafka["version"])).minor
     if (ibp := common(IBP, lambda each: each.get(IBP) or newest)) != newest:
         kafka["inter_broker_protocol_version"] = ibp
     servers, slash, chroot = common(_CONNECT, lambda each: each.get(_CONNECT, "")).partition("/")
@@ -148,7 +150,7 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
             **({"properties": of_zookeeper} if of_zookeeper else {}),
         },
         "brokers": entries,
-        "controllers": _controllers(controllers, entries, notes),
+        "controllers": _controllers(controllers, entries, distribution_of(str(kafka["version"])), notes),
         "controller_listener": {"name": _free_name(entries), "protocol": protocol},
         **({"authorizer": True} if authorizer else {}),
         **({"super_users": list(users)} if users and authorizer else {}),
@@ -298,7 +300,7 @@ def _own_secrets(
 
 
 def _controllers(
-    wanted: Sequence[WantedController], brokers: Sequence[Mapping[str, Any]], notes: Notes
+    wanted: Sequence[WantedController], brokers: Sequence[Mapping[str, Any]], theirs: Distribution, notes: Notes
 ) -> list[dict[str, Any]]:
     """As the inventory names them. What it leaves open is a proposal that takes no port of a broker's."""
     first = max(each["id"] for each in brokers) + 1000
@@ -317,9 +319,9 @@ def _controllers(
             "id": first + at,
             "host": each.host,
             "port": _free(9093, taken),
-            "log_dir": "/var/lib/kafka/controller",
-            "config_file": join(folder, "controller.properties"),
-            "service": "kafka-controller",
+            "log_dir": theirs.controller_log_dir,
+            "config_file": join(folder, theirs.controller_file),
+            "service": theirs.controller_service,
             "metrics_port": _free(7071, taken),
         }
         entries.append({**proposal, **each.given})

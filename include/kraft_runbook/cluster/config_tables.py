@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.unread import Unread
 
 MEBIBYTE = 1024 * 1024
@@ -173,9 +174,9 @@ _STEPS: Mapping[str, ConfigTable] = {
 
 def config_table(version: str) -> ConfigTable | Unread:
     """What that Kafka takes no longer. Empty before 4.0; Unread for a release that was not asked."""
-    if int(version.split(".")[0]) < 4:
+    if release_of(version) < (4, 0):
         return ConfigTable()
-    minor = ".".join(version.split(".")[:2])
+    minor = KafkaVersion.of(version).minor
     if minor not in _STEPS:
         known = list(_STEPS)
         return Unread(

@@ -20,6 +20,7 @@ from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.group_logs import GroupLogs
 from kraft_runbook.cluster.group_toggles import GroupToggles
+from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.operation_settings import (
     ClusterWatch,
     QuorumDrill,
@@ -233,12 +234,13 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
             f"controller {controller.id} metrics",
         )
     yield from _log4j_files(spec)
-    if _numbers(spec.kafka.version) < (3, 9, 0):
+    running = KafkaVersion.of(spec.kafka.version)
+    if running.release < (3, 9):
         yield (
             f"kafka.version: {spec.kafka.version} is too old; upgrade the brokers to 3.9.2 first, the last release that"
             " can migrate"
         )
-    elif spec.zookeeper is not None and int(spec.kafka.version.split(".")[0]) >= 4:
+    elif spec.zookeeper is not None and running.release >= (4, 0):
         yield (
             f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes"
             " after it. Where the migration is final, take 'zookeeper' out of the file"
@@ -345,20 +347,16 @@ def _target(spec: ClusterSpec) -> Iterator[str]:
         return
     if target.home == spec.kafka.home:
         yield "kafka.upgrade_to.home: it is also kafka.home; install the other version beside the one that runs"
-    if _numbers(target.version) <= _numbers(spec.kafka.version):
+    if not KafkaVersion.of(target.version).newer_than(KafkaVersion.of(spec.kafka.version)):
         yield (
             f"kafka.upgrade_to.version: {target.version} is not newer than kafka.version {spec.kafka.version};"
             " downgrade_software brings the nodes back to kafka.version"
         )
-    if spec.zookeeper is not None and _numbers(target.version) >= (4,):
+    if spec.zookeeper is not None and release_of(target.version) >= (4, 0):
         yield (
             f"kafka.upgrade_to: {target.version} has no ZooKeeper mode; where the migration is final, take 'zookeeper'"
             " out of the file first"
         )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
 
 
 def _home_links(spec: ClusterSpec) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.kafka_version import VERSION_PATTERN, KafkaVersion
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodeId = Annotated[int, Field(ge=0, le=2_147_483_647)]
@@ -319,8 +320,18 @@ class ZooKeeper(Model):
 class Software(Model):
     """A version of Kafka, and where it lies on each host."""
 
-    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    version: str = Field(pattern=VERSION_PATTERN)
     home: str
+
+    @field_validator("version")
+    @classmethod
+    def _as_the_software_names_itself(cls, text: str) -> str:
+        if KafkaVersion.of(text).is_misnamed:
+            raise ValueError(
+                f"Kafka has no version {text}; Confluent's is written as its software shows itself: {text}-ccs"
+                f" (confluent-kafka) or {text}-ce (confluent-server)"
+            )
+        return text
 
 
 class Kafka(Software):
@@ -333,7 +344,7 @@ class Kafka(Software):
     @property
     def ibp(self) -> str:
         """``inter.broker.protocol.version``; the software's own when the file does not say."""
-        return self.inter_broker_protocol_version or ".".join(self.version.split(".")[:2])
+        return self.inter_broker_protocol_version or KafkaVersion.of(self.version).minor
 
 
 class MetricsSource(Model):

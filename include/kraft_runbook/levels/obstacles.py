@@ -20,6 +20,7 @@ from kraft_runbook.cluster.feature_levels import (
     Registered,
     SoftwareLevels,
 )
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.levels.change import Direction, LevelChange
 from kraft_runbook.levels.losses import Loss
@@ -124,7 +125,7 @@ def _kraft_version(change: LevelChange, software: SoftwareLevels) -> Iterator[Ob
         return
     if change.direction is Direction.DOWN:
         yield Obstacle("kraft.version can't be lowered, by any release", "leave it as it is")
-    elif _release(software.version) < KRAFT_VERSION_WORKS:
+    elif release_of(software.version) < KRAFT_VERSION_WORKS:
         yield Obstacle(
             f"Kafka {software.version} would accept kraft.version {change.target}, write a record that does nothing and"
             " show it for ever (KAFKA-18979)",
@@ -274,7 +275,3 @@ def _supports(supported: Mapping[str, Range], change: LevelChange) -> bool:
 def _range(supported: Mapping[str, Range], feature: str) -> str:
     found = supported.get(feature)
     return f"supports {feature} {found}" if found is not None else f"knows no {feature}"
-
-
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.errors import RunbookError
 
 LEVELS = {
@@ -44,10 +45,10 @@ NEWEST_LEVEL = max(LEVELS.values())
 
 
 def highest_level(version: str) -> int | None:
-    """The highest level of metadata.version that a version of Kafka ("3.9.2") supports; None for a release that is not
-    in the list.
+    """The highest level of metadata.version that a version of Kafka ("3.9.2", "7.9.2-ccs") supports; None for a
+    release that is not in the list.
     """
-    release = ".".join(version.split(".")[:2])
+    release = KafkaVersion.of(version).minor
     return max((level for name, level in LEVELS.items() if name.startswith(f"{release}-")), default=None)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.runbook.versions import version_parts
 
 CAN_MIGRATE = (3, 9)
 AFTER = frozenset({Phase.FINALIZED, Phase.KRAFT})
@@ -89,7 +89,7 @@ def _brokers(seen: ClusterObservation) -> Iterator[NotEligible]:
     for broker in seen.brokers.values():
         for reason in _of_mode(broker.running, broker.mode):
             yield NotEligible("broker", broker.id, reason)
-        if was_read(broker.software_version) and version_parts(broker.software_version)[:2] != CAN_MIGRATE:
+        if was_read(broker.software_version) and release_of(broker.software_version) != CAN_MIGRATE:
             yield NotEligible("broker", broker.id, Reason.SOFTWARE)
         if broker.mode is BrokerMode.ZOOKEEPER:
             yield NotEligible("broker", broker.id, Reason.NOT_IN_MIGRATION_MODE)

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from kraft_runbook.cluster.distributions import distribution_of
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
@@ -152,10 +153,12 @@ def installed_jars(source: ClusterSpec, settings: Rehearsal) -> tuple[Path, ...]
     version.
     """
     home = Path(settings.kafka_home or source.kafka.home)
-    jars = tuple(sorted((home / "libs").glob("*.jar")))
-    if not any((home / "libs").glob(f"kafka_2.*-{source.kafka.version}.jar")):
+    libs = home / distribution_of(source.kafka.version).jars
+    jars = tuple(sorted(libs.glob("*.jar")))
+    if not any(libs.glob(f"kafka_2.*-{source.kafka.version}.jar")):
         raise Refused(
-            f"{home} on this machine holds no Kafka {source.kafka.version} (libs/kafka_2.*-{source.kafka.version}.jar)",
+            f"{home} on this machine holds no Kafka {source.kafka.version}"
+            f" ({libs.relative_to(home)}/kafka_2.*-{source.kafka.version}.jar)",
             way_out="install it here, and name its directory under rehearsal.kafka_home in the cluster file",
         )
     agent = Path(settings.metrics_agent) if settings.metrics_agent else home / "agent" / "jmx_prometheus_javaagent.jar"

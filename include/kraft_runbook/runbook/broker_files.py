@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.config_meaning import alike
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
@@ -31,7 +32,7 @@ class BrokerFile:
 
 def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[BrokerFile]:
     """One a broker, in the cluster file's order; of an observation with the hosts."""
-    newest = ".".join(spec.kafka.version.split(".")[:2])
+    newest = KafkaVersion.of(spec.kafka.version).minor
     for broker in spec.brokers:
         mode = seen.brokers[broker.id].mode
         config = host_part(seen, broker.id, "config")

@@ -33,7 +33,7 @@ INSTEAD: Mapping[str, str] = {
     gates={Gate.UP},
     needs=Needs.HOSTS,
     fix=(
-        "put the jar that has the class into the target's libs on each host. Or name the class that takes its place in"
+        "put the jar that has the class beside the target's own on each host. Or name the class that takes its place in"
         " the cluster file, and let the nodes have it before the roll (docs/software.md)"
     ),
 )
@@ -57,10 +57,10 @@ def the_target_has_every_class_that_is_named(seen: ClusterObservation, spec: Clu
     severity=Severity.WARNING,
     gates={Gate.UP},
     needs=Needs.HOSTS,
-    fix="put them into the target's libs too, or know that nothing needs them there",
+    fix="put them beside the target's own jars too, or know that nothing needs them there",
 )
 def the_target_has_every_further_jar(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every jar that somebody put into the libs of the version that runs is in the target's too.
+    """Every jar that somebody put beside those of the version that runs is in the target's too.
 
     Kafka's own jars are not compared. The purpose of such a jar is not known from here: a plug-in may load classes that
     no property names.
@@ -75,7 +75,7 @@ def the_target_has_every_further_jar(seen: ClusterObservation, spec: ClusterSpec
             there = set(map(without_version, new))
             gone = [jar for jar in old if without_version(jar) not in there]
             if gone:
-                yield f"{both(spec)[-1].home}/libs lacks {', '.join(gone)}"
+                yield f"{both(spec)[-1].home} lacks {', '.join(gone)}"
 
     return _grouped(seen, lacking, "it has them")
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.config_tables import DEFAULTS_OF_3_9, config_table
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.versions import version_parts
 from kraft_runbook.software.checklist import EVERY_BROKER, both
 
 MEANS: Mapping[str, str] = {
@@ -45,7 +45,7 @@ def changed_defaults(seen: ClusterObservation, spec: ClusterSpec) -> ChangedDefa
     table = config_table(new.version)
     if isinstance(table, Unread):
         return ChangedDefaults((), (table.reason,))
-    if version_parts(old.version)[:2] != (3, 9) or not table.defaults:
+    if release_of(old.version) != (3, 9) or not table.defaults:
         return ChangedDefaults((), ())
     unread = []
     dynamic = seen.margins if isinstance(seen.margins, Unread) else seen.margins.dynamic

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from kraft_runbook.cluster.config_meaning import listed
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread
@@ -16,7 +17,6 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import AS_RENDERED
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.read_parts import host_parts, split_read
-from kraft_runbook.runbook.versions import version_parts
 from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
 from kraft_runbook.software.class_checks import missing_classes
 from kraft_runbook.software.file_keys import FileFinding, file_findings
@@ -92,7 +92,7 @@ def who_names_metric_reporters_names_jmx_too(seen: ClusterObservation, spec: Clu
             yield host.config or Unread("it has no file")
             return
         named = listed(host.config.get("metric.reporters", ""))
-        if named and JMX_REPORTER not in named and version_parts(both(spec)[-1].version) >= (4,):
+        if named and JMX_REPORTER not in named and release_of(both(spec)[-1].version) >= (4, 0):
             yield f"metric.reporters={','.join(named)}"
 
     return each_host(seen, judge, "every one does")

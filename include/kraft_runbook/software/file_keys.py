@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.config_tables import ConfigTable, config_table
 from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.unread import Unread
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
@@ -44,7 +45,7 @@ def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFind
     """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked. For a
     release without a table (``config_table``) only what every Kafka 4 refuses.
     """
-    if int(version.split(".")[0]) < 4:
+    if release_of(version) < (4, 0):
         return ()
     table = config_table(version)
     if isinstance(table, Unread):

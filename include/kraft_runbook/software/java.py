@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.kafka_version import release_of
+
 
 def needed_java(version: str) -> int:
     """The oldest Java that brokers and controllers of that Kafka start on."""
-    return 17 if int(version.split(".")[0]) >= 4 else 8
+    return 17 if release_of(version) >= (4, 0) else 8

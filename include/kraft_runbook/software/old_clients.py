@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, passed, settle
-from kraft_runbook.runbook.versions import version_parts
 from kraft_runbook.software.checklist import CHECKS
 from kraft_runbook.software.stages import Gate
 
@@ -43,7 +43,7 @@ class OldClients:
 def crosses_into_4(spec: ClusterSpec) -> bool:
     """Whether the roll leads from Kafka 3 to a later one."""
     target = spec.kafka.upgrade_to
-    return target is not None and version_parts(spec.kafka.version) < (4,) <= version_parts(target.version)
+    return target is not None and release_of(spec.kafka.version) < (4, 0) <= release_of(target.version)
 
 
 def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None) -> OldClients:
@@ -52,7 +52,7 @@ def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None) ->
     unread = []
     for broker in seen.brokers.values():
         if broker.running is False or (
-            was_read(broker.software_version) and version_parts(broker.software_version) >= (4,)
+            was_read(broker.software_version) and release_of(broker.software_version) >= (4, 0)
         ):
             continue
         counts = _counts(broker)

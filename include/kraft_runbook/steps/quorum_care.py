@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.errors import Refused
@@ -19,7 +20,6 @@ from kraft_runbook.quorum.care_rules import Care, CareForm, Step, may_bring_back
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Finding, Verdict
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.runbook.versions import version_parts
 from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.run import Run
@@ -107,7 +107,7 @@ def _may_be_dynamic(look: Look) -> bool:
     """
     running = [each for each in look.seen.controllers.values() if each.running is not False]
     versions = [each.software_version for each in running]
-    return any(not was_read(each) or version_parts(each)[:2] >= DYNAMIC_SINCE for each in versions)
+    return any(not was_read(each) or release_of(each) >= DYNAMIC_SINCE for each in versions)
 
 
 def _bring_back(look: Look) -> Play:

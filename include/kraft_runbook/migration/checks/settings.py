@@ -232,8 +232,8 @@ def acls_are_where_the_copy_reads_them(seen: ClusterObservation, spec: ClusterSp
     "KRB-PRE-075",
     severity=WARNING,
     fix=(
-        "put each class's jar into kafka.home/libs of every controller's host, and the settings that the class reads"
-        " under controller_properties"
+        "put each class's jar beside Kafka's own on every controller's host (kafka.home), and the settings that the"
+        " class reads under controller_properties"
     ),
     stages=BEFORE_THE_COPY,
 )

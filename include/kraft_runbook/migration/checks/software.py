@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase
@@ -34,7 +35,7 @@ def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Findin
     """
     read, unread = broker_versions(seen)
     return settle(
-        [f"broker {i} runs Kafka {v}" for i, v in read.items() if version_parts(v)[:2] != (3, 9)],
+        [f"broker {i} runs Kafka {v}" for i, v in read.items() if release_of(v) != (3, 9)],
         unread,
         name_versions(read),
     )
@@ -53,11 +54,7 @@ def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec
     explained.
     """
     told = f"kafka.version is {spec.kafka.version}"
-    return (
-        passed(told)
-        if version_parts(spec.kafka.version)[:2] == (3, 9)
-        else failed(f"{told}; the migration runs on 3.9")
-    )
+    return passed(told) if release_of(spec.kafka.version) == (3, 9) else failed(f"{told}; the migration runs on 3.9")
 
 
 @check("KRB-PRE-011", severity=WARNING, fix="upgrade every broker to 3.9.2 before you begin", stages=BEFORE_THE_COPY)
@@ -68,8 +65,12 @@ def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Find
     16216 16222 16411 16428 16463 16539 16563 16667 16468 17457 17506 17543 17788 17790 19026 19480.
     """
     read, unread = broker_versions(seen)
+    found = {i: KafkaVersion.of(v) for i, v in read.items()}
+    theirs = sorted({v.text for v in found.values() if v.is_confluents})
+    if theirs:
+        unread = [*unread, f"which bugs {', '.join(theirs)} has left is told by Confluent's release notes alone"]
     return settle(
-        [f"broker {i} runs Kafka {v}" for i, v in read.items() if (3, 9) <= version_parts(v) < (3, 9, 2)],
+        [f"broker {i} runs Kafka {v.text}" for i, v in found.items() if v.release == (3, 9) and v.patch in (0, 1)],
         unread,
         name_versions(read),
     )
@@ -91,12 +92,12 @@ def protocol_version_is_the_softwares_own(seen: ClusterObservation, spec: Cluste
     A broker with an older one can't register with the quorum: each try ends in UNSUPPORTED_VERSION (measured on 3.9.2
     with 3.6).
     """
-    own = version_parts(spec.kafka.version)[:2]
-    wrong = [f"the cluster file says {spec.kafka.ibp}"] if version_parts(spec.kafka.ibp)[:2] != own else []
+    own = release_of(spec.kafka.version)
+    wrong = [f"the cluster file says {spec.kafka.ibp}"] if release_of(spec.kafka.ibp) != own else []
     found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
     for broker_id, config in found.items():
         on_disk = (config or {}).get("inter.broker.protocol.version", spec.kafka.version)
-        if version_parts(on_disk)[:2] != own:
+        if release_of(on_disk) != own:
             wrong.append(f"broker {broker_id} has {on_disk}")
     return settle(wrong, unread, ".".join(map(str, own)))
 
