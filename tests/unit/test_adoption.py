@@ -479,6 +479,21 @@ def test_adopt_writes_the_cluster_file_and_says_what_to_give(
     assert "planted-secret" not in told + written.read_text()
 
 
+def test_of_confluents_software_its_own_places_are_taken(inventory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told, _ = run(inventory, answered, capsys, "--kafka-version", "7.9.2-ce")
+    assert code == 0, told
+    text = (inventory.parent / "c" / "prod.yaml").read_text()
+    spec = parse_cluster(text, source="prod.yaml", environment={})
+    assert (spec.kafka.home, spec.kafka.ibp, spec.kafka.inter_broker_protocol_version) == ("/usr", "3.9", None)
+    assert {each.service for each in spec.brokers} == {"confluent-server"}
+    controller = spec.controllers[0]
+    assert (controller.service, controller.config_file, controller.log_dir) == (
+        "confluent-kcontroller",
+        "/etc/controller/server.properties",
+        "/var/lib/controller/data",
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
