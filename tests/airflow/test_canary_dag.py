@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
-from airflow.sdk import DAG
+from airflow.sdk import DAG, AsyncCallback, DeadlineReference, SyncCallback
+from airflow.sdk.bases.notifier import BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.serialization.serialized_objects import DagSerialization
 from test_dags import ROOT, dags_of
 from typer.testing import CliRunner
 
 from kraft_runbook.cli.app import app
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 
 LAB = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
@@ -56,6 +60,58 @@ def test_the_clean_up_is_a_teardown_that_does_not_decide_the_run(monkeypatch, tm
 
 def test_a_pool_is_used_where_one_is_named(monkeypatch, tmp_path):
     assert canary(monkeypatch, tmp_path, pool="canaries").get_task("rehearse").pool == "canaries"
+
+
+SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+
+
+def notifying(monkeypatch, notifier: str, **arguments: str) -> None:
+    monkeypatch.setenv("KRAFT_RUNBOOK_NOTIFIER", notifier)
+    monkeypatch.setenv("KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS", json.dumps(arguments))
+
+
+def test_a_run_that_is_not_over_in_time_is_told_where_the_deployment_names_a_notifier(monkeypatch, tmp_path):
+    notifying(monkeypatch, SMTP, to="kafka@example.org", smtp_conn_id="mail")
+    dag = canary(monkeypatch, tmp_path, time_limit="3h")
+    (alert,) = dag.deadline
+    assert isinstance(alert.callback, AsyncCallback), "it runs in the triggerer"
+    assert (alert.callback.path, alert.callback.kwargs) == (SMTP, {"to": "kafka@example.org", "smtp_conn_id": "mail"})
+    assert alert.reference == DeadlineReference.DAGRUN_QUEUED_AT, "a run by hand has no logical date"
+    tasks = [dag.get_task(name).execution_timeout for name in ("rehearse", "remove_throwaway")]
+    assert alert.interval == sum(tasks, timedelta()), "when both tasks have had their time"
+    assert DagSerialization.to_dict(dag)["dag"]["deadline"]
+
+
+def test_without_one_there_is_no_deadline(monkeypatch, tmp_path):
+    monkeypatch.delenv("KRAFT_RUNBOOK_NOTIFIER", raising=False)
+    assert canary(monkeypatch, tmp_path).deadline is None
+
+
+class ToldOnly(BaseNotifier):
+    def notify(self, context) -> None:
+        """Nobody."""
+
+
+def test_a_notifier_that_can_not_be_awaited_is_called_by_the_executor():
+    alert = deadline_alert(timedelta(hours=1), environment={"KRAFT_RUNBOOK_NOTIFIER": f"{__name__}.ToldOnly"})
+    assert isinstance(alert.callback, SyncCallback)
+
+
+@pytest.mark.parametrize(
+    ("notifier", "arguments", "why"),
+    [
+        ("no.such.Notifier", "{}", "can't be imported"),
+        ("airflow.sdk.bases.notifier.NoSuchNotifier", "{}", "can't be imported"),
+        (SMTP, "[1]", "no JSON object"),
+        (SMTP, "{", "no JSON object"),
+        (SMTP, '{"context": 1}', "without a 'context'"),
+        (SMTP, '{"smtp_password": "x"}', "holds smtp_password"),
+    ],
+)
+def test_what_can_not_tell_anybody_is_an_error_that_names_it(notifier, arguments, why):
+    given = {"KRAFT_RUNBOOK_NOTIFIER": notifier, "KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS": arguments}
+    with pytest.raises(RunbookError, match=re.escape(why)):
+        deadline_alert(timedelta(hours=1), environment=given)
 
 
 def test_a_cluster_whose_file_has_no_rehearsal_has_no_such_dag(monkeypatch, tmp_path):

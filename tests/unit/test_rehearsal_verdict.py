@@ -207,6 +207,33 @@ def test_where_the_message_names_no_znode_its_trace_tells_the_kind() -> None:
     assert said is not None and said.where == "/latest_producer_id_block"
 
 
+FRAMES = {
+    "kafka.zk.ZkMigrationClient.$anonfun$migrateDelegationTokens$2": ("/delegation_token",),
+    "kafka.zk.migration.ZkAclMigrationClient.iterateAcls": ("/kafka-acl", "/kafka-acl-extended"),
+    "kafka.zk.migration.ZkConfigMigrationClient.$anonfun$iterateClientQuotas$1": (
+        "/config/users",
+        "/config/clients",
+        "/config/ips",
+    ),
+    "kafka.zk.migration.ZkConfigMigrationClient.iterateBrokerConfigs": ("/config/brokers",),
+    "kafka.zk.migration.ZkTopicMigrationClient.iterateTopics": ("/brokers/topics", "/config/topics"),
+    "kafka.zk.ZkMigrationClient.readAllMetadata": (),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_where_no_message_names_a_znode_a_frame_tells_the_kinds(frame: str) -> None:
+    log = [
+        *AS_3_9_2_LOGS[:1],
+        "java.lang.IllegalArgumentException: requirement failed",
+        f"\tat {frame}(X.scala:304)",
+        AS_3_9_2_LOGS[-1],
+    ]
+    said = fatal_of(log)
+    assert said is not None and (said.znode, said.kinds) == ("", FRAMES[frame])
+    assert all(kind in str(said) for kind in said.kinds)
+
+
 def test_a_log_without_a_fault_has_none() -> None:
     assert fatal_of([LOG[0], LOG[-1]]) is None
     assert place_at_fault(LOG) is None

@@ -21,7 +21,10 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.procedures import throwaway_cluster
 from kraft_runbook.procedures.throwaway_cluster import MARK, one_rehearsal, own_directory, remove_when_free
-from kraft_runbook.steps.rehearse import Ask, _blame, rehearse
+from kraft_runbook.rehearsal.halving import Culprits, Search
+from kraft_runbook.rehearsal.kafka_said import KafkaSaid
+from kraft_runbook.rehearsal.suspects import Halved
+from kraft_runbook.steps.rehearse import Ask, _blame, _narrowed, rehearse
 
 
 @pytest.fixture
@@ -293,8 +296,8 @@ def blamed(*logs: tuple[str, list[str]], out_of_time: bool = False, heap: str | 
     """What is found where a wait ran out, with these logs of the throwaway's services."""
     throwaway = SimpleNamespace(logs=lambda: logs, spec=SPEC.model_copy(update={"controller_heap": heap}))
     watch = SimpleNamespace(out_of_time=out_of_time)
-    found = _blame(StepFailed("a wait ran out", way_out="x"), throwaway, watch, Rehearsal())  # type: ignore[arg-type]
-    return [(each.verdict.value, each.what) for each in found]
+    found, _ = _blame(StepFailed("a wait ran out", way_out="x"), throwaway, watch, Rehearsal())  # type: ignore[arg-type]
+    return [(found.verdict.value, found.what)]
 
 
 FAULT = [
@@ -337,3 +340,29 @@ def test_a_time_limit_that_was_reached_is_nobodys() -> None:
 
 def test_what_no_log_explains_is_no_pass() -> None:
     assert blamed(("controller-101", [])) == [("INCONCLUSIVE", "a wait ran out")]
+
+
+# -- which znode it was ------------------------------------------------------------------------------------------------
+
+DIED = KafkaSaid("Aborting the ZK migration", ("java.lang.IllegalArgumentException: requirement failed",))
+
+
+def narrowed(halve: Any) -> tuple[str, str]:
+    throwaway: Any = SimpleNamespace(tell=lambda line: None)
+    found = _narrowed(halve, throwaway, Path("copied-tree"), DIED)
+    return found.verdict.value, found.what
+
+
+def test_what_halving_the_suspects_finds_is_a_reason_of_its_own() -> None:
+    culprit = Culprits(("/delegation_token/tokens/x",), True)
+    verdict, what = narrowed(lambda *_: Halved(3, Search((culprit,), 4, others=False), {}))
+    assert verdict == "FAILED" and "/delegation_token/tokens/x alone; without it the copy is done" in what
+
+
+@pytest.mark.parametrize("error", [StepFailed("no ZooKeeper", way_out="x"), OSError("no ZooKeeper")])
+def test_a_search_that_fails_takes_nothing_from_the_verdict(error: Exception) -> None:
+    def halve(*_: Any) -> Any:
+        raise error
+
+    verdict, what = narrowed(halve)
+    assert verdict == "FAILED" and what.endswith("which znode, is not known: no ZooKeeper")

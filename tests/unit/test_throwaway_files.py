@@ -271,3 +271,21 @@ def test_a_lag_that_stays_or_is_not_shown_ends_it(throwaway: ThrowawayCluster, t
 def test_the_programs_of_this_package_have_no_secret_in_their_environment(prepared: ThrowawayCluster) -> None:
     text = supervision.python_program(prepared.here, "x", ("kraft_runbook.io.local.lease",))
     assert "planted" not in text and "PYTHONPATH" in text
+
+
+def test_the_lines_of_one_start_are_never_those_of_an_earlier_one(throwaway: ThrowawayCluster) -> None:
+    """The supervisor writes what a process says later than its launcher says that it starts."""
+    here, service = throwaway.here, throwaway.spec.controllers[0].service
+    here.logs.mkdir()
+    log = here.logs / f"{service}.log"
+    assert throwaway.starts(service) == 0 and throwaway.lines_of_start(service, 1) == []
+    first = f"run-service.sh: {service} starts as pid 7\nEncountered fatal fault: x (org.y)\n"
+    here.starts_log.write_text(f"1.0 {service} 7\n1.0 {service}-other 8\n")
+    assert throwaway.lines_of_start(service, 1) == [], "it has said nothing yet"
+    log.write_text(first)
+    assert throwaway.lines_of_start(service, 1) == first.splitlines()
+    here.starts_log.write_text(f"1.0 {service} 7\n2.0 {service} 9\n")
+    assert throwaway.starts(service) == 2 and throwaway.lines_of_start(service, 2) == []
+    log.write_text(f"{first}run-service.sh: {service} starts as pid 9\nnew\n")
+    assert throwaway.lines_of_start(service, 2) == [f"run-service.sh: {service} starts as pid 9", "new"]
+    assert throwaway.lines_of_start(service, 1) == [], "another start came meanwhile"

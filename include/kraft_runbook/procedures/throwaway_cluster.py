@@ -263,6 +263,10 @@ class ThrowawayCluster:
         """The supervisor, with the lease, and ZooKeeper with the snapshot, until it serves. Raises StepFailed."""
         renew(self.here.directory)
         supervision.launch(self.here)
+        self.await_zookeeper()
+
+    def await_zookeeper(self) -> None:
+        """Start ZooKeeper, and wait until it serves. Raises StepFailed."""
         supervision.begin_start(self.here, ZOOKEEPER)
         self._await(
             lambda: server_mode(zookeeper_servers(self.spec)[0].address) is not None,
@@ -318,6 +322,24 @@ class ThrowawayCluster:
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
         starts = [number for number, line in enumerate(lines) if line.startswith(f"run-service.sh: {service} starts")]
         return lines[starts[-1] :] if starts else lines
+
+    def starts(self, service: str) -> int:
+        """How often it was started."""
+        return len(self._pids(service))
+
+    def lines_of_start(self, service: str, number: int) -> list[str]:
+        """The lines of its log since its start of this number, from 1 on; none where it was not started so often, or
+        has said nothing since.
+        """
+        pids = self._pids(service)
+        lines = self.log_of(service) if len(pids) == number else []
+        return lines if lines and lines[0].endswith(f" starts as pid {pids[-1]}") else []
+
+    def _pids(self, service: str) -> list[str]:
+        """Of each start, as its launcher told it before the service said anything."""
+        log = self.here.starts_log
+        started = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        return [words[2] for words in started if len(words) == 3 and words[1] == service]
 
     def logs(self) -> Iterator[tuple[str, list[str]]]:
         """Every log, by service."""

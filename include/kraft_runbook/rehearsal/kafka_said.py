@@ -17,23 +17,34 @@ HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
 _ZNODE = re.compile(
     r"(?<![\w/])/(?:brokers/topics|config|kafka-acl|delegation_token|latest_producer_id_block)[^\s,;)\"']*"
 )
+_TOKENS, _TOPICS = ("/delegation_token",), ("/brokers/topics", "/config/topics")
+_QUOTAS, _ACLS = ("/config/users", "/config/clients", "/config/ips"), ("/kafka-acl", "/kafka-acl-extended")
 _KINDS = (
-    (re.compile(r"producer\s?id", re.IGNORECASE), "/latest_producer_id_block"),
-    (re.compile(r"delegation token", re.IGNORECASE), "/delegation_token"),
-    (re.compile(r"scram|client quota|quota", re.IGNORECASE), "/config/users, /config/clients or /config/ips"),
-    (re.compile(r"\bacls?\b", re.IGNORECASE), "/kafka-acl"),
+    (re.compile(r"producer\s?id", re.IGNORECASE), ("/latest_producer_id_block",)),
+    (re.compile(r"delegation\s?token", re.IGNORECASE), _TOKENS),
+    (re.compile(r"scram|quota", re.IGNORECASE), _QUOTAS),
+    (re.compile(r"\bacls?\b|AclMigrationClient|AclEntry|[a-z]Acls\b", re.IGNORECASE), _ACLS),
+    (re.compile(r"iterateBrokerConfigs|migrateBrokerConfigs"), ("/config/brokers",)),
+    (re.compile(r"TopicMigrationClient|migrateTopics"), _TOPICS),
 )
+"""What a message or a frame of a trace says of where Kafka was: the kinds of znodes that it read there."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSaid:
-    """``fault``: what the controller was doing; ``exceptions``: each with its message, the cause last. ``where``: the
-    znode that they name, or the kind; empty where they name none.
+    """``fault``: what the controller was doing; ``exceptions``: each with its message, the cause last. ``znode``: the
+    one that they name; ``kinds``: where those are that it was reading. Empty where they name none.
     """
 
     fault: str
     exceptions: tuple[str, ...]
-    where: str
+    znode: str = ""
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """The znode, or the kinds, in words."""
+        return self.znode or " or ".join(filter(None, (", ".join(self.kinds[:-1]), *self.kinds[-1:])))
 
     def __str__(self) -> str:
         said = f"{self.fault}: {'; caused by '.join(self.exceptions)}" if self.exceptions else self.fault
@@ -51,8 +62,8 @@ def fatal_of(lines: Iterable[str]) -> KafkaSaid | None:
         if match := FATAL.search(line):
             trace = _trace(listed[number + 1 :]) or _last_trace(listed[:number])
             exceptions = tuple(each.removeprefix("Caused by: ")[:400] for each in trace if EXCEPTION.match(each))
-            where = _where([match["what"], *exceptions, *(each for each in trace if "\tat " in each)])
-            return KafkaSaid(match["what"], exceptions, where)
+            texts = [match["what"], *exceptions, *(each for each in trace if "\tat " in each)]
+            return KafkaSaid(match["what"], exceptions, *_where(texts))
     return None
 
 
@@ -74,14 +85,15 @@ def _trace(lines: Sequence[str]) -> list[str]:
     return trace
 
 
-def _where(texts: Sequence[str]) -> str:
+def _where(texts: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """A znode, and the kinds."""
     for text in texts:
         if match := _ZNODE.search(text):
-            return match[0].rstrip(".:")
+            return match[0].rstrip(".:"), ()
     for kind, where in _KINDS:
         if any(kind.search(text) for text in texts):
-            return where
-    return ""
+            return (where[0], ()) if where == ("/latest_producer_id_block",) else ("", where)
+    return "", ()
 
 
 def place_at_fault(lines: Iterable[str]) -> str | None:

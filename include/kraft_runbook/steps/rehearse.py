@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets as random_values
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -27,6 +27,7 @@ from kraft_runbook.migration.copy_tuning import heap_mib, heap_needed
 from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.procedures.copy_tree import copy_tree
+from kraft_runbook.procedures.halve_suspects import halve_suspects, keep_tree
 from kraft_runbook.procedures.throwaway_cluster import (
     ThrowawayCluster,
     Watch,
@@ -35,9 +36,10 @@ from kraft_runbook.procedures.throwaway_cluster import (
     remove,
 )
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
-from kraft_runbook.rehearsal.kafka_said import fatal_of, heap_is_full, place_at_fault
+from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
+from kraft_runbook.rehearsal.suspects import Halved
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
 from kraft_runbook.rehearsal.whose_fault import is_the_places
@@ -55,6 +57,10 @@ def by_spark(spec: ClusterSpec, *, secrets: Secrets, **how: object) -> ParityRep
     return run_parity(spec, secrets=secrets, **how)  # type: ignore[arg-type]
 
 
+Halve = Callable[[ThrowawayCluster, Path, KafkaSaid], Halved]
+"""As ``procedures.halve_suspects.halve_suspects``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
@@ -70,6 +76,7 @@ class Ask:
     class_archive: Path | None = None
     compare: Compare = by_spark
     copy: Callable[..., CopiedTree] = copy_tree
+    halve: Halve = halve_suspects
     remove: Callable[[Path], tuple[str, ...]] = remove
     record: Callable[[Canary], object] = lambda told: None
 
@@ -190,6 +197,7 @@ def _climb(
     data = directory / "zookeeper" / "data"
     data.parent.mkdir(mode=0o700)
     copied = ask.copy(source, data, secrets=secrets, cluster_id=cluster_id, encoder_secret=encoder, tell=tell)
+    kept_tree = keep_tree(copied.snapshot, directory / "copied-tree")
     climb.source_id, climb.kept = copied.source_cluster_id, copied.kept.to_dict()
     climb.found += [Finding(Verdict.INCONCLUSIVE, why) for why in copied.why_not_whole]
     brokers = copied.live_brokers | copied.assigned_brokers
@@ -233,7 +241,26 @@ def _climb(
                 numbers = ladder.measured.to_dict()
                 climb.note(**{name: number for name, number in numbers.items() if number is not None})
         except RunbookError as error:
-            raise RungEnded(*_blame(error, throwaway, watch, settings)) from error
+            found, died = _blame(error, throwaway, watch, settings)
+            climb.found.append(found)
+            if died is not None and not died.znode and Rung.FORWARD not in climb.done:
+                climb.found.append(_narrowed(ask.halve, throwaway, kept_tree, died))
+            raise RungEnded() from error
+
+
+def _narrowed(
+    halve: Halve,
+    throwaway: ThrowawayCluster,
+    tree: Path,
+    died: KafkaSaid,
+) -> Finding:
+    """Which znodes ended the copy, where Kafka names none. A search that fails says so: the copy ended all the same."""
+    throwaway.tell("-- Kafka names no znode: its copy is tried again with parts of the tree")
+    try:
+        told = halve(throwaway, tree, died).told()
+    except (RunbookError, OSError) as error:
+        told = f"which znode, is not known: {error.problem if isinstance(error, RunbookError) else error}"
+    return Finding(Verdict.FAILED, f"which znode ends Kafka's copy: {told}")
 
 
 def _values(spec: ClusterSpec, encoder: str) -> dict[str, str]:
@@ -254,27 +281,27 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
     )
 
 
-def _blame(error: RunbookError, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal) -> Iterator[Finding]:
+def _blame(
+    error: RunbookError, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
+) -> tuple[Finding, KafkaSaid | None]:
     """Whose fault an error is: the cluster file's, where a controller's heap as the file gives it is full; the
-    machine's, where a log or the time limit says so; the metadata's, where a controller ended in its copy; else nobody
-    knows, which is no pass.
+    machine's, where a log or the time limit says so; the metadata's, where a controller ended in its copy, and what it
+    said then; else nobody knows, which is no pass.
     """
     if watch.out_of_time:
-        yield Finding(Verdict.INCONCLUSIVE, f"the time limit of {settings.time_limit:g} s was reached: {error.problem}")
-        return
+        why = f"the time limit of {settings.time_limit:g} s was reached: {error.problem}"
+        return Finding(Verdict.INCONCLUSIVE, why), None
     controllers = {each.service for each in throwaway.spec.controllers}
     logs = list(throwaway.logs())
     if heap := throwaway.spec.controller_heap:
         for service, lines in logs:
             if service in controllers and (full := heap_is_full(lines)):
-                yield Finding(Verdict.FAILED, f"controller_heap, {heap}, is too small: {service} says: {full}")
-                return
+                why = f"controller_heap, {heap}, is too small: {service} says: {full}"
+                return Finding(Verdict.FAILED, why), None
     for service, lines in logs:
         if place := place_at_fault(lines):
-            yield Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}")
-            return
+            return Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}"), None
     faults = [said for service, lines in logs if service in controllers and (said := fatal_of(lines))]
     if faults:
-        yield Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}")
-    else:
-        yield Finding(Verdict.INCONCLUSIVE, error.problem)
+        return Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}"), faults[0]
+    return Finding(Verdict.INCONCLUSIVE, error.problem), None

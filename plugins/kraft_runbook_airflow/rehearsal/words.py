@@ -14,6 +14,7 @@ from kraft_runbook.evidence.rehearsal_record import dag_of
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.rehearsal.verdict import SHORT_DOES
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 
 ENDING = timedelta(minutes=15)
@@ -33,7 +34,9 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
 
     Paused when it is created: Airflow runs the slot that a new DAG has missed at once. Without a ``dagrun_timeout``:
     it would mark the clean-up as skipped, and leave everything running (measured on 3.3.2); each task has a time-out.
+    A deadline only tells people, where the deployment names a notifier (``alert``).
     """
+    limit = timedelta(seconds=settings.time_limit) + ENDING
     with DAG(
         dag_of(cluster.name),
         description=f"rehearsal of {cluster.name}'s migration with its own metadata, which is only read",
@@ -44,6 +47,7 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
         is_paused_upon_creation=True,
         tags=[*words.TAGS, cluster.name],
         default_args={"retries": 0},
+        deadline=deadline_alert(limit + REMOVAL),
         params={
             "dry_run": Param(False, type="boolean", title="Dry run"),
             "short": Param(
@@ -55,7 +59,6 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
         },
     ) as dag:
         given: dict[str, Any] = {"pool": settings.pool} if settings.pool else {}
-        limit = timedelta(seconds=settings.time_limit) + ENDING
         rehearsed = RehearseOperator(task_id="rehearse", cluster=cluster.name, execution_timeout=limit, **given)
         removed = RemoveThrowaway(task_id="remove_throwaway", cluster=cluster.name, execution_timeout=REMOVAL)
         # With True, a rehearsal that failed would show as a run that succeeded (measured on 3.3.2).
