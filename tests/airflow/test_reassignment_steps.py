@@ -683,7 +683,7 @@ def test_what_a_drained_broker_deletes_in_a_moment_is_no_fault(scene: Scene, cap
 
 FORM = {
     "goal": "even out", "brokers": None, "even": False, "by": "replicas", "factor": None, "plan": None, "topics": ".*",
-    "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20, "mb_a_broker": None,
+    "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": None, "mb_a_broker": None,
     "allow_replication_factor": False, "allow_racks": False, "allow_no_rack": False, "keep_order": False,
     "order": "by name", "hours": None,
 }  # fmt: skip

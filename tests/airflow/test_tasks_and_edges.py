@@ -298,7 +298,7 @@ PACE = {
     "exclude": "",
     "throttle_mb": None,
     "partitions_a_request": None,
-    "moves_a_broker": 20,
+    "moves_a_broker": None,
     "mb_a_broker": None,
     "order": "by name",
     "hours": None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,11 +18,14 @@ from replicas import MB, RECORD, Ground, command, ground_of, only
 
 from kraft_runbook.cluster.assignment import Answer, Move, TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.operation_settings import Concurrency
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.kafka.topic_ids import topic_ids
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.demote_broker import demote_broker, give_orders_back
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import (
@@ -30,7 +35,8 @@ from kraft_runbook.procedures.move_replicas import (
     start_next_batch,
 )
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, sweep, unlist
-from kraft_runbook.reassignment.batches import Limits
+from kraft_runbook.reassignment.batches import Limits, busiest
+from kraft_runbook.reassignment.concurrency import Pace
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DemoteBrokers,
@@ -57,7 +63,11 @@ from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Cause
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from kraft_runbook.reassignment.verifying import Deviation, verify
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.reassignment.concurrency import follow
+from kraft_runbook.steps.reassignment.files import RunFiles
 from lab.health import admin
+from lab.layout import layout
 
 IN_BOTH = [BrokerMode.ZOOKEEPER, pytest.param(BrokerMode.KRAFT, marks=pytest.mark.long)]
 """Every day the procedures are played in ZooKeeper mode, and the DAGs in KRaft mode."""
@@ -239,6 +249,50 @@ def produced(ground: Ground, topic: str, partitions: int, rate: int) -> Iterator
         finally:
             ends.set()
             running.result(60)
+
+
+def test_more_moves_go_on_at_once_while_brokers_are_idle_and_fewer_while_one_is_slow(
+    ground: Ground, tmp_path: Path
+) -> None:
+    """By their own metrics. Broker 2 stands still for some seconds, so that broker 1 answers producers late."""
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic = ground.topic((1, 2), (1, 2), megabytes=15)
+    plan = ground.plan(Explicit(only(topic, (1, 4), (1, 4))))
+    former = read_throttles(spec, [topic], secrets=secrets)
+    ground.throttles(plan, 200_000)
+    ground.start(plan)
+    bounds = Concurrency(least=1, most=8, request_time_ms=1000, every=5)
+    files = RunFiles(tmp_path)
+    files.keep_pace(Pace(2))
+
+    def paces(spec: ClusterSpec = spec) -> Pace:
+        """What is made of the last seconds."""
+        time.sleep(bounds.every + 0.1)
+        now = ground.look(settings=False).placement
+        assert busiest(now) == 2, "both moves must still go on"
+        found = follow(Cluster(spec, secrets, print), files, bounds, plan, now, may_rise=True)
+        files.keep_pace(found.without_changes())
+        return found
+
+    assert paces().moves == 2
+    assert paces().moves == 3 and files.pace is not None
+    files.keep_pace(replace(files.pace, moves=2))
+    pid = supervision.processes(layout(spec))[spec.broker(2).service].pid
+    os.kill(pid, signal.SIGSTOP)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(ground.write, topic, 2, 1)
+        time.sleep(4)
+        os.kill(pid, signal.SIGCONT)
+        written.result(60)
+    fewer = paces()
+    assert fewer.moves == 1 and "Produce requests take broker 1" in fewer.changes[-1], fewer
+    away = spec.model_copy(
+        update={"brokers": tuple(each.model_copy(update={"metrics_port": 1}) for each in spec.brokers)}
+    )
+    assert paces(away).moves == 1
+    assert files.pace is not None and "broker 1: the metrics at" in files.pace.held
+    assert remove_throttles(spec, RunThrottles.of(plan.moves, 200_000), former, secrets=secrets) == ()
+    ground.finish(plan)
 
 
 @pytest.mark.long

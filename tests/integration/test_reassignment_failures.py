@@ -14,17 +14,22 @@ from replicas import MB, Ground, ground_of, only
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
 from kraft_runbook.procedures.move_replicas import cancel_moves, prefer_first_replicas
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, sweep
 from kraft_runbook.reassignment.batches import Limits
+from kraft_runbook.reassignment.concurrency import Pace
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore
 from kraft_runbook.reassignment.plan_file import to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stuck import Cause
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LISTS, RATES, throttled_lists
 from kraft_runbook.reassignment.verifying import verify
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.reassignment.concurrency import follow
+from kraft_runbook.steps.reassignment.files import RunFiles
 from lab.account import Account
 from lab.tools import run_class
 from lab.workload import PLAIN, TRANSACTIONS, work
@@ -58,6 +63,47 @@ def test_a_target_that_dies_is_named_and_the_move_ends_when_it_is_back(ground: G
     assert (cause.cause, cause.brokers) == (Cause.TARGET_DEAD, (4,))
     ground.revive_alone(4)
     assert remove_throttles(spec, RunThrottles.of(plan.moves, MB), former, secrets=secrets) == ()
+    ground.finish(plan)
+
+
+def test_fewer_moves_go_on_at_once_when_a_broker_dies_and_leaves_partitions_under_min_isr(
+    ground: Ground, tmp_path: Path
+) -> None:
+    """No more go on while it is away, however idle the others are, and more once it is back."""
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic, safe = ground.topic((1, 2), (1, 2), megabytes=20), ground.topic((3, 4), (3, 4))
+    alter_configs(spec, {Entity(EntityKind.TOPIC, safe): {"min.insync.replicas": "2"}}, secrets=secrets)
+    former = read_throttles(spec, [topic], secrets=secrets)
+    plan = ground.plan(Explicit(only(topic, (1, 3), (1, 3))))
+    ground.throttles(plan, 100_000)
+    ground.start(plan)
+    bounds, files = Concurrency(least=1, most=8, request_time_ms=1000, every=5), RunFiles(tmp_path)
+    files.keep_pace(Pace(2))
+
+    def paces() -> Pace:
+        time.sleep(bounds.every + 0.1)
+        now = ground.look(settings=False).placement
+        found = follow(Cluster(spec, secrets, print), files, bounds, plan, now, may_rise=True)
+        files.keep_pace(found.without_changes())
+        return found
+
+    assert paces().moves == 2
+    ground.kill(4)
+    told = []
+    while not told:
+        found = paces()
+        assert found.moves <= 2
+        told += found.changes
+    assert told == [
+        "1 copies at once at a broker, instead of 2:"
+        " 2 partitions that broker 3 leads are under min.insync.replicas, 0 were"
+    ]
+    assert [paces().moves for _ in range(2)] == [1, 1]
+    ground.revive_alone(4)
+    ground.until(lambda look: all(p.isr == p.replicas for t, p in look.seen.items() if t.topic == safe))
+    paces()  # what it shows first is only kept
+    assert max(paces().moves for _ in range(3)) > 1
+    assert remove_throttles(spec, RunThrottles.of(plan.moves, 100_000), former, secrets=secrets) == ()
     ground.finish(plan)
 
 

@@ -56,6 +56,13 @@ class Timed:
     count: int
     mean_ms: float
 
+    def mean_since(self, before: Timed) -> float | None:
+        """The mean of the requests since an earlier look; None where there was none, or the broker began anew."""
+        if self.count <= before.count:
+            return None
+        took = self.count * self.mean_ms - before.count * before.mean_ms
+        return max(0.0, took / (self.count - before.count))
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerMetrics:

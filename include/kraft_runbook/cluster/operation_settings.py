@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from kraft_runbook.cluster.spans import Span, in_seconds
 from kraft_runbook.cluster.spec_parts import Model, Seconds
@@ -29,16 +29,42 @@ class UpgradeSoftware(Model):
     demote: bool = False
 
 
-class ReassignmentWaits(Model):
+class Concurrency(Model):
+    """Between how many copies a broker may take or give at once (``least``, ``most``), as the brokers are busy: fewer
+    once Produce requests take a broker longer than ``request_time_ms`` on average, or its request handlers are idle for
+    a smaller part of the time than ``handlers_idle`` (None: not looked at). ``every``: seconds between two judgements.
+    """
+
+    least: int = Field(default=1, ge=1)
+    most: int = Field(default=50, ge=1)
+    request_time_ms: Seconds = 100
+    handlers_idle: float | None = Field(default=None, gt=0, lt=1)
+    every: Annotated[float, Field(ge=5, le=3600), BeforeValidator(in_seconds)] = 30
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Concurrency:
+        if self.least > self.most:
+            raise ValueError(f"'least' ({self.least}) is more than 'most' ({self.most})")
+        return self
+
+    def within(self, most: int | None) -> Concurrency:
+        """The same for a run whose form allows no more than so many; None: it says nothing."""
+        if most is None:
+            return self
+        return self.model_copy(update={"least": min(self.least, most), "most": min(self.most, most)})
+
+
+class ReassignmentSettings(Model):
     """How long a run that moves replicas waits, once it has begun, before a person is asked. ``lost_broker``: for a
     broker that is lost, a controller, or a server that does not answer: the time to mend a host. ``refused``: while
     Kafka refuses, as it does in ZooKeeper mode of a broker that has just died. ``pause``: after ``change_pace`` has
-    paused it.
+    paused it. ``concurrency`` None: as many copies at once as the run's form says, however busy the brokers are.
     """
 
     lost_broker: Span = 24 * 3600
     refused: Span = 15 * 60
     pause: Span = 24 * 3600
+    concurrency: Concurrency | None = None
 
 
 class QuorumHealth(Model):

@@ -25,7 +25,7 @@ from kraft_runbook.cluster.operation_settings import (
     ClusterWatch,
     QuorumDrill,
     QuorumHealth,
-    ReassignmentWaits,
+    ReassignmentSettings,
     RollingRestart,
     UpgradeSoftware,
 )
@@ -84,7 +84,7 @@ class ClusterSpec(Model):
     secrets_file: str | None = None
     approvals: Approvals = Approvals()
     deadlines: Deadlines = Deadlines()
-    reassignment: ReassignmentWaits = ReassignmentWaits()
+    reassignment: ReassignmentSettings = ReassignmentSettings()
     rolling_restart: RollingRestart = RollingRestart()
     upgrade_software: UpgradeSoftware = UpgradeSoftware()
     quorum_health: QuorumHealth = QuorumHealth()

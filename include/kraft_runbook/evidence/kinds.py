@@ -203,8 +203,8 @@ class Rehearsed(Kind):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves(Kind):
     """Of a reassignment: what was done with so many partitions ("planned", "saved", "throttled", "started",
-    "cancelled", "ended", "put back", "verified", "compared"); of consumer groups and
-    drills: the same in words of their own.
+    "cancelled", "ended", "put back", "verified", "compared"), or how many "moves at once" are allowed; of consumer
+    groups and drills: the same in words of their own.
     ``told``: the rest, such as the preview as text. ``picture``: the preview as an SVG.
     """
 

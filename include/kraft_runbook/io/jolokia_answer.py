@@ -7,6 +7,8 @@ from typing import Any
 
 from kraft_runbook.io.node_metrics import (
     FAILED,
+    HANDLERS,
+    HANDLERS_IDLE,
     KINDS,
     PERCENTILES,
     PRODUCE_COUNT,
@@ -21,13 +23,17 @@ from kraft_runbook.io.node_metrics import (
 TOTAL_TIME = "TotalTimeMs"
 DEPRECATED_MBEAN = "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,*"
 DEPRECATED_REQUESTS = ("RequestMetrics", "DeprecatedRequestsPerSec")
-CANARY_REQUESTS = frozenset({("RequestMetrics", TOTAL_TIME), *(("BrokerTopicMetrics", name) for name in FAILED)})
+POOL = "KafkaRequestHandlerPool"
+OF_REQUESTS = frozenset(
+    {("RequestMetrics", TOTAL_TIME), *(("BrokerTopicMetrics", name) for name in FAILED), (POOL, HANDLERS)}
+)
 """MBeans by type and name."""
 REQUEST_MBEANS = (
     f"kafka.network:type=RequestMetrics,name={TOTAL_TIME},request=Produce",
     *(f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in FAILED),
+    f"kafka.server:type={POOL},name={HANDLERS}",
 )
-"""Kafka registers these at its start (RequestMetrics; BrokerTopicStats.allTopicsStats)."""
+"""Kafka registers these at its start (RequestMetrics; BrokerTopicStats.allTopicsStats; KafkaRequestHandlerPool)."""
 OF_PARTITIONS = "kafka.cluster:type=Partition,name=UnderReplicated,*"
 """One gauge for each partition that a broker leads. Jolokia is asked for them where the broker counts any; the exporter
 shows them if its rules pass them.
@@ -57,7 +63,7 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
             deprecated = {}
         if part["status"] != 200:
             continue
-        if (asked.get("type"), asked.get("name")) in CANARY_REQUESTS:
+        if (asked.get("type"), asked.get("name")) in OF_REQUESTS:
             requests |= _of_jolokia(asked["name"], part["value"])
             continue
         for mbean, attributes in part["value"].items():
@@ -85,7 +91,10 @@ def _keys(mbean: str) -> dict[str, str]:
 
 
 def _of_jolokia(name: str, attributes: Mapping[str, Any]) -> dict[str, float]:
-    """A canary's numbers of one MBean, whose attributes come as they are where its name has no pattern."""
+    """The numbers of one MBean, whose attributes come as they are where its name has no pattern."""
+    if name == HANDLERS:
+        rate = attributes["OneMinuteRate"]
+        return {HANDLERS_IDLE: float(rate)} if is_number(rate) else {}
     if name == TOTAL_TIME:
         return {PRODUCE_COUNT: float(attributes["Count"]), PRODUCE_MEAN: float(attributes["Mean"])}
     return {name: float(attributes["Count"])}

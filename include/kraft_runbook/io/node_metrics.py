@@ -25,7 +25,9 @@ digits (``QuorumControllerMetrics`` of Kafka 3.9).
 """
 FAILED = ("FailedProduceRequestsPerSec", "FailedFetchRequestsPerSec")
 PRODUCE_COUNT, PRODUCE_MEAN = "produce.count", "produce.mean"
+HANDLERS, HANDLERS_IDLE = "RequestHandlerAvgIdlePercent", "handlers.idle"
 UNDER_REPLICATED = "ReplicaManager.UnderReplicatedPartitions"
+UNDER_MIN_ISR = "ReplicaManager.UnderMinIsrPartitionCount"
 SAMPLES = 20
 FETCHES = ("fetchconsumer", "fetchfollower")
 """Under these names Kafka counts each Fetch once more."""
@@ -44,7 +46,9 @@ class NodeMetrics:
     deprecated_requests: Mapping[OldKind, int] | None = None
     """How many requests in deprecated versions; None: whether any were counted can't be told."""
     requests: Mapping[str, float] = field(default_factory=dict)
-    """What is compared of a canary broker (``REQUEST_NUMBERS``), as far as it is there."""
+    """What is compared of a canary broker, and the part of the time in which request handlers are idle, over the last
+    minute; as far as it is there.
+    """
 
 
 def plain_name(name: str) -> str:
@@ -144,7 +148,6 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
             way_out="let the exporter's rules pass kafka.server:type=ReplicaManager,*",
         )
     failed = [found.requests[name] for name in FAILED if name in found.requests]
-    count, mean = found.requests.get(PRODUCE_COUNT), found.requests.get(PRODUCE_MEAN)
     return BrokerMetrics(
         under_replicated,
         gauge("LogManager.OfflineLogDirectoryCount"),
@@ -157,5 +160,11 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
         else tuple(OldRequests(*kind, count) for kind, count in sorted(found.deprecated_requests.items())),
         offline_replicas=gauge("ReplicaManager.OfflineReplicaCount"),
         failed_requests=int(sum(failed)) if len(failed) == len(FAILED) else None,
-        produce=None if count is None or mean is None else Timed(int(count), mean),
+        produce=produce_of(found),
     )
+
+
+def produce_of(found: NodeMetrics) -> Timed | None:
+    """A broker's Produce requests since its start; None where the exporter does not pass them."""
+    count, mean = found.requests.get(PRODUCE_COUNT), found.requests.get(PRODUCE_MEAN)
+    return None if count is None or mean is None else Timed(int(count), mean)

@@ -16,6 +16,8 @@ from kraft_runbook.cluster.old_requests import FIRST_ANSWERED
 from kraft_runbook.io.node_metrics import (
     FAILED,
     FETCHES,
+    HANDLERS,
+    HANDLERS_IDLE,
     KINDS,
     PERCENTILES,
     PRODUCE_COUNT,
@@ -104,10 +106,13 @@ def _in_labels(labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _request_number(plain: str, labels: Mapping[str, str]) -> str | None:
-    """Which of a canary's numbers this sample is: the Count of failed requests over all topics, or the Count or Mean of
-    the time of Produce requests.
+    """Which number this sample is: the Count of failed requests over all topics, the Count or Mean of the time of
+    Produce requests, or how idle request handlers are. Of that, no mean since the broker's start, which the exporter's
+    example rules pass: it hardly moves.
     """
     named = plain + plain_name(labels.get("name", ""))
+    if plain_name(HANDLERS) in named and "oneminuterate" in plain:
+        return HANDLERS_IDLE
     if "brokertopicmetrics" in plain and "topic" not in labels and plain.endswith(COUNTS):
         return next((each for each in FAILED if plain_name(each.removesuffix("PerSec")) in named), None)
     if REQUESTS in plain and "totaltimems" in named and labels.get("request", "").lower() == "produce":

@@ -12,6 +12,9 @@ from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 
+MOVES_AT_ONCE = 20
+"""Copies that a broker takes or gives at once, where nobody says how many."""
+
 
 class Order(StrEnum):
     """Of the moves that are not urgent. Small partitions first: many are done soon. Large ones first: the last hour is
@@ -31,7 +34,7 @@ class Limits:
     """
 
     partitions: int
-    moves: int = 20
+    moves: int = MOVES_AT_ONCE
     bytes: int | None = None
     order: Order = Order.NAME
 
@@ -82,6 +85,14 @@ def batches(
         yield chosen
         for move in chosen:
             del left[move]
+
+
+def busiest(now: Placement) -> int:
+    """The most copies that a broker takes or gives now, whoever started them."""
+    load = Ends()
+    for partition, each in now.ongoing.items():
+        load.update(_ends(Move(partition, each.original, each.target)))
+    return max(load.values(), default=0)
 
 
 def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:

@@ -59,10 +59,7 @@ def _failed(now: BrokerMetrics, before: BrokerMetrics, seconds: float) -> float 
 
 def _produce_ms(now: BrokerMetrics, before: BrokerMetrics, _: float) -> float | None:
     """The mean of the requests between both looks; None where there was none."""
-    if now.produce is None or before.produce is None or now.produce.count <= before.produce.count:
-        return None
-    took = now.produce.count * now.produce.mean_ms - before.produce.count * before.produce.mean_ms
-    return max(0.0, took / (now.produce.count - before.produce.count))
+    return None if now.produce is None or before.produce is None else now.produce.mean_since(before.produce)
 
 
 NUMBERS = (

@@ -75,7 +75,7 @@ class WhileItMoves(BaseTrigger):
 class ReassignmentTrigger(WhileItMoves):
     """Waits until the task has something to do (``steps.reassignment.waiting``).
 
-    ``limits``: partitions, moves and bytes, as ``batches.Limits``; ``hours``: as a form says them.
+    ``limits``: partitions, moves and bytes, as ``batches.Limits``; ``hours`` and ``most``: as a form says them.
     """
 
     def __init__(
@@ -87,20 +87,23 @@ class ReassignmentTrigger(WhileItMoves):
         being_deleted: Sequence[str] = (),
         rests: float = 0.0,
         hours: str | None = None,
+        most: int | None = None,
     ) -> None:
         super().__init__(cluster, run, rests, poll=POLL_SECONDS)
         self.limits = limits
         self.throttled = throttled
         self.being_deleted = list(being_deleted)
         self.hours = hours
+        self.most = most
 
     @staticmethod
     def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
-        most = wait.limits
-        limits = [most.partitions, most.moves, most.bytes]
+        limits = [wait.limits.partitions, wait.limits.moves, wait.limits.bytes]
         deleted = sorted(wait.being_deleted)
         hours = str(wait.hours) if wait.hours else None
-        return ReassignmentTrigger(cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours)
+        return ReassignmentTrigger(
+            cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most
+        )
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return self.made_of(
@@ -109,6 +112,7 @@ class ReassignmentTrigger(WhileItMoves):
                 "throttled": self.throttled,
                 "being_deleted": self.being_deleted,
                 "hours": self.hours,
+                "most": self.most,
             }
         )
 
@@ -120,6 +124,7 @@ class ReassignmentTrigger(WhileItMoves):
             self.throttled,
             self.being_deleted,
             hours=hours_of(self.hours),
+            most=self.most,
             say=self.say,
             warn=self.log.warning,
         ).look

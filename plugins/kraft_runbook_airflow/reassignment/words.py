@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.reassignment.batches import Order
+from kraft_runbook.reassignment.batches import MOVES_AT_ONCE, Order
 from kraft_runbook.reassignment.operation import REASSIGNMENT, as_planned, cancelled
 from kraft_runbook.reassignment.stages import CANCEL, MOVE
 from kraft_runbook.steps.reassignment import cancelling
@@ -71,7 +71,14 @@ PACE: Mapping[str, Param] = {
         title="Partitions a request",
         description="Nothing: 50 in ZooKeeper mode, 500 in KRaft mode",
     ),
-    "moves_a_broker": Param(20, type="integer", minimum=1, title="Copies that a broker takes or gives at once"),
+    "moves_a_broker": Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        title="Copies that a broker takes or gives at once",
+        description=f"Nothing: {MOVES_AT_ONCE}, or as the brokers are busy, where the cluster file says so"
+        " (reassignment.concurrency). A number is the most, then",
+    ),
     "mb_a_broker": Param(None, type=["null", "number"], exclusiveMinimum=0, title="MB of them at once"),
     "order": Param(
         Order.NAME.value,

@@ -13,6 +13,7 @@ from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.demote_broker import read_orders
+from kraft_runbook.reassignment.concurrency import Pace, pace_from_json
 from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import from_json, to_json
@@ -20,6 +21,7 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
+PACE = "pace.json"
 RESTS, RESTS_SECONDS = "rests", 1800.0
 """So long after its last word a run is taken for one that rests: its task says it anew at least every 10 minutes."""
 
@@ -166,6 +168,17 @@ class RunFiles:
             return path.read_text() if time.time() - path.stat().st_mtime < RESTS_SECONDS else ""
         except OSError:
             return ""
+
+    @property
+    def pace(self) -> Pace | None:
+        """How many moves go on at once, and by which numbers; None where nothing is kept, or what is no pace."""
+        try:
+            return pace_from_json((self.directory / PACE).read_text())
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep_pace(self, pace: Pace) -> None:
+        write_private(self.directory / PACE, pace.to_json(), durable=False)
 
     def keep_progress(self, told: Mapping[str, Any]) -> None:
         """Let whoever asks know how far it is. It is no evidence. Raises OSError."""

@@ -16,6 +16,7 @@ from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits, batches, next_batch
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.ending import STARTED, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
@@ -79,7 +80,7 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
     if not standing(run.journal.records(), MOVE).begun:
         run.signatures.begins(MOVE)
     change_throttle(run, plan, look, wanted)
-    limits = wanted.limits(seen)
+    limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
     next_ones = next_batch(plan, look.placement, limits)
     held_up = all(reading.held & set(look.placement.ongoing[each].target) for each in reading.moving)
     stands = bool(reading.held) and held_up and not reading.lost and not next_ones
@@ -107,7 +108,7 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
     if not reading.lost and not stands:
         say_it_goes_on(run)
     not_meant = look.placement.being_deleted | plan.made_anew(look.placement.topic_ids)
-    return WhileMoving(files, limits, files.throttles.rate, not_meant, hours=wanted.hours)
+    return WhileMoving(files, limits, files.throttles.rate, not_meant, hours=wanted.hours, most=wanted.moves)
 
 
 def rehearse_moves(run: Run, *, asks: Asks) -> None:

@@ -74,7 +74,7 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int, want
     grown = plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at
     produced = produced_into(*grown)
     read = read_from_leaders(*grown, later.seen)
-    most = wanted.moves, wanted.bytes
+    most = wanted.most_moves, wanted.bytes
     own = run.cluster.ask(read_throttles, ()).of_brokers
     if slow := own_rates_that_cannot_end(own, produced, read, *most):
         raise Refused(

@@ -18,6 +18,7 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.throttles import GROWING, gap_grows, rate_that_keeps_up
 from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.reassignment.concurrency import follow
 from kraft_runbook.steps.reassignment.files import RunFiles
 
 SAY_SECONDS = 30.0
@@ -51,12 +52,14 @@ def when(moment: float) -> str:
 
 @dataclass
 class WhileMoving:
-    """Waits until the next batch may start, all has ended, somebody else interferes, or the throttle is to change.
+    """Waits until the next batch may start, all has ended, somebody else interferes, or the throttle or the number of
+    moves at once is to change.
 
     ``throttled``: bytes a second that are in force. ``being_deleted``: topics whose deletion waits, or that were made
     anew under their names, as the task saw them; nothing of theirs is started, so there is no room for it. ``say``:
     seconds from one word on how far it is to the next. ``warn``: hears of what is stuck. ``rests``: instead of a look,
     so many seconds until the task tries again what it has just failed at. ``hours``: in which batches may start.
+    ``most``: copies at once that the form allows a broker; None: it does not say.
     """
 
     files: RunFiles
@@ -65,6 +68,7 @@ class WhileMoving:
     being_deleted: Collection[str] = ()
     rests: float = 0.0
     hours: Hours | None = None
+    most: int | None = None
     say: float = SAY_SECONDS
     warn: Callable[[str], object] = log.warning
     _earlier: Look | None = None
@@ -111,7 +115,13 @@ class WhileMoving:
         reading = read_plan(plan, placement)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {reading.stage}", look
-        if may_start(cluster, self.files, self.hours) and next_batch(plan, placement, self.limits):
+        may = may_start(cluster, self.files, self.hours)
+        if follows := cluster.spec.reassignment.concurrency:
+            bounds, rises = follows.within(self.most), may and bool(reading.left)
+            pace = follow(cluster, self.files, bounds, plan, look.placement, may_rise=rises)
+            if pace.changes:
+                return pace.changes[-1], look
+        if may and next_batch(plan, placement, self.limits):
             return "there is room for the next batch", look
         if self.files.asks_for_another(self.throttled):  # also what is no rate: the task says so
             return "the throttle is to change", look

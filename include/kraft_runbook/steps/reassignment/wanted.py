@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.move_replicas import read_state
-from kraft_runbook.reassignment.batches import KRAFT_LIMITS, ZOOKEEPER_LIMITS, Limits, Order
+from kraft_runbook.reassignment.batches import KRAFT_LIMITS, MOVES_AT_ONCE, ZOOKEEPER_LIMITS, Limits, Order
+from kraft_runbook.reassignment.concurrency import first_pace
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DemoteBrokers,
@@ -39,7 +41,8 @@ class Wanted:
     """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows.
     ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none. ``topic_ids``: of topics
     when it was saved. ``keep_order``: change no order where no replica moves. ``order``: which moves go first.
-    ``hours``: in which new batches may start; None: in any.
+    ``hours``: in which new batches may start; None: in any. ``moves``: copies that a broker takes or gives at once;
+    None: the form does not say. ``follows``: between how many, where that follows the brokers.
     """
 
     goal: Goal
@@ -47,19 +50,28 @@ class Wanted:
     allowed: tuple[Reason, ...]
     throttle: int | None
     partitions: int | None
-    moves: int
+    moves: int | None
     bytes: int | None
     cluster_id: str | None = None
     keep_order: bool = False
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     order: Order = Order.NAME
     hours: Hours | None = None
+    follows: Concurrency | None = None
 
-    def limits(self, seen: ClusterObservation) -> Limits:
-        """A controller in ZooKeeper mode takes less in one request."""
+    @property
+    def most_moves(self) -> int:
+        """Copies that a broker takes or gives at once at most, however idle it is."""
+        return self.follows.most if self.follows else self.moves or MOVES_AT_ONCE
+
+    def limits(self, seen: ClusterObservation, moves: int | None = None) -> Limits:
+        """A controller in ZooKeeper mode takes less in one request. ``moves``: copies at once, where that follows the
+        brokers; None: with which the run begins.
+        """
         in_kraft = {broker.mode for broker in seen.brokers.values() if was_read(broker.mode)} == {BrokerMode.KRAFT}
         most = self.partitions or (KRAFT_LIMITS if in_kraft else ZOOKEEPER_LIMITS).partitions
-        return Limits(most, self.moves, self.bytes, self.order)
+        begins = first_pace(self.follows).moves if self.follows else self.most_moves
+        return Limits(most, moves or begins, self.bytes, self.order)
 
 
 Asks = Callable[[Run], Wanted]
@@ -68,7 +80,7 @@ Asks = Callable[[Run], Wanted]
 
 def asks_for_goal(run: Run) -> Wanted:
     """What the form of reassign_partitions asks for. Raises Refused for what makes no sense together."""
-    return replace(_wanted(run.params, _goal(run.params)), keep_order=run.params["keep_order"])
+    return replace(_wanted(run, _goal(run.params)), keep_order=run.params["keep_order"])
 
 
 def asks_to_restore(run: Run) -> Wanted:
@@ -79,14 +91,15 @@ def asks_to_restore(run: Run) -> Wanted:
     name = str(run.params["run"] or "")
     kept = kept_by(name, run.state) or kept_orders(name, run.state)
     if kept is not None:
-        wanted = _wanted(run.params, GiveBackOrder(kept.before, kept.after))
+        wanted = _wanted(run, GiveBackOrder(kept.before, kept.after))
         return replace(wanted, cluster_id=kept.cluster_id, topic_ids=kept.topic_ids)
     saved = read_state(saved_by(name, run.state))
-    wanted = _wanted(run.params, Restore(saved.assignment))
+    wanted = _wanted(run, Restore(saved.assignment))
     return replace(wanted, cluster_id=saved.cluster_id, topic_ids=saved.topic_ids)
 
 
-def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
+def _wanted(run: Run, goal: Goal) -> Wanted:
+    params, moves, follows = run.params, run.params["moves_a_broker"], run.spec.reassignment.concurrency
     allowed = [
         *([Reason.REPLICATION_FACTOR] if params["allow_replication_factor"] else []),
         *([Reason.RACKS] if params["allow_racks"] else []),
@@ -100,10 +113,11 @@ def _wanted(params: Mapping[str, Any], goal: Goal) -> Wanted:
         tuple(allowed),
         round(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
         params["partitions_a_request"],
-        params["moves_a_broker"],
+        moves,
         int(params["mb_a_broker"] * 1e6) if params["mb_a_broker"] else None,
         order=Order(params["order"]),
         hours=hours_of(params["hours"]),
+        follows=None if follows is None else follows.within(moves),
     )
 
 
