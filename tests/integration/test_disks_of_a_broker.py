@@ -6,11 +6,12 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
 from labs import lab_of
-from replicas import MB, Ground
+from replicas import MB, Ground, command
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
@@ -29,6 +30,7 @@ from kraft_runbook.reassignment.disk_goals import (
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, Logs, next_moves, read_disks
 from kraft_runbook.reassignment.stages import PlanStage
 from lab.health import admin
+from lab.tools import run_class
 
 pytestmark = pytest.mark.long
 
@@ -118,7 +120,7 @@ def test_a_copy_that_goes_on_is_ended_by_the_way_back(ground: Ground) -> None:
     assert ground.readable(topic) == ground.written[topic]
 
 
-def test_disks_become_even_and_kafkas_own_file_is_carried_out(ground: Ground) -> None:
+def test_disks_become_even_and_kafkas_own_file_is_carried_out(ground: Ground, tmp_path: Path) -> None:
     topic = ground.topic((1,), (1,), (1,), (1,), megabytes=4)
     disk = placed(ground, topic)[TopicPartition(topic, 0)]
     other = next(each.path for each in logs(ground)[1].directories if each.path != disk)
@@ -128,7 +130,18 @@ def test_disks_become_even_and_kafkas_own_file_is_carried_out(ground: Ground) ->
     assert set(placed(ground, topic).values()) == {other}
     even = planned(ground, EvenDisks(1))
     assert even.moves
-    carry_out(ground, even)
+    file = tmp_path / "disks.json"
+    status, said = command(ground, "disks", "--goal", "even-disks", "--broker", "1", "--out", str(file))
+    assert status == 0 and f"- {len(even.moves)} replicas, " in said and f"| 1 | {disk} |" in said
+    shown = json.loads(command(ground, "disks", "--goal", "even-disks", "--broker", "1", "--json")[1])
+    assert len(shown["moves"]) == len(even.moves)
+    again = tmp_path / "again.json"
+    assert command(ground, "disks", "--goal", "explicit", "--from", str(file), "--out", str(again))[0] == 0
+    assert again.read_text() == file.read_text()
+    servers = ("--bootstrap-server", ground.lab.spec.bootstrap_servers[0])
+    execute = (*servers, "--reassignment-json-file", str(file), "--execute")
+    run_class(ground.lab.spec, "org.apache.kafka.tools.reassign.ReassignPartitionsCommand", execute)
+    until(ground, even, lambda now: now.stage is PlanStage.AS_PLANNED)
     assert not planned(ground, EvenDisks(1)).moves
     assert ground.readable(topic) == ground.written[topic]
     with pytest.raises(StepFailed, match="the broker has no such directory"):

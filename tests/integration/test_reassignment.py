@@ -147,6 +147,8 @@ def test_a_demoted_broker_leads_nothing_until_its_order_is_given_back(ground: Gr
     assert demote_broker(spec, 1, kept, secrets=secrets).orders >= 3
     look = ground.look()
     assert not led(look) and demote_broker(spec, 1, kept, secrets=secrets).orders == 0
+    status, said = command(ground, "plan", "--goal", "restore", "--from", str(kept), "--topics", topic)
+    assert status == 0 and "give back the order from before the demotion" in said
     assert not elect_preferred_leaders(spec, [p for p in look.seen if p.topic == topic], secrets=secrets)
     assert not led(ground.look())
     ground.kill(1)

@@ -74,7 +74,7 @@ def test_fewer_moves_go_on_at_once_when_a_broker_dies_and_leaves_partitions_unde
     topic, safe = ground.topic((1, 2), (1, 2), megabytes=20), ground.topic((3, 4), (3, 4))
     alter_configs(spec, {Entity(EntityKind.TOPIC, safe): {"min.insync.replicas": "2"}}, secrets=secrets)
     former = read_throttles(spec, [topic], secrets=secrets)
-    plan = ground.plan(Explicit(only(topic, (1, 3), (1, 3))))
+    plan = ground.plan(Explicit(only(topic, (3, 2), (3, 2))))
     ground.throttles(plan, 100_000)
     ground.start(plan)
     bounds, files = Concurrency(least=1, most=8, request_time_ms=1000, every=5), RunFiles(tmp_path)

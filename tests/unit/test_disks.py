@@ -160,4 +160,4 @@ def test_a_plan_is_kept_with_its_digest() -> None:
         plan_from_json(text.replace(TWO, THREE), source="f")
     with pytest.raises(Refused, match="no plan of disks"):
         plan_from_json("{}", source="f")
-    assert "| 1 | /d1 | 3 → 0 | 30.0 → 0.0 | 0.4 |" in plan.render_markdown(FULL, throttle=10 * MB)
+    assert "| 1 | /d1 | 3 → 0 | 30.0 → 0.0 | 0.4 |" in plan.preview(FULL, throttle=10 * MB).render_markdown()

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from moves_seen import A, moves_seen
+from moves_seen import A, B, moves_seen
 from observations import SPEC
 
-from kraft_runbook.cli.reassign_goal import GoalName, goal_of
+from kraft_runbook.cli.reassign_goal import GoalName, goal_of, kept_in, still_meant
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes
-from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Measure
+from kraft_runbook.reassignment.demotion import KeptOrders
+from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, GiveBackOrder, Measure, Restore
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, refusals
+from kraft_runbook.reassignment.saved_state import SavedState
+from kraft_runbook.reassignment.throttles import Former
 
 
 def asked(name: GoalName, *brokers: int, **options: Any) -> Any:
@@ -55,3 +60,54 @@ def test_a_broker_is_drained_by_bytes_where_that_is_asked_for() -> None:
 def test_a_goal_that_lacks_what_it_needs_is_a_wrong_usage(name: GoalName) -> None:
     with pytest.raises(typer.BadParameter, match=f"--goal {name} needs"):
         asked(name)
+
+
+IDS = {"a": "id-of-a"}
+BEFORE, AFTER = {A: (1, 2), B: (1, 2)}, {A: (2, 1), B: (2, 1)}
+
+
+def saved(directory: Path) -> Path:
+    path = directory / "saved.json"
+    path.write_text(SavedState("id", BEFORE, Former({}, {}, {}), IDS).to_json())
+    return path
+
+
+def test_what_a_run_saved_is_restored(tmp_path: Path) -> None:
+    assert asked(GoalName.RESTORE, source=saved(tmp_path)) == Restore(BEFORE)
+
+
+@pytest.mark.parametrize("name", ["saved.json", "orders.json", "broker-1.json"])
+def test_of_a_run_that_demoted_brokers_the_order_alone_is_given_back(name: str, tmp_path: Path) -> None:
+    """As restore_assignment does: what somebody moved since stays where it is."""
+    kept = tmp_path / ("orders.json" if name == "saved.json" else name)
+    kept.write_text(KeptOrders("id", BEFORE, AFTER, IDS).to_json())
+    if name == "saved.json":
+        saved(tmp_path)
+    goal = asked(GoalName.RESTORE, source=tmp_path / name)
+    assert goal == GiveBackOrder(BEFORE, AFTER)
+    placement = replace(moves_seen().look.placement, present={A: (2, 1), B: (3, 1)})
+    assert make_plan(goal, placement).target == {A: (1, 2)}
+
+
+def test_nothing_is_given_back_of_a_topic_that_was_made_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = kept_in(saved(tmp_path))
+    assert still_meant(SPEC, kept, "id", ids_of=lambda *_, **__: IDS) == Restore(BEFORE)
+    assert still_meant(SPEC, kept, "id", ids_of=lambda *_, **__: {"a": "another"}) == Restore({})
+    assert capsys.readouterr().err == "1 topics were made anew since they were saved, and are left: a\n"
+
+
+def test_what_was_saved_of_another_cluster_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="was saved of cluster id, and this is another"):
+        still_meant(SPEC, kept_in(saved(tmp_path)), "another")
+
+
+def test_a_file_that_holds_nothing_that_a_run_kept_is_refused(tmp_path: Path) -> None:
+    for name in ("saved.json", "broker-1.json", "orders.json"):
+        with pytest.raises(Refused, match=name):
+            kept_in(tmp_path / name)
+        (tmp_path / name).write_text("{}")
+        with pytest.raises(Refused, match=name):
+            kept_in(tmp_path / name)
+        (tmp_path / name).unlink()

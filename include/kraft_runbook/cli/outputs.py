@@ -28,6 +28,7 @@ from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.quorum.checks import QUORUM_CHECKS
 from kraft_runbook.quorum.look import Mode, QuorumLook
+from kraft_runbook.reassignment.disks import DiskPreview
 from kraft_runbook.reassignment.preview import Preview as MovesPreview
 from kraft_runbook.reassignment.verifying import Verification
 from kraft_runbook.runbook.checklist import Check
@@ -193,6 +194,7 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
     "groups-scan": TypeAdapter(GroupsScanOutput),
     "groups-toggle-plan": TypeAdapter(Toggles),
     "quorum": TypeAdapter(QuorumOutput),
+    "reassign-disks": TypeAdapter(DiskPreview),
     "reassign-plan": TypeAdapter(MovesPreview),
     "reassign-status": TypeAdapter(ReassignStatusOutput),
     "reassign-verify": TypeAdapter(Verification),

@@ -10,12 +10,22 @@ from typing import Annotated
 
 import typer
 
+from kraft_runbook.cli.disks_command import disks_command
 from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
-from kraft_runbook.cli.reassign_goal import GoalName, goal_of, ids_of, plan_in, to_the_user
+from kraft_runbook.cli.reassign_goal import (
+    GoalName,
+    Kept,
+    goal_of,
+    ids_of,
+    kept_in,
+    plan_in,
+    still_meant,
+    to_the_user,
+    write_text,
+)
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import read_assignment
@@ -41,7 +51,10 @@ APART_SECONDS = 5.0
 """Between the two looks that tell whether a copy grows."""
 FINE, NO, CANT_TELL = 0, 1, 2
 
-app = typer.Typer(help="Moving replicas between brokers: plan, preview, status, verify. Changes nothing.")
+app = typer.Typer(
+    help="Moving replicas: plan, preview, status, verify; between the disks of a broker: disks. Changes nothing."
+)
+app.command("disks")(disks_command)
 
 
 class Allowed(StrEnum):
@@ -81,7 +94,12 @@ def plan_command(
     by: Annotated[Measure, typer.Option("--by", help="add-, drain-brokers, even-out: by what.")] = Measure.REPLICAS,
     within: Annotated[float, typer.Option("--within", help="even-out by bytes: the part that may differ.")] = 0.05,
     source: Annotated[
-        Path | None, typer.Option("--from", help="explicit: a plan in JSON. restore: the state that a run saved.")
+        Path | None,
+        typer.Option(
+            "--from",
+            help="explicit: a plan in JSON. restore: the saved.json of a run; of one that demoted brokers, the order"
+            " beside it is given back.",
+        ),
     ] = None,
     topics: Annotated[list[str] | None, typer.Option("--topics", help="Pattern of topics; all by default.")] = None,
     exclude: Annotated[list[str] | None, typer.Option("--exclude", help="Pattern of topics to leave out.")] = None,
@@ -102,7 +120,8 @@ def plan_command(
     spec = load(cluster, clusters_dir)
     wanted = goal_of(spec, goal, ids_of(brokers), even=even, factor=factor, by=by, within=within, source=source)
     chosen = Topics(tuple(topics or (".*",)), tuple(exclude or ()))
-    _show(spec, wanted, chosen, allow, throttle, out, before, picture, as_json, keep_order=keep_order)
+    kept = kept_in(source) if goal is GoalName.RESTORE and source is not None else None
+    _show(spec, wanted, chosen, allow, throttle, out, before, picture, as_json, keep_order=keep_order, kept=kept)
 
 
 @app.command("preview")
@@ -208,17 +227,19 @@ def _show(
     as_json: bool,
     *,
     keep_order: bool = False,
+    kept: Kept | None = None,
 ) -> None:
     look = look_at_replicas(spec, secrets=environment_secrets())
+    goal = goal if kept is None else still_meant(spec, kept, look.cluster_id)
     plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order)
     preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
     require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
     if out is not None:
-        _write(out, assignment_to(plan.target) + "\n")
+        write_text(out, assignment_to(plan.target) + "\n")
     if before is not None:
-        _write(before, assignment_to(look.placement.present) + "\n")
+        write_text(before, assignment_to(look.placement.present) + "\n")
     if picture is not None:
-        _write(picture, draw(preview))
+        write_text(picture, draw(preview))
     typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text())
 
 
@@ -231,10 +252,3 @@ def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
     lines += [f"stuck: {s.partition}: {s.cause} ({nodes('broker', s.brokers)}): {s.way_out}" for s in output.stuck]
     lines += [f"throttle set: {each}" for each in output.throttles]
     return "\n".join(lines)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise Refused(f"{path} can't be written: {error}", way_out="name a file in a directory that exists") from None

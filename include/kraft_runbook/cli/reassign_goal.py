@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 import typer
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reassignment_znodes import LEGACY, ReassignmentZnodes, read_reassignment_znodes
+from kraft_runbook.procedures.demote_broker import read_orders
 from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
@@ -21,14 +25,18 @@ from kraft_runbook.reassignment.goals import (
     EvenLeaders,
     EvenOut,
     Explicit,
+    GiveBackOrder,
     Goal,
     Measure,
     MendRacks,
     ReplaceLost,
     Restore,
     SetReplicationFactor,
+    without_topics,
 )
+from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
+from kraft_runbook.steps.reassignment.files import ORDERS
 
 
 class GoalName(StrEnum):
@@ -88,9 +96,47 @@ def goal_of(
             return Explicit(plan_in(source), what=source.name)
         case GoalName.RESTORE:
             assert source is not None
-            return Restore(read_state(source).assignment)
+            return kept_in(source).goal
         case GoalName.LEGACY:
             return _legacy(znodes(spec, secrets=environment_secrets()).legacy)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a run kept, as a goal. ``cluster_id``: whose; ``topic_ids``: of the topics then."""
+
+    goal: Goal
+    cluster_id: str
+    topic_ids: Mapping[str, str]
+
+
+def kept_in(source: Path) -> Kept:
+    """What the file holds that a run kept. Of one that demoted brokers it is the order alone, as
+    ``restore_assignment`` gives it back: its ``orders.json``, or what it saved beside that, or one of the
+    ``broker-<id>.json`` of a roll. Raises Refused where it can't be read.
+    """
+    orders = source if source.name == ORDERS or source.stem.startswith("broker-") else source.with_name(ORDERS)
+    if (kept := read_orders(orders)) is not None:
+        return Kept(GiveBackOrder(kept.before, kept.after), kept.cluster_id, kept.topic_ids)
+    saved = read_state(source)
+    return Kept(Restore(saved.assignment), saved.cluster_id, saved.topic_ids)
+
+
+def still_meant(
+    spec: ClusterSpec, kept: Kept, cluster_id: str, *, ids_of: Callable[..., Mapping[str, str]] = topic_ids
+) -> Goal:
+    """What is to be given back of what was kept: nothing of topics that were made anew since, which the user is told.
+    Raises Refused where it is of another cluster than this one.
+    """
+    if kept.cluster_id != cluster_id:
+        raise Refused(
+            f"what is to be restored was saved of cluster {kept.cluster_id}, and this is {cluster_id}",
+            way_out="name what a run of this cluster saved",
+        )
+    anew = made_anew(kept.topic_ids, ids_of(spec, kept.topic_ids.keys(), secrets=environment_secrets()))
+    if anew:
+        to_the_user(f"{len(anew)} topics were made anew since they were saved, and are left: {some(sorted(anew), 5)}")
+    return without_topics(kept.goal, anew)
 
 
 def _legacy(text: str | None) -> Goal:
@@ -123,3 +169,11 @@ def text_of(path: Path) -> str:
         return path.read_text()
     except OSError as error:
         raise Refused(f"{path} can't be read: {error}", way_out="name a file that exists") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Raises Refused where it can't be written."""
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise Refused(f"{path} can't be written: {error}", way_out="name a file in a directory that exists") from None

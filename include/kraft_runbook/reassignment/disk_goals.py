@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
+from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY
 
 KEEP_FREE = 0.1
 """The part of a volume's free bytes that a plan leaves free (as ``disk_room``)."""
@@ -258,7 +259,7 @@ def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPar
                     f"{source}: {partition} names {len(paths)} log_dirs for {len(replicas)} replicas",
                     way_out='name one for each replica, or "any"',
                 )
-            found |= {(int(b), partition): str(p) for b, p in zip(replicas, paths, strict=False) if p != "any"}
+            found |= {(int(b), partition): str(p) for b, p in zip(replicas, paths, strict=False) if p != ANY_DIRECTORY}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused(
             f"{source}: this is no plan of kafka-reassign-partitions ({type(error).__name__}: {error})",
@@ -268,3 +269,20 @@ def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPar
     if not found:
         raise Refused(f"{source} names no log directory", way_out="name them in log_dirs, one for each replica")
     return found
+
+
+def directories_to_json(moves: Iterable[DiskMove], present: Assignment) -> str:
+    """These moves as kafka-reassign-partitions ``--execute`` takes them. ``present``: the replicas of their partitions,
+    in order: that tool would make other replicas of any others.
+    """
+    wanted = {(each.broker, each.partition): each.target for each in moves}
+    partitions = [
+        {
+            "topic": p.topic,
+            "partition": p.partition,
+            "replicas": list(present[p]),
+            "log_dirs": [wanted.get((broker, p), ANY_DIRECTORY) for broker in present[p]],
+        }
+        for p in sorted({partition for _, partition in wanted})
+    ]
+    return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":"), ensure_ascii=False)

@@ -7,7 +7,7 @@ keeps the copy (its future log) over a restart and goes on with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,28 +63,81 @@ class DiskPlan:
         body = {"goal": self.goal, "moves": moves, "notes": list(self.notes), "topic_ids": dict(self.topic_ids)}
         return json.dumps(body | {"digest": self.digest}, ensure_ascii=False)
 
-    def render_markdown(self, logs: Logs, *, throttle: int | None = None) -> str:
-        """For the gate: the bytes of each directory before and after."""
-        in_all = sum(each.size for each in self.moves)
-        lines = [f"- goal: {self.goal}", f"- {len(self.moves):,} replicas, {in_all / 1e6:,.1f} MB, move between disks"]
-        if throttle:
-            lines.append(f"- at most {throttle / 1e6:g} MB/s a broker: {in_all / throttle:,.0f} s or more")
-        else:
-            lines.append("- no throttle: each disk is read and written as fast as it can, and clients may notice")
-        lines += [f"- {each}" for each in self.notes]
-        lines += ["", "| broker | directory | replicas | MB | free, GB |", "|---|---|---:|---:|---:|"]
+    def preview(self, logs: Logs, *, throttle: int | None = None) -> DiskPreview:
+        """For a person who judges it. ``throttle``: bytes a second a broker."""
+        return DiskPreview(
+            self.goal,
+            len(self.moves),
+            sum(each.size for each in self.moves),
+            throttle,
+            self.notes,
+            tuple(self._changes(logs)),
+            self.moves,
+        )
+
+    def _changes(self, logs: Logs) -> Iterator[DirectoryChange]:
         for broker in self.brokers:
             mine = [each for each in self.moves if each.broker == broker]
             for each in logs[broker].directories:
                 held = [p for p, path in logs[broker].placed.items() if path == each.path]
                 size = sum(logs[broker].sizes[p] for p in held)
                 come, go = [m for m in mine if m.target == each.path], [m for m in mine if m.source == each.path]
-                after = size + sum(m.size for m in come) - sum(m.size for m in go)
-                free = "unknown" if each.usable is None else f"{each.usable / 1e9:,.1f}"
-                lines.append(
-                    f"| {broker} | {each.path} | {len(held)} → {len(held) + len(come) - len(go)} |"
-                    f" {size / 1e6:,.1f} → {after / 1e6:,.1f} | {free} |"
+                yield DirectoryChange(
+                    broker,
+                    each.path,
+                    len(held),
+                    len(held) + len(come) - len(go),
+                    size,
+                    size + sum(m.size for m in come) - sum(m.size for m in go),
+                    each.usable,
                 )
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryChange:
+    """One log directory before and after. ``usable``: its free bytes now; None: the broker does not say."""
+
+    broker: int
+    directory: str
+    replicas_before: int
+    replicas_after: int
+    bytes_before: int
+    bytes_after: int
+    usable: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPreview:
+    """``bytes``: that are copied; ``throttle``: bytes a second a broker."""
+
+    goal: str
+    replicas: int
+    bytes: int
+    throttle: int | None
+    notes: tuple[str, ...]
+    directories: tuple[DirectoryChange, ...]
+    moves: tuple[DiskMove, ...]
+
+    def render_markdown(self) -> str:
+        """For the gate and the terminal."""
+        lines = [
+            f"- goal: {self.goal}",
+            f"- {self.replicas:,} replicas, {self.bytes / 1e6:,.1f} MB, move between disks",
+        ]
+        if self.throttle:
+            lines.append(
+                f"- at most {self.throttle / 1e6:g} MB/s a broker: {self.bytes / self.throttle:,.0f} s or more"
+            )
+        else:
+            lines.append("- no throttle: each disk is read and written as fast as it can, and clients may notice")
+        lines += [f"- {each}" for each in self.notes]
+        lines += ["", "| broker | directory | replicas | MB | free, GB |", "|---|---|---:|---:|---:|"]
+        lines += [
+            f"| {each.broker} | {each.directory} | {each.replicas_before} → {each.replicas_after} |"
+            f" {each.bytes_before / 1e6:,.1f} → {each.bytes_after / 1e6:,.1f} |"
+            f" {'unknown' if each.usable is None else f'{each.usable / 1e9:,.1f}'} |"
+            for each in self.directories
+        ]
         return "\n".join(lines) + "\n"
 
 

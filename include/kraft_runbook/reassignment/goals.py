@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -244,3 +244,14 @@ def on_disk_of_drained(
         tuple(sorted(p for p in held if p in present and not leaving & set(present[p]))),
         tuple(broker for broker in brokers if broker not in logs),
     )
+
+
+def without_topics(goal: Goal, topics: Collection[str]) -> Goal:
+    """What was saved, without these topics; any other goal as it is."""
+
+    def kept(assignment: Assignment) -> Assignment:
+        return {p: replicas for p, replicas in assignment.items() if p.topic not in topics}
+
+    if isinstance(goal, GiveBackOrder):
+        return GiveBackOrder(kept(goal.before), kept(goal.demoted))
+    return Restore(kept(goal.saved)) if isinstance(goal, Restore) else goal

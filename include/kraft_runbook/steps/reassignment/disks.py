@@ -74,7 +74,7 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     if not plan.moves:
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move between disks")
     plan = replace(plan, topic_ids=run.cluster.ask(topic_ids, {m.partition.topic for m in plan.moves}))
-    shown = plan.render_markdown(logs, throttle=_rate(run))
+    shown = plan.preview(logs, throttle=_rate(run)).render_markdown()
     files = files_of(run)
     write_private(files.directory / DISKS, plan.to_json())
     write_private(files.preview(plan.digest), shown)

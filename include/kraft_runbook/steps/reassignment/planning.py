@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster.assignment import Assignment
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.reassignment.goals import GiveBackOrder, Goal, Restore
+from kraft_runbook.reassignment.goals import GiveBackOrder, Goal, Restore, without_topics
 from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.planner import make_plan
@@ -74,13 +72,7 @@ def _still_meant(run: Run, wanted: Wanted) -> Goal:
         run.cluster.tell(
             f"{len(anew)} topics were made anew since they were saved, and are left: {some(sorted(anew), 5)}"
         )
-    if isinstance(goal, GiveBackOrder):
-        return GiveBackOrder(_without(anew, goal.before), _without(anew, goal.demoted))
-    return Restore(_without(anew, goal.saved))
-
-
-def _without(topics: Collection[str], assignment: Assignment) -> Assignment:
-    return {p: replicas for p, replicas in assignment.items() if p.topic not in topics}
+    return without_topics(goal, anew)
 
 
 def shows_plan(run: Run, picture: str = "") -> Shown:
