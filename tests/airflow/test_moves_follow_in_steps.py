@@ -111,6 +111,15 @@ def test_metrics_that_do_not_answer_change_nothing_and_are_named(scene: Follows)
     assert [scene.looks(), scene.looks()] == ["", MORE]
 
 
+def test_a_disk_that_takes_nothing_ends_no_wait(scene: Follows, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(type(scene.files), "keep_pace", full)
+    assert [scene.looks() for _ in range(3)] == [""] * 3
+    assert "How many moves go on at once stays as it is: no space left" in scene.cluster.told
+
+
 def test_a_run_that_is_paused_takes_no_more(scene: Follows) -> None:
     scene.files.pause(2.0**34)
     assert [scene.looks() for _ in range(4)] == [""] * 4
@@ -127,8 +136,9 @@ def test_numbers_from_before_a_pause_of_the_run_count_no_more(scene: Follows) ->
     assert scene.said() == ["20 copies at once at a broker, instead of 40: the brokers' numbers are too old to go by"]
 
 
-def test_a_file_that_is_no_pace_begins_anew(scene: Follows) -> None:
-    (scene.files.directory / "pace.json").write_text("[]")
+@pytest.mark.parametrize("text", ["[]", "{}", "", '{"moves": 9, "load": {"at": 1, "brokers": [], "unread": {}}}'])
+def test_a_file_that_is_no_pace_begins_anew(scene: Follows, text: str) -> None:
+    (scene.files.directory / "pace.json").write_text(text)
     assert move(scene).limits.moves == 2
     assert scene.said() == ["2 copies at once at a broker; 1 to 2, as busy as the brokers are"]
 

@@ -134,6 +134,17 @@ def test_request_handlers_count_where_the_file_says_so() -> None:
     assert judge(busy, bounds=bounds).changes == (f"10 copies at once at a broker, instead of 20: {why}",)
 
 
+def test_it_does_not_rise_soon_after_it_was_lowered() -> None:
+    lowered = judge(after(500))
+    assert lowered.lowered == 1030.0
+    for at, moves in ((1060.0, 10), (1329.0, 10), (1330.0, 12)):
+        now = Load(at, {1: replace(LATER, produce=lowered.load.brokers[1].produce), 2: LATER}, {})
+        found = judged(lowered, BOUNDS, now, busiest=40, may_rise=True)
+        assert found.moves == moves
+        assert found.held == ("" if moves == 12 else "it was lowered less than 300 s ago")
+    assert as_of_now(lowered, BOUNDS, 1331.0).lowered is None
+
+
 def test_the_first_numbers_are_only_kept() -> None:
     assert judge(after(500), Pace(20)) == Pace(20, Load(1030.0, {1: after(500), 2: LATER}, {}))
 
@@ -171,7 +182,9 @@ def test_bounds_that_are_changed_while_it_moves_count_at_once() -> None:
 
 
 def test_it_is_kept_as_json() -> None:
-    found = replace(pace(), changes=("one",), held="why", load=Load(3.5, {1: BrokerLoad(None, None)}, {2: "away"}))
+    found = replace(
+        pace(), changes=("one",), held="why", lowered=2.5, load=Load(3.5, {1: BrokerLoad(None, None)}, {2: "away"})
+    )
     assert pace_from_json(found.to_json()) == found
     assert pace_from_json(pace().to_json()) == pace()
     assert pace_from_json(Pace(3).to_json()) == Pace(3)

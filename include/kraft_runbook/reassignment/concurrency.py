@@ -15,7 +15,9 @@ from kraft_runbook.reassignment.batches import MOVES_AT_ONCE
 WELL_BELOW = 0.5
 """More go at once only below this part of a limit: at the limit itself fewer and more would follow each other."""
 WINDOWS = 10.0
-"""Numbers that are so many times ``every`` old say nothing of now."""
+"""Numbers that are so many times ``every`` old say nothing of now. So long after it was lowered it is not raised: on a
+cluster that is busy by itself it would go up and down for days.
+"""
 SAMPLE = 3
 
 
@@ -45,14 +47,15 @@ class Load:
 @dataclass(frozen=True, slots=True)
 class Pace:
     """``moves``: copies that a broker may take or give at once. ``load``: when that was judged last; None: not yet.
-    ``changes``: in words, those that are not on record yet. ``held``: why no more go at once, although the brokers
-    seem idle.
+    ``changes``: in words, those that are not on record yet. ``held``: why no more go at once, although as many go on as
+    may. ``lowered``: when a broker had too much to do, in seconds since the epoch; None: not lately.
     """
 
     moves: int
     load: Load | None = None
     changes: tuple[str, ...] = ()
     held: str = ""
+    lowered: float | None = None
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -63,7 +66,7 @@ class Pace:
 
 
 def pace_from_json(text: str) -> Pace:
-    """Raises ValueError, KeyError or TypeError for anything but what ``to_json`` wrote."""
+    """Raises ValueError, KeyError, TypeError or AttributeError for anything but what ``to_json`` wrote."""
     given = json.loads(text)
     load = given["load"]
     return Pace(
@@ -71,6 +74,7 @@ def pace_from_json(text: str) -> Pace:
         None if load is None else _load_of(load),
         tuple(map(str, given["changes"])),
         str(given["held"]),
+        None if given["lowered"] is None else float(given["lowered"]),
     )
 
 
@@ -97,7 +101,9 @@ def as_of_now(pace: Pace | None, bounds: Concurrency, now: float) -> Pace:
         return first_pace(bounds)
     if pace.load is not None and not 0 <= now - pace.load.at <= WINDOWS * bounds.every:
         began = min(pace.moves, first_pace(bounds).moves)
-        pace = _changed(replace(pace, load=None, held=""), began, "the brokers' numbers are too old to go by")
+        pace = _changed(
+            replace(pace, load=None, held="", lowered=None), began, "the brokers' numbers are too old to go by"
+        )
     within = min(max(pace.moves, bounds.least), bounds.most)
     return _changed(pace, within, f"the bounds are {bounds.least} and {bounds.most}")
 
@@ -112,16 +118,21 @@ def judged(pace: Pace, bounds: Concurrency, now: Load, *, busiest: int, may_rise
 
     Fewer, by half, as soon as one broker shows that it has too much to do, or partitions that it leads lost so many in
     sync that min.insync.replicas is not met. More, by a quarter, only where every broker's numbers were read twice and
-    all are well below the limits, where ``busiest``, the most copies that a broker takes or gives now, is no less than
-    what is allowed (else idle brokers say nothing of more), and where a new batch ``may_rise`` from it.
+    all are well below the limits, and not soon after it was lowered. ``busiest``: the most copies that a broker takes
+    or gives now; with fewer than are allowed, idle brokers say nothing of more. ``may_rise``: whether a new batch would
+    start.
     """
     if pace.load is None:
         return replace(pace, load=now, held="")
     worse = _first(_worse(bounds, now, pace.load))
     if worse:
-        return _changed(replace(pace, load=now, held=""), max(bounds.least, pace.moves // 2), worse)
+        fewer = replace(pace, load=now, held="", lowered=now.at)
+        return _changed(fewer, max(bounds.least, pace.moves // 2), worse)
     if not may_rise or busiest < pace.moves or pace.moves >= bounds.most:
         return replace(pace, load=now, held="")
+    calm = WINDOWS * bounds.every
+    if pace.lowered is not None and now.at - pace.lowered < calm:
+        return replace(pace, load=now, held=f"it was lowered less than {calm:.0f} s ago")
     held = _first(_not_idle(bounds, now, pace.load))
     if held:
         return replace(pace, load=now, held=held)

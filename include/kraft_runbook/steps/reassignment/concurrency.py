@@ -51,8 +51,12 @@ def follow(
         pace = judged(pace, bounds, load, busiest=busiest(now), may_rise=may_rise)
         if pace.held and pace.held != held:
             cluster.tell(f"No more than {pace.moves} copies at once at a broker: {pace.held}")
-    if pace != kept:
-        files.keep_pace(pace)
+    try:
+        if pace != kept:
+            files.keep_pace(pace)
+    except OSError as error:
+        cluster.tell(f"How many moves go on at once stays as it is: {error}")
+        return Pace(pace.moves if kept is None else kept.moves)
     return pace
 
 

@@ -174,10 +174,11 @@ class RunFiles:
         """How many moves go on at once, and by which numbers; None where nothing is kept, or what is no pace."""
         try:
             return pace_from_json((self.directory / PACE).read_text())
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def keep_pace(self, pace: Pace) -> None:
+        """Raises OSError."""
         write_private(self.directory / PACE, pace.to_json(), durable=False)
 
     def keep_progress(self, told: Mapping[str, Any]) -> None:
