@@ -35,12 +35,14 @@ EVENTS = ("created", "updated", "cancelled", "settled", "snapshot", "enriched", 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """How large the cluster is. ``partitions`` is a multiple of ``a_topic``; broker ids are 1 to ``brokers``,
-    replication is 3.
+    replication is 3. ``in_sync``: every replica is in its ISR, as the start gate asks; else one partition in 97 has
+    lost its last one.
     """
 
     partitions: int
     brokers: int = 30
     a_topic: int = 10
+    in_sync: bool = False
 
     def __post_init__(self) -> None:
         if self.partitions < self.a_topic or self.partitions % self.a_topic or self.brokers < 3:
@@ -84,16 +86,18 @@ def topic_config(topic: int) -> dict[str, str]:
 
 
 def partition_facts(shape: Shape, topic: int, partition: int) -> PartitionFacts:
-    """Assignments go round the brokers; the first replica leads; one partition in 97 has lost its last replica from the
-    ISR.
-    """
+    """Assignments go round the brokers; the first replica leads."""
     number = topic * shape.a_topic + partition
     replicas = _replicas(
         (topic * 7 + partition) % shape.brokers, 1 + topic % max(1, (shape.brokers - 1) // 2), shape.brokers
     )
     leader_epoch = number % 50
     return PartitionFacts(
-        replicas, replicas[:2] if number % 97 == 0 else replicas, replicas[0], leader_epoch, leader_epoch + number % 7
+        replicas,
+        replicas[:2] if number % 97 == 0 and not shape.in_sync else replicas,
+        replicas[0],
+        leader_epoch,
+        leader_epoch + number % 7,
     )
 
 

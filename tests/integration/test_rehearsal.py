@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -30,7 +26,6 @@ from kraft_runbook.procedures.print_tree import print_tree
 from kraft_runbook.procedures.throwaway_cluster import own_directory, remove
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE
 from kraft_runbook.steps.rehearse import Ask, rehearse
-from lab import ROOT
 from lab.installation import CLASS_ARCHIVE
 from lab.layout import environment
 from lab.trial import free_network
@@ -154,37 +149,3 @@ def test_a_poisoned_znode_that_kafka_does_not_name_is_found_by_halving(
     assert f"ends of {TOKENS}/poison alone" in halved and "without it the copy is done" in halved, halved
     busy = told.measured["load"] > 2 * told.measured["cores"]
     assert told.measured["seconds"] < 180 or busy, told.measured
-
-
-DRIVER = """
-import os, sys
-from pathlib import Path
-from kraft_runbook.cluster.rehearsal_settings import Rehearsal
-from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.steps.rehearse import Ask, rehearse
-from lab.layout import load
-settings = Rehearsal(directory=sys.argv[1], network=sys.argv[2])
-spec = load().model_copy(update={"rehearsal": settings})
-rehearse(spec, secrets=environment_secrets(), tell=print, ask=Ask(whole=False, lease=8))
-"""
-
-
-@pytest.mark.long
-def test_a_killed_driver_leaves_nothing_running_after_the_lease(source: ClusterSpec, quiet_lab: Lab) -> None:
-    assert source.rehearsal is not None
-    where = place_of(source)
-    driver = subprocess.Popen(
-        [sys.executable, "-c", DRIVER, source.rehearsal.directory, source.rehearsal.network],
-        cwd=ROOT,
-        env=quiet_lab.environment | {"PYTHONPATH": f"{ROOT}/include:{ROOT}"},
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        by_hand.wait_until(
-            "ZooKeeper and both seats run", lambda: sum("/kafka/" in each.command for each in remains(where)) >= 3
-        )
-    finally:
-        os.kill(driver.pid, signal.SIGKILL)
-        driver.wait()
-    assert remains(where), "the throwaway outlives its driver"
-    by_hand.wait_until("the lease ends everything", lambda: not remains(where), within=45)

@@ -29,6 +29,7 @@ POISON = "/delegation_token/tokens/x"
         ("/kafka-acl/Topic/t", "/kafka-acl/Topic/t"),
         ("/kafka-acl-extended/prefixed/Topic/t", "/kafka-acl-extended/prefixed/Topic/t"),
         ("/delegation_token/tokens/x", POISON),
+        ("", None),
         *(
             (path, None)
             for path in (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from kraft_runbook.rehearsal.halving import MOST, NotJudged, search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.permission import require_throwaway
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
+from kraft_runbook.rehearsal.whose_fault import is_the_places
 
 A_TRY = 300.0
 """Seconds in which one must say something (9 s each with 200 znodes, measured)."""
@@ -42,21 +43,29 @@ def keep_tree(snapshot: Path, directory: Path) -> Path:
     return Path(shutil.copy(snapshot, directory / snapshot.name))
 
 
-def halve_suspects(throwaway: ThrowawayCluster, snapshot: Path, said: KafkaSaid) -> Halved:
+Attempt = Callable[[ThrowawayCluster, Path, frozenset[str]], KafkaSaid | None]
+"""What Kafka says of the end of a copy of the tree in that file without these suspects; None where it is done."""
+
+
+def halve_suspects(
+    throwaway: ThrowawayCluster, snapshot: Path, said: KafkaSaid, *, attempt: Attempt | None = None
+) -> Halved:
     """Search what of ``snapshot`` ends the copy, which ended with what Kafka ``said``. Ends every process of the
-    throwaway but its supervisor and its lease. Raises RunbookError, OSError where the snapshot can't be read.
+    throwaway but its supervisor and its lease. ``attempt``: None: the real one. Raises Refused for any other cluster,
+    RunbookError or OSError where the snapshot can't be read.
     """
     require_throwaway(throwaway.spec)
     found = dict.fromkeys(suspect_of(path) for path, _ in znodes_in(snapshot))
     everything = tuple(each for each in found if each is not None)
     tries = 0
-    if some := tuple(each for each in everything if each.startswith(tuple(f"{kind}/" for kind in said.kinds))):
-        copies = _Copies(throwaway, snapshot, some)
+    kinds = tuple(f"{kind}/" for kind in said.kinds or (said.znode,) if kind)
+    if some := tuple(each for each in everything if each.startswith(kinds)):
+        copies = _Copies(throwaway, snapshot, attempt or try_copy, some)
         halved = Halved(len(some), search(some, copies.ends), copies.exceptions)
         if halved.search.found or not halved.search.others:
             return halved
         tries = halved.search.tries  # Kafka was somewhere else than its trace seems to say
-    copies = _Copies(throwaway, snapshot, everything)
+    copies = _Copies(throwaway, snapshot, attempt or try_copy, everything)
     return Halved(len(everything), search(everything, copies.ends, most=MOST - tries), copies.exceptions)
 
 
@@ -64,6 +73,7 @@ def halve_suspects(throwaway: ThrowawayCluster, snapshot: Path, said: KafkaSaid)
 class _Copies:
     throwaway: ThrowawayCluster
     snapshot: Path
+    attempt: Attempt
     suspects: tuple[str, ...]
     exceptions: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -72,9 +82,13 @@ class _Copies:
         left_out = frozenset(self.suspects).difference(some)
         began = time.monotonic()
         try:
-            said = _try(self.throwaway, self.snapshot, left_out)
-        except (RunbookError, OSError) as error:
-            raise NotJudged(error.problem if isinstance(error, RunbookError) else str(error)) from error
+            said = self.attempt(self.throwaway, self.snapshot, left_out)
+        except RunbookError as error:
+            raise NotJudged(error.problem) from error
+        except Exception as error:
+            if not is_the_places(error):
+                raise
+            raise NotJudged(f"this machine: {type(error).__name__}: {error}"[:300]) from error
         outcome = "is done" if said is None else f"ended: {said}"
         self.throwaway.tell(
             f"a copy with {len(some)} of {len(self.suspects)} suspects {outcome} ({time.monotonic() - began:.0f} s)"
@@ -84,7 +98,7 @@ class _Copies:
         return said is not None
 
 
-def _try(throwaway: ThrowawayCluster, snapshot: Path, left_out: frozenset[str]) -> KafkaSaid | None:
+def try_copy(throwaway: ThrowawayCluster, snapshot: Path, left_out: frozenset[str]) -> KafkaSaid | None:
     """What Kafka says of the end of a copy without these suspects; None where it is done. Raises RunbookError, OSError,
     NotJudged.
     """

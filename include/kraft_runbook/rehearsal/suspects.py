@@ -30,7 +30,7 @@ def suspect_of(path: str) -> str | None:
     config; the config of a broker, client or address; a user's, with those of its clients; the ACLs of one resource; a
     token; the producer ids. None for what the copy does not read, and for what is only above suspects.
     """
-    names = path.split("/")[1:]
+    names = path.split("/")[1:] or [""]
     kind = "/" + "/".join(names[:2]) if names[0] in ("brokers", "config", "delegation_token") else f"/{names[0]}"
     depth = _DEPTHS.get(kind)
     if depth is None or len(names) < depth:

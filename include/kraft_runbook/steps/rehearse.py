@@ -39,7 +39,7 @@ from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
-from kraft_runbook.rehearsal.suspects import Halved
+from kraft_runbook.rehearsal.suspects import Halved, suspect_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
 from kraft_runbook.rehearsal.whose_fault import is_the_places
@@ -243,7 +243,7 @@ def _climb(
         except RunbookError as error:
             found, died = _blame(error, throwaway, watch, settings)
             climb.found.append(found)
-            if died is not None and not died.znode and Rung.FORWARD not in climb.done:
+            if died is not None and suspect_of(died.znode) is None and Rung.FORWARD not in climb.done:
                 climb.found.append(_narrowed(ask.halve, throwaway, kept_tree, died))
             raise RungEnded() from error
 

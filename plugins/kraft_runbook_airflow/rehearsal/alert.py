@@ -1,4 +1,4 @@
-"""Tells people that a rehearsal is not over when it should be, where the deployment names whom it tells.
+"""Tells people that no rehearsal passed by the time when it should have, where the deployment names whom it tells.
 
 ``KRAFT_RUNBOOK_NOTIFIER`` is the dotted path of a notifier class or of a function, and a JSON object in
 ``KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS`` has its arguments. Airflow keeps these in its database, so a password has no place
@@ -26,9 +26,9 @@ NOTIFIER, ARGUMENTS = "KRAFT_RUNBOOK_NOTIFIER", "KRAFT_RUNBOOK_NOTIFIER_ARGUMENT
 
 
 def deadline_alert(within: timedelta, *, environment: Mapping[str, str] = os.environ) -> DeadlineAlert | None:
-    """Calls the notifier where a run is not over in this time after it was queued; None where the deployment names no
-    notifier. It runs in the triggerer where it can be awaited, else as a workload of the executor. Raises RunbookError
-    for a notifier that can't be found, or for arguments that are no JSON object or hold a secret.
+    """Calls the notifier where a run has not succeeded in this time after it was queued; None where the deployment
+    names no notifier. It runs in the triggerer where it can be awaited, else as a workload of the executor. Raises
+    RunbookError for a notifier that can't be found, or for arguments that are no JSON object or hold a secret.
     """
     path = environment.get(NOTIFIER, "").strip()
     if not path:

@@ -1,0 +1,203 @@
+"""A whole rehearsal of a large cluster's migration: how long it takes, and how much memory.
+
+    python -m benchmarks.rehearsal --partitions 20000 --brokers 40
+
+A real ZooKeeper is started with a tree of that size (the harness's). It is rehearsed as ``kraft-runbook rehearse`` does
+it: the tree is copied, and a throwaway with three controllers, two seats and a stand-in for every broker goes forward,
+back, forward again, and is finalized, with parity in full by Spark at each rung. Memory is what all processes of the
+throwaway and of this tool (Spark's JVM and Ansible among them) had resident at the same moment, looked at once a
+second; what two of them share counts twice. The source's ZooKeeper is not counted.
+
+Exit code 1: the rehearsal did not pass, or an aim was missed. The aims hold on two quiet cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from benchmarks.scale.cluster import CLUSTER_ID, Plan, heaps, write_cluster_file
+from benchmarks.scale.processes import Processes
+from benchmarks.scale.start import ZOOKEEPER, start_zookeeper
+from benchmarks.scale.tree import Shape, write_snapshot
+from kraft_runbook.cluster.rehearsal_settings import Rehearsal
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.io.local.installation import java, lay_out
+from kraft_runbook.io.local.remains import remains
+from kraft_runbook.io.secrets import environment_secrets
+from kraft_runbook.procedures.copy_tree import copy_tree
+from kraft_runbook.procedures.throwaway_cluster import own_directory
+from kraft_runbook.rehearsal.copied_tree import CopiedTree
+from kraft_runbook.rehearsal.verdict import Rung, Verdict
+from kraft_runbook.steps.rehearse import Ask, rehearse
+from lab.checkout import commit
+from lab.installation import CLASS_ARCHIVE, fetch_jars
+from lab.trial import free_network
+
+AIMS: Mapping[tuple[int, int], Mapping[str, float]] = {(20_000, 40): {"tree": 1, "minutes": 6, "GiB": 3}}
+"""By partitions and brokers."""
+MIB = 1024 * 1024
+ADDITIONS = 20_000_000
+
+
+@dataclass
+class Memory:
+    """The most that was resident at one look, in MiB: of the throwaway, of this tool, and of both."""
+
+    place: Path
+    throwaway: int = 0
+    tool: int = 0
+    both: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self) -> None:
+        """Once a second, until ``stop``."""
+        own = psutil.Process()
+        while not self.stop.wait(1):
+            throwaway = {each.pid for each in remains(self.place)} - {own.pid}
+            tool = {own.pid, *(each.pid for each in own.children(recursive=True))} - throwaway
+            of_throwaway, of_tool = _resident(throwaway), _resident(tool)
+            self.throwaway, self.tool = max(self.throwaway, of_throwaway), max(self.tool, of_tool)
+            self.both = max(self.both, of_throwaway + of_tool)
+
+
+def _resident(pids: set[int]) -> int:
+    held = 0
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            held += psutil.Process(pid).memory_info().rss
+    return held // MIB
+
+
+@dataclass
+class Told:
+    """What a rehearsal tells, with the seconds at which each rung began. ``cpu``: of this process for the tree."""
+
+    began: float = field(default_factory=time.monotonic)
+    rungs: dict[str, float] = field(default_factory=dict)
+    ended: float = 0.0
+    cpu: float = 0.0
+
+    def tell(self, line: str) -> None:
+        seconds = time.monotonic() - self.began
+        if line.startswith("-- "):
+            self.rungs[line.removeprefix("-- ")] = seconds
+        print(f"{seconds:7.1f} {line[:160]}", file=sys.stderr, flush=True)
+
+    def copy(self, *args: object, **how: object) -> CopiedTree:
+        copied = copy_tree(*args, **how)  # type: ignore[arg-type]
+        self.cpu = copied.cpu_seconds
+        return copied
+
+    def lasted(self) -> dict[str, float]:
+        """Seconds by rung."""
+        begins = [*self.rungs.values(), self.ended]
+        first = next(iter(self.rungs), "")
+        before = {f"{Rung.COPY_THE_TREE}, {Rung.START}": self.rungs[first]} if first else {}
+        return before | {rung: begins[at + 1] - began for at, (rung, began) in enumerate(self.rungs.items())}
+
+
+def source_of(plan: Plan, place: Path) -> ClusterSpec:
+    """The harness's cluster, with the heap that a cluster of its size needs, and a place for its rehearsal."""
+    spec, home = write_cluster_file(plan), plan.directory / "kafka-here"
+    lay_out(home, jars=fetch_jars(spec.kafka.version).glob("*.jar"), java_command=java(), class_archive=CLASS_ARCHIVE)
+    settings = Rehearsal(directory=str(place), kafka_home=str(home), network=free_network(), time_limit=7200)
+    return spec.model_copy(update={"rehearsal": settings, "controller_heap": plan.controller_heap})
+
+
+def rehearsed(source: ClusterSpec, place: Path) -> tuple[Canary, Told, Memory]:
+    told, memory = Told(), Memory(own_directory(Rehearsal(directory=str(place)), source.name))
+    looks = threading.Thread(target=memory.watch)
+    looks.start()
+    try:
+        ask = Ask(class_archive=CLASS_ARCHIVE, copy=told.copy)
+        canary = rehearse(source, secrets=environment_secrets({}), tell=told.tell, ask=ask)
+    finally:
+        memory.stop.set()
+        looks.join()
+    told.ended = time.monotonic() - told.began
+    return canary, told, memory
+
+
+def speed() -> float:
+    """Seconds of 20 million Python additions: what this machine is worth now."""
+    began, total = time.perf_counter(), 0
+    for number in range(ADDITIONS):
+        total += number
+    return time.perf_counter() - began
+
+
+def report(canary: Canary, told: Told, memory: Memory, plan: Plan) -> tuple[str, bool]:
+    """Markdown, and whether it passed and reached every aim of this size."""
+    took = canary.measured
+    lines = ["| rung | s |", "|---|---|", *(f"| {rung} | {seconds:.1f} |" for rung, seconds in told.lasted().items())]
+    lines.append(f"| all, with the removal | {told.ended:.1f} |")
+    lines += ["", "| what | measured |", "|---|---|"]
+    lines.append(f"| copying the tree | {took['tree_seconds']} s, {told.cpu:.2f} cpu-s |")
+    lines.append(f"| Kafka's copy | {took['copy']} s, {took['copied_records']} records |")
+    lines.append(f"| window of the way back | {took['window']} s, {took['tries']} tries |")
+    lines.append(f"| a controller's peak | {took['controller_rss']} MiB, -Xmx{plan.controller_heap} |")
+    lines.append(f"| peak memory, throwaway + tool | {memory.both} MiB ({memory.throwaway} and {memory.tool} apart) |")
+    lines.append(f"| processor time of the throwaway | {took['cpu']} s |")
+    got = {"tree": took["tree_seconds"], "minutes": told.ended / 60, "GiB": memory.both / 1024}
+    aims = AIMS.get((plan.partitions, plan.brokers), {})
+    missed = [f"{what} {got[what]:.2f}, aim {most:g}" for what, most in aims.items() if (got[what] or 1e9) > most]
+    lines += [
+        "",
+        f"aims: {dict(aims) or 'none at this size'}; {'missed: ' + '; '.join(missed) if missed else 'reached'}",
+    ]
+    lines += [f"verdict: {canary.verdict}"]
+    lines += canary.reasons
+    return "\n".join(lines), not missed and canary.verdict == Verdict.PASSED
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=20_000)
+    parser.add_argument("--brokers", type=int, default=40)
+    asked = parser.parse_args()
+    additions = speed()
+    directory, place = Path(tempfile.mkdtemp(prefix="krb-b")), Path(tempfile.mkdtemp(prefix="krb-b"))
+    controller, zookeeper = heaps(asked.partitions, asked.brokers)
+    plan = Plan(
+        directory,
+        asked.partitions,
+        brokers=asked.brokers,
+        network=free_network(),
+        controller_heap=controller,
+        zookeeper_heap=zookeeper,
+    )
+    processes = Processes(directory)
+    try:
+        plan.save()
+        source = source_of(plan, place)
+        write_snapshot(plan.zookeeper_data, Shape(asked.partitions, asked.brokers, in_sync=True), CLUSTER_ID)
+        start_zookeeper(plan, source, processes)
+        canary, told, memory = rehearsed(source, place)
+    finally:
+        processes.stop(ZOOKEEPER)
+        shutil.rmtree(directory)
+        shutil.rmtree(place)
+    shown, reached = report(canary, told, memory, plan)
+    print(
+        f"\nbenchmarks.rehearsal at {commit()}: {asked.partitions} partitions, {asked.brokers} brokers,"
+        f" {canary.measured['znodes']} znodes; highest load {canary.measured['load']} on {os.cpu_count()} cores;"
+        f" {ADDITIONS // 1_000_000} million Python additions take {additions:.1f} s\n\n{shown}"
+    )
+    return 0 if reached else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
