@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from feature_looks import all_registered
 from observations import (
     SPEC,
     WHY,
@@ -38,6 +39,7 @@ from kraft_runbook.errors import Refused, RunbookError, Unreachable
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
 from kraft_runbook.parity.dual_write import await_movement
+from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.see_groups import look_for_live_groups
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.steps import forward
@@ -82,7 +84,7 @@ def test_a_broker_that_was_killed_is_started_once_its_session_has_ended(step: No
     assert was_read(killed.zookeeper) and 2 in killed.zookeeper.brokers
     others = {i: each for i, each in killed.zookeeper.brokers.items() if i != 2}
     unread, ended = part(zookeeper=WHY)(killed), zookeeper(brokers=others)(killed)
-    cluster = RecordingCluster(killed, unread, ended)
+    cluster = RecordingCluster(killed, unread, ended, answers={observe_features: all_registered()})
     step.guard(look(2, killed, cluster))
     assert (len(cluster.looks), cluster.paused) == (3, SPEC.deadlines.poll * 3)
     step.guard(look(2, ended, cluster))

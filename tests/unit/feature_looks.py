@@ -110,3 +110,11 @@ def in_log(seen: FeatureObservation, **changes: object) -> FeatureObservation:
     """The same look with another metadata log."""
     assert isinstance(seen.log, LevelsInLog)
     return replace(seen, log=replace(seen.log, **changes))  # type: ignore[arg-type]
+
+
+def all_registered() -> FeatureObservation:
+    """Every controller registered as it runs, with the migration flag."""
+    seen = look()
+    assert isinstance(seen.log, LevelsInLog)
+    ready = {i: replace(each, migration_ready=True) for i, each in seen.log.controllers.items()}
+    return in_log(seen, controllers=ready)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from feature_looks import all_registered
 from observations import both, broker, observation, part
 from recording import RecordingCluster
 
@@ -12,6 +13,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Un
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import IdsApart, ReplicasCompared, WithoutId
 from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.node_step import Look
 
@@ -25,7 +27,7 @@ def in_hybrid(*brokers: int, phase: Phase = Phase.PRE_MIGRATION) -> ClusterObser
 
 def guard(seen: ClusterObservation, found: ReplicasCompared | Unread, node: int = 3) -> list[dict[str, Any]]:
     """The deep looks that the step's guard took; each finds ``found`` on the disks."""
-    cluster = RecordingCluster(part(replicas=found)(seen))
+    cluster = RecordingCluster(part(replicas=found)(seen), answers={observe_features: all_registered()})
     TO_HYBRID.guard(Look(cluster, node, seen, detect_phase(seen)))
     return cluster.looks
 

@@ -185,6 +185,19 @@ def test_a_controller_that_has_not_registered() -> None:
     assert said.startswith("controller 102 has not registered, so the server does not know what it supports")
 
 
+def test_a_controller_whose_registration_is_of_its_software_before() -> None:
+    seen = look(kafka4())
+    assert isinstance(seen.log, LevelsInLog)
+    stale = in_log(seen, controllers={**seen.log.controllers, 102: registered(102, kafka3())})
+    (found,) = obstacles(stale, plan_change(kafka4(), METADATA_VERSION, 21, "22"), kafka4())
+    assert found.problem == (
+        "controller 102 runs software with metadata.version 7-27 and is registered with 1-21, and the leader goes by"
+        " that"
+    )
+    assert found.momentary and found.way_out.startswith("restart controller 102")
+    assert ways(stale, "20") == [], "what the older registration supports too is not held up"
+
+
 def test_below_fifteen_no_controller_is_asked_to_have_registered() -> None:
     assert ways(in_log(look(kafka3(), 14), controllers={}), "15") == []
 

@@ -99,6 +99,8 @@ class Registered:
     supported: Mapping[str, Range]
     incarnation_id: str
     fenced: bool = False
+    migration_ready: bool = False
+    """A controller registered with ``zookeeper.metadata.migration.enable``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ _WAYS: tuple[tuple[str, str], ...] = (
     ),
     (
         "only supports versions",
-        "bring that node to the new software (upgrade_software). A broker that is gone for good: unregister it; a"
-        " controller: start it once on the new software, with its old data and itself in its voters list",
+        "bring that node to the new software (upgrade_software). A controller that runs it already has lost its"
+        " registration (KAFKA-20247): restart it. A broker that is gone for good: unregister it; a controller: start it"
+        " once on the new software, with its old data and itself in its voters list",
     ),
     ("ZK migration is in progress", "finalize the migration first, or go back to ZooKeeper"),
     ("does not support this feature", "bring every node to a Kafka that has this feature first (upgrade_software)"),

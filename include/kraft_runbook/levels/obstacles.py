@@ -25,14 +25,13 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.levels.change import Direction, LevelChange
 from kraft_runbook.levels.losses import Loss
 from kraft_runbook.levels.min_isr import ELIGIBLE, MIN_ISR, min_isr_changes
+from kraft_runbook.levels.registrations import CONTROLLERS_REGISTER, not_their_own, way_out
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.log.schemas import NEWEST
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL, highest_level
 
 LEADER_FIRST = "let the quorum elect a leader"
 """The way out of an unread log, where whoever could not read it has no better."""
-CONTROLLERS_REGISTER = 15
-"""From this metadata.version on, controllers register and are asked too."""
 IN_MIGRATION = (1, 2)
 """The migration states in which metadata.version stays as it is: waiting for the copy, and dual write."""
 LEAST_SET = 4
@@ -192,6 +191,11 @@ def _registrations(seen: FeatureObservation, log: LevelsInLog, change: LevelChan
                 "restart it, and look at its log: a controller registers within seconds of its start, and of a raise to"
                 f" {CONTROLLERS_REGISTER} or beyond",
                 momentary=True,
+            )
+    for node_id, wrong in not_their_own(seen, log).items():
+        if node_id in log.controllers and not _supports(log.controllers[node_id].supported, change):
+            yield Obstacle(
+                f"controller {node_id} {wrong}, and the leader goes by that", way_out([node_id]), momentary=True
             )
 
 

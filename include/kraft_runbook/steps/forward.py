@@ -29,6 +29,7 @@ from kraft_runbook.steps.guards import (
 )
 from kraft_runbook.steps.live_groups import require_no_live_groups
 from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.steps.registrations import require_registered
 from kraft_runbook.steps.roll import left_for_last
 
 log = logging.getLogger(__name__)
@@ -167,6 +168,7 @@ def _to_hybrid(look: Look) -> Play:
 
 def _require_hybrid_is_safe(look: Look) -> None:
     require_safe_start(look)
+    require_registered(look)
     require_replicas_as_in_zookeeper(look)
 
 

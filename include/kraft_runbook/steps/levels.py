@@ -210,7 +210,7 @@ def _settled_preview(run: Run, feature: str, wanted: str) -> tuple[ClusterObserv
         preview = _preview(run, seen, feature, wanted)
         if not left or not preview.may_be_over:
             break
-        run.cluster.tell("looking again, this may be over in a moment: a controller has not registered")
+        run.cluster.tell("looking again, this may be over in a moment: a controller has not registered anew")
         run.cluster.pause(run.spec.deadlines.poll)
     return seen, preview
 

@@ -26,6 +26,7 @@ from kraft_runbook.steps.guards import (
     require_other_controllers_up,
 )
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, take_step
+from kraft_runbook.steps.registrations import register_anew
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
 
@@ -175,6 +176,7 @@ def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
 
 def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
     """Restart what the first pass left: the active controller, and any that led in the meantime, the active one last.
+    Then once more each controller whose registration was lost.
 
     ``back``: on the version before.
     """
@@ -185,4 +187,5 @@ def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
     if not done and not run.cluster.rehearses:  # another one was elected in the meantime: none was left for last
         stage = SOFTWARE.read(run.cluster.observe(), run.spec).stage
         run.already_done(stage, step.step, f"every controller runs Kafka {version}")
-    return {"restarted": [answer for _, answer in done]}
+    again = [] if run.cluster.rehearses else register_anew(run, step, after=after)
+    return {"restarted": [answer for _, answer in done], **({"registered_anew": again} if again else {})}

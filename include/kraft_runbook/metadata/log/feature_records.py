@@ -86,7 +86,8 @@ class FeatureRecords:
         elif record.api_key == RecordType.UNREGISTER_BROKER:
             self.brokers.pop(values["broker_id"], None)
         elif record.api_key == RecordType.REGISTER_CONTROLLER:
-            self.controllers[values["controller_id"]] = _registered(values["controller_id"], values)
+            controller = _registered(values["controller_id"], values)
+            self.controllers[controller.node_id] = replace(controller, migration_ready=values["zk_migration_ready"])
         elif record.api_key == RecordType.UNREGISTER_CONTROLLER:
             self.controllers.pop(values["controller_id"], None)
         elif record.api_key == RecordType.BROKER_REGISTRATION_CHANGE:

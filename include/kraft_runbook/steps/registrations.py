@@ -1,0 +1,96 @@
+"""Controllers are registered in the metadata log before anything depends on it, and one whose registration was lost is
+restarted once more in a roll of software.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import Refused
+from kraft_runbook.levels.registrations import not_their_own, way_out
+from kraft_runbook.procedures.observe_features import observe_features
+from kraft_runbook.restart.plays import restart_node
+from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.run import Run
+
+SECONDS = 60.0
+"""How long a registration may take that is on its way. It takes less than a second on a healthy quorum, and a leader is
+elected within ten.
+"""
+
+
+def require_registered(look: Look) -> None:
+    """Every controller is registered as it runs, with the migration flag. Without that the copy never begins, though
+    every broker is in migration mode then. Raises Refused, with nothing changed.
+    """
+    if look.phase is not Phase.PRE_MIGRATION:
+        return
+    if wrong := await_registrations(look.cluster, migrating=True):
+        raise Refused(
+            f"the metadata copy could not begin: {in_words(wrong)}",
+            way_out=f"{way_out(wrong)}. Broker {look.node} was not restarted: then clear this task",
+        )
+
+
+def register_anew(run: Run, step: NodeStep, *, after: Condition) -> list[int]:
+    """Restart each controller once more whose new registration did not come, one by one, the active one last; what was
+    lost blocks every raise of a level. Returns them. Raises as ``take_step`` and ``wait_for``; Refused where a restart
+    did not help.
+    """
+    wrong = await_registrations(run.cluster)
+    if not wrong:
+        return []
+    run.cluster.tell(f"{in_words(wrong)}. Restarting once more, one by one")
+    began = run.cluster.now()
+    again = replace(
+        step,
+        play=lambda look: restart_node(look.node, look.phase, older_than=began),
+        done=lambda _: None,
+        passed_over=lambda _: None,
+        excepted=lambda _: True,
+    )
+    left = set(wrong)
+    while left:
+        node = run.cluster.observe().next_controller(sorted(left))
+        take_step(run, again, node)
+        run.cluster.wait_for(after, deadline=run.spec.deadlines.quorum, node_id=node)
+        left.discard(node)
+    if still := await_registrations(run.cluster):
+        raise Refused(
+            f"a restart did not help: {in_words(still)}",
+            way_out="look for ControllerRegistrationManager in their logs; then clear this task",
+        )
+    return list(wrong)
+
+
+def await_registrations(cluster: Cluster, *, migrating: bool = False) -> Mapping[int, str]:
+    """What is wrong with them, once it has been for ``SECONDS``. Raises Refused where the log can't be read."""
+    until = cluster.now() + SECONDS
+    while True:
+        seen = cluster.ask(observe_features, with_hosts=False)
+        wrong = {} if isinstance(seen.log, Unread) else not_their_own(seen, seen.log, migrating=migrating)
+        if not wrong and not isinstance(seen.log, Unread):
+            return {}
+        if cluster.now() >= until:
+            break
+        cluster.tell(
+            f"waiting for the metadata log: {seen.log.reason}"
+            if isinstance(seen.log, Unread)
+            else f"waiting: {in_words(wrong)}"
+        )
+        cluster.pause(cluster.spec.deadlines.poll)
+    if isinstance(seen.log, Unread):
+        raise Refused(
+            f"whether every controller is registered could not be read: {seen.log.reason}",
+            way_out=f"{seen.log.way_out or 'make the metadata log readable'}; then clear this task",
+        )
+    return wrong
+
+
+def in_words(wrong: Mapping[int, str]) -> str:
+    return "; ".join(f"controller {node_id} {each}" for node_id, each in sorted(wrong.items()))
