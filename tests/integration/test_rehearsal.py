@@ -113,6 +113,7 @@ def test_a_poisoned_znode_is_named(
     assert told.verdict == "FAILED"
     kafka_says = [each for each in told.reasons if "Kafka's own copy" in each]
     assert kafka_says and by_hand.UNREADABLE in kafka_says[0], told.reasons
+    assert not any("which znode ends" in each for each in told.reasons), "Kafka named it"
 
 
 TOKENS = "/delegation_token/tokens"

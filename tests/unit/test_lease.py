@@ -87,10 +87,22 @@ def test_a_process_is_known_by_its_start_time_too() -> None:
 
 
 def test_a_lease_is_over_when_nobody_renewed_it_and_when_it_is_gone(tmp_path: Path) -> None:
-    assert lease.is_over(tmp_path, 10, now=time.time())
+    looked = lease.Lease(tmp_path, 10, began=0)
+    assert looked.is_over(0)
     lease.renew(tmp_path)
-    assert not lease.is_over(tmp_path, 10, now=time.time())
-    assert lease.is_over(tmp_path, 10, now=time.time() + 11)
+    assert not looked.is_over(5) and not looked.is_over(15) and looked.is_over(15.1)
+    lease.renew(tmp_path)
+    assert not looked.is_over(15.2) and looked.is_over(25.3)
+
+
+@pytest.mark.parametrize("hours", [-48, 48])
+def test_a_clock_that_is_set_neither_ends_a_lease_nor_makes_it_longer(tmp_path: Path, hours: int) -> None:
+    looked = lease.Lease(tmp_path, 10, began=0)
+    lease.renew(tmp_path)
+    assert not looked.is_over(1)
+    then = time.time() + hours * 3600  # a renewal after the clock was set
+    os.utime(lease.lease_file(tmp_path), (then, then))
+    assert not looked.is_over(10) and not looked.is_over(20) and looked.is_over(20.1)
 
 
 def test_when_it_is_over_everything_below_the_directory_ends(tmp_path: Path) -> None:

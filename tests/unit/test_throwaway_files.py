@@ -21,7 +21,7 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.local import supervision
 from kraft_runbook.io.local.layout import zookeeper_servers
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
@@ -29,6 +29,7 @@ from kraft_runbook.parity.parity_report import Verdict as Parity
 from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
+from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.judged_gates import JudgedPorts
 from kraft_runbook.steps.ladder import LEAVE, TRIES, Ladder, RungEnded
 from lab.trial import free_network
@@ -271,6 +272,39 @@ def test_a_lag_that_stays_or_is_not_shown_ends_it(throwaway: ThrowawayCluster, t
 def test_the_programs_of_this_package_have_no_secret_in_their_environment(prepared: ThrowawayCluster) -> None:
     text = supervision.python_program(prepared.here, "x", ("kraft_runbook.io.local.lease",))
     assert "planted" not in text and "PYTHONPATH" in text
+
+
+@pytest.mark.parametrize("refusals", range(TRIES + 1))
+def test_a_step_that_a_guard_refuses_is_taken_again_and_not_for_ever(
+    throwaway: ThrowawayCluster, tmp_path: Path, refusals: int
+) -> None:
+    taken: list[int] = []
+
+    def take(_: Any, __: Any, node: int) -> None:
+        taken.append(node)
+        if len(taken) <= refusals:
+            raise Refused("no broker answered Metadata", way_out="x")
+
+    climbing = ladder(throwaway, tmp_path, take=take)
+    if refusals < TRIES:
+        climbing._take(TO_HYBRID, 9001)
+        assert taken == [9001] * (refusals + 1)
+    else:
+        with pytest.raises(Refused, match="no broker answered"):
+            climbing._take(TO_HYBRID, 9001)
+        assert taken == [9001] * TRIES
+
+
+def test_a_step_that_failed_is_not_taken_again(throwaway: ThrowawayCluster, tmp_path: Path) -> None:
+    taken: list[int] = []
+
+    def take(*_: Any) -> None:
+        taken.append(1)
+        raise StepFailed("the play failed", way_out="x")
+
+    with pytest.raises(StepFailed):
+        ladder(throwaway, tmp_path, take=take)._take(TO_HYBRID, 9001)
+    assert taken == [1]
 
 
 def test_the_lines_of_one_start_are_never_those_of_an_earlier_one(throwaway: ThrowawayCluster) -> None:

@@ -41,7 +41,11 @@ hangs for more than 330 s (measured).
 READY_WITHIN = 900.0
 NO_LAG_WITHIN = 300.0
 TRIES = 5
-"""Of leaving KRaft: a refused fence is tried again, as a person would."""
+"""Of leaving KRaft, and of a step that was refused before it changed anything: tried again, as a person would."""
+AGAIN = 10.0
+"""Seconds before a refused step is taken again: beside a load of 30 on two cores one look at the brokers in a rehearsal
+got no answer, and the next one did (measured).
+"""
 LEAVE, PARITY_BEFORE_LEAVING = "leave_kraft", "parity_before_leaving"
 
 NEVER_MENDED = frozenset({"KRB-PRE-029"})
@@ -63,7 +67,7 @@ class RungEnded(Exception):
 @dataclass
 class Ladder:
     """``done``: the rungs so far; ``found``: reasons not to pass that did not end it; ``measured``: by ladder alone.
-    ``judge`` and ``leave``: how a gate is judged, and how KRaft is left.
+    ``judge``, ``leave`` and ``take``: how a gate is judged, KRaft is left, a step is taken.
     """
 
     throwaway: ThrowawayCluster
@@ -72,6 +76,7 @@ class Ladder:
     evidence: Path
     judge: Callable[..., tuple[Finding, ...]] = judge_gate
     leave: Callable[..., dict[str, Any]] = leaving.leave
+    take: Callable[[Run, NodeStep, int], object] = take_step
     done: list[Rung] = field(default_factory=list)
     found: list[Finding] = field(default_factory=list)
     measured: Measured = field(default_factory=Measured)
@@ -273,8 +278,17 @@ class Ladder:
             raise RungEnded()
 
     def _take(self, step: NodeStep, node: int) -> None:
+        """What a guard refuses is taken again, as a person clears its task. Raises Refused at last, StepFailed."""
         run, _ = self._go_on(f"{step.step}.{node}")
-        take_step(run, step, node)
+        for number in range(1, TRIES + 1):
+            try:
+                self.take(run, step, node)
+                return
+            except Refused as refused:
+                if number == TRIES:
+                    raise
+                self.cluster.tell(f"try {number} of {TRIES} of {step.step} on node {node}: {refused.problem}")
+                self.cluster.pause(AGAIN)
 
     def _await_broker(self, node: int, registered: Condition) -> None:
         """As the sensor behind each restart: registered, and in every ISR."""

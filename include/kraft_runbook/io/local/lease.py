@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.io.local.remains import end_remains
@@ -30,18 +31,33 @@ def renew(directory: Path) -> None:
     lease_file(directory).touch(mode=0o600)
 
 
-def is_over(directory: Path, seconds: float, *, now: float) -> bool:
-    """Whether it was not renewed for so long; a lease that is gone is over."""
-    try:
-        return now - lease_file(directory).stat().st_mtime > seconds
-    except FileNotFoundError:
-        return True
+@dataclass
+class Lease:
+    """A lease of so many ``seconds`` as somebody looks at it who was there since ``began``. All times are a monotonic
+    clock's: this machine's time of day may be set, and would end the cluster under its steps, or never.
+    """
+
+    directory: Path
+    seconds: float
+    began: float
+    _renewed: int | None = None
+
+    def is_over(self, now: float) -> bool:
+        """Whether no renewal was seen for so long; a lease that is gone is over."""
+        try:
+            renewed = lease_file(self.directory).stat().st_mtime_ns
+        except FileNotFoundError:
+            return True
+        if renewed != self._renewed:
+            self._renewed, self.began = renewed, now
+        return now - self.began > self.seconds
 
 
 def main(arguments: Sequence[str]) -> int:
     """Look every second; end everything, this process last."""
     directory, seconds = Path(arguments[0]), float(arguments[1])
-    while not is_over(directory, seconds, now=time.time()):
+    lease = Lease(directory, seconds, time.monotonic())
+    while not lease.is_over(time.monotonic()):
         time.sleep(min(LOOK, seconds / 4))
     left = end_remains(directory, but=frozenset({os.getpid()}))
     with contextlib.suppress(OSError):  # who reads this, the supervisor, is gone by now, or was before
