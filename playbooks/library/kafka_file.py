@@ -7,8 +7,9 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_host import HostError, change, make_directory, owner_of, read_bytes, why, write_whole
 from ansible.module_utils.kafka_user import kafka_user, name_of
-from ansible.module_utils.properties_text import key_of, logical_lines, shown
+from ansible.module_utils.properties_text import key_of, logical_lines
 from ansible.module_utils.service_manager import service_manager
+from ansible.module_utils.written_files import record, require_own, settle, told
 
 DOCUMENTATION = """
 module: kafka_file
@@ -17,6 +18,7 @@ description:
   - The file is replaced in one move, and only where its content differs, so that its change time is the time of its
     last change.
   - The values of sensitive keys are hidden in the diff, the old text's too.
+  - A file that another hand changed since this tool wrote it is left, and the failure shows the change.
   - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook), mode 0600.
   - A new file belongs to the user that runs Kafka, where Ansible is root. A symbolic link is refused.
 options:
@@ -36,6 +38,11 @@ options:
     type: list
     elements: str
     default: []
+  besides:
+    description: "By path, what is to be written into the node's other files: where another hand changed one of them,
+      this file is left too."
+    type: dict
+    default: {}
   name: {description: The service., type: str, required: true}
   manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
@@ -54,6 +61,7 @@ def main() -> None:
             "private": {"type": "bool", "default": False},
             "header": {"type": "str"},
             "unread": {"type": "list", "elements": "str", "default": []},
+            "besides": {"type": "dict", "default": {}},
             "name": {"type": "str", "required": True},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
@@ -76,6 +84,10 @@ def main() -> None:
 
 
 def apply(wanted: dict, *, check: bool) -> dict:
+    for other, text in wanted["besides"].items():
+        there = read_bytes(other)
+        if there is not None:
+            require_own(other, there[0], text.encode("utf-8", "surrogateescape"))
     path = wanted["path"]
     found = read_bytes(path)
     before = None if found is None else found[0].decode("utf-8", "surrogateescape")
@@ -88,9 +100,19 @@ def apply(wanted: dict, *, check: bool) -> dict:
     owner = _owner(wanted, found)
     right = found is not None and found[1].st_mode & 0o7777 == mode and _is_owner(found[1], owner)
     same = before == content
+    wanted_bytes = content.encode("utf-8", "surrogateescape")
+    if found is not None and not same:
+        require_own(path, found[0], wanted_bytes)
+    if same and not check:
+        settle(path, wanted_bytes)
     if same and right:
         return {"changed": False, "said": f"{path} is as it should be"}
-    diff = {"before_header": path, "after_header": path, "before": _told(before or ""), "after": _told(content)}
+    diff = {
+        "before_header": path,
+        "after_header": path,
+        "before": told(found[0]) if found else "",
+        "after": told(wanted_bytes),
+    }
     if check:
         return {"changed": True, "diff": diff, "said": f"would write {path}"}
     if same:
@@ -99,13 +121,10 @@ def apply(wanted: dict, *, check: bool) -> dict:
     make_directory(os.path.dirname(path))
     if found is not None and wanted["header"] and not before.startswith(wanted["header"]):
         _keep_the_first(path, found[0], (found[1].st_uid, found[1].st_gid))
-    write_whole(path, content.encode("utf-8", "surrogateescape"), mode, owner)
+    record(path, wanted_bytes, before=found[0] if found else None)
+    write_whole(path, wanted_bytes, mode, owner)
+    settle(path, wanted_bytes)
     return {"changed": True, "diff": diff, "said": f"wrote {path}"}
-
-
-def _told(text: str) -> str:
-    """As shown. A byte that is not UTF-8, which Ansible would refuse, is the character that Kafka reads: Latin-1."""
-    return "".join(chr(ord(c) - 0xDC00) if "\udc80" <= c <= "\udcff" else c for c in shown(text))
 
 
 def _is_owner(found: os.stat_result, owner: tuple) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.kafka_host import HostError, read_bytes, why, write_whole
 from ansible.module_utils.properties_text import key_of, logical_lines
+from ansible.module_utils.written_files import others_change, read_record, record, settle
 
 DOCUMENTATION = """
 module: kafka_forget_secrets
@@ -37,14 +38,13 @@ def main() -> None:
         if not gone:
             module.exit_json(changed=False, said=f"{path} holds nothing of ZooKeeper's")
         if not module.check_mode:
-            kept = "\n".join(line for line in lines if not key_of(line).startswith(unread)).rstrip("\n") + "\n"
-            write_whole(
-                path,
-                kept.encode("latin-1"),
-                0o600,
-                (found[1].st_uid, found[1].st_gid),
-                changed_at_ns=found[1].st_mtime_ns,
-            )
+            text = "\n".join(line for line in lines if not key_of(line).startswith(unread)).rstrip("\n") + "\n"
+            kept, own = text.encode("latin-1"), others_change(path, found[0]) is None and read_record(path) is not None
+            if own:
+                record(path, kept, before=found[0])
+            write_whole(path, kept, 0o600, (found[1].st_uid, found[1].st_gid), changed_at_ns=found[1].st_mtime_ns)
+            if own:
+                settle(path, kept)
         module.exit_json(
             changed=True, said=f"{'would take' if module.check_mode else 'took'} {', '.join(gone)} out of {path}"
         )

@@ -15,12 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.installation import holds, script
-from ansible.module_utils.kafka_host import HostError, holds_metadata_log, read_text, split_address, why
+from ansible.module_utils.kafka_host import HostError, holds_metadata_log, read_bytes, read_text, split_address, why
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
 from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
+from ansible.module_utils.written_files import others_change
 
 DOCUMENTATION = """
 module: kafka_host_facts
@@ -47,6 +48,7 @@ options:
       ports: {description: The ports that the node is to use., type: list, elements: int, required: true}
       log_dirs: {description: The node's log directories., type: list, elements: path, required: true}
       config_file: {description: The node's configuration., type: path, required: true}
+      files: {description: Those that this tool writes., type: list, elements: path, default: []}
       must_reach:
         description: "Addresses, host:port, that the node must be able to reach."
         type: list
@@ -56,6 +58,16 @@ options:
 
 CALL_SECONDS = 10.0
 CONNECT_SECONDS = 3.0
+MANAGERS = {
+    "ansible-pull": "Ansible (ansible-pull)",
+    "cf-agent": "CFEngine",
+    "cf-execd": "CFEngine",
+    "chef-client": "Chef",
+    "cinc-client": "Chef (Cinc)",
+    "puppet": "Puppet",
+    "salt-minion": "Salt",
+}
+"""Agents of configuration management, by their programs."""
 CONTROLLER_THREADS = ("zk-broker-", "zk-brok..")
 """Through which a ZooKeeper-based broker speaks to its controller; newer Javas keep both ends of a long name."""
 LISTENER_THREADS = ("/config/changes", "/kafka-acl-", "/delegation_tok", "/config..", "/kafka-..", "/delega..")
@@ -71,6 +83,7 @@ def main() -> None:
         "ports": {"type": "list", "elements": "int", "required": True},
         "log_dirs": {"type": "list", "elements": "path", "required": True},
         "config_file": {"type": "path", "required": True},
+        "files": {"type": "list", "elements": "path", "default": []},
         "must_reach": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(
@@ -122,6 +135,8 @@ def read_node(asked: dict) -> dict:
         if asked["replicas"]
         else {"unread": "not asked for"},
         **log_directories(asked["log_dirs"]),
+        "other_hands": part(lambda: changed_by_others(asked["files"])),
+        "configuration_managers": part(configuration_managers),
         "classpath_ok": part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
     }
 
@@ -136,6 +151,28 @@ def part(ask: Callable[[], object]) -> dict:
         return {"unread": why(error)}
     except (subprocess.SubprocessError, UnicodeDecodeError, ValueError) as error:
         return {"unread": str(error)}
+
+
+def changed_by_others(files: list) -> dict:
+    """By path, the lines of what another hand changed since this tool wrote the file."""
+    found = {path: read_bytes(path) for path in files}
+    told = {path: others_change(path, there[0]) for path, there in found.items() if there is not None}
+    return {path: lines for path, lines in told.items() if lines is not None}
+
+
+def configuration_managers(processes: str = "/proc") -> list:
+    """The agents that run on this host and may write files by themselves."""
+    found = set()
+    for pid in filter(str.isdigit, os.listdir(processes)):
+        try:
+            with open(os.path.join(processes, pid, "cmdline"), "rb") as stream:
+                words = stream.read().split(b"\0")[:2]
+        except OSError:
+            continue  # it has ended
+        found.update(
+            MANAGERS[name] for name in (os.path.basename(os.fsdecode(word)) for word in words) if name in MANAGERS
+        )
+    return sorted(found)
 
 
 def log_directories(paths: list) -> dict:

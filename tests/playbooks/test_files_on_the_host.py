@@ -30,7 +30,7 @@ def on_the_host() -> Iterator[SimpleNamespace]:
     loaded: dict[str, ModuleType] = {}
     for directory, prefix in (("module_utils", "ansible.module_utils."), ("library", "")):
         for name in (
-            ("kafka_host", "kafka_user", "properties_text", "service_manager")
+            ("kafka_host", "kafka_user", "properties_text", "service_manager", "written_files")
             if prefix
             else ("kafka_file", "kafka_set_aside")
         ):
@@ -87,6 +87,7 @@ def write(on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.Monk
             "private": False,
             "header": "# ours",
             "unread": [],
+            "besides": {},
             "log_dir": str(tmp_path),
         }
         asked |= {"name": "x", "manager": "systemd", "socket": None}
@@ -196,6 +197,7 @@ def test_the_kept_old_configuration_is_its_owners_alone_also_one_kept_before(wri
     )
     kept.chmod(0o644)
     file.write_text("by another hand\n")
+    (tmp_path / ".server.properties.kraft-runbook").unlink()  # the consent to write over it
     write(file, "# ours\na=2\n")
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600)
 

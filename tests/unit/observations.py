@@ -107,6 +107,8 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
             if mode not in (BrokerMode.KRAFT, ControllerMode.KRAFT) or not of_zookeeper_alone(key)
         ),
         secrets_readable="",
+        other_hands={},
+        configuration_managers=(),
         stores=(),
         replicas=ReplicaDirectories(44),
         unformatted_dirs={},

@@ -442,6 +442,15 @@ FAILS: dict[str, list[Case]] = {
     ],
     "KRB-PRE-044": [(Z, None, on_host(103, has_metadata_log=True), "of controller 103 holds a metadata log")],
     "KRB-PRE-045": [(Z, None, on_host(3, service_defined=False), "node 3 has no service broker-3")],
+    "KRB-PRE-113": [
+        (
+            Z,
+            None,
+            on_host(2, other_hands={"/a/server.properties": ("-x=1", "+x=2")}),
+            "/a/server.properties: -x=1; +x=2",
+        ),
+        (D, None, on_host(2, configuration_managers=("Puppet",)), "Puppet runs on the host of node 2"),
+    ],
     "KRB-PRE-046": [
         (
             Z,
@@ -927,6 +936,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
             " that Kerberos is meant"
         ),
     ),
+    "KRB-PRE-114": (
+        on_own_listener(SecurityProtocol.SASL_PLAINTEXT),
+        "controllers by GSSAPI (sasl.mechanism.controller.protocol is not set)",
+    ),
     "KRB-PRE-102": (
         on_own_listener(SecurityProtocol.SSL),
         "controllers 101, 102, 103, brokers 1, 2, 3: ssl.truststore.location is not set: the JVM's own truststore"
@@ -1024,6 +1037,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-096": (H, None, on_host(2, unformatted_dirs=WHY), "broker 2"),
     "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
+    "KRB-PRE-113": (Z, None, on_host(2, other_hands=WHY), "node 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-048": (H, None, a_controller(102, mode=WHY), "controller 102"),
     "KRB-PRE-053": (H, None, on_host(101, config=WHY), "controller 101"),
@@ -1082,6 +1096,7 @@ NEVER_UNKNOWN = {
     "KRB-PRE-103",
     "KRB-PRE-106",
     "KRB-PRE-112",
+    "KRB-PRE-114",
 }
 """These ask the cluster file alone; KRB-PRE-106 the hosts too where a listener is SSL (``test_principals``), and
 KRB-PRE-112 the brokers' metrics where there is a canary (``test_canary_broker``).

@@ -47,6 +47,43 @@ def test_one_mechanism_on_both_sides_is_in_order() -> None:
 
 
 @pytest.mark.parametrize(
+    ("brokers", "said"),
+    [
+        ({CALLED_BY: "GSSAPI"}, "brokers 1, 2, 3: to controllers by GSSAPI (sasl.mechanism.controller.protocol)"),
+        (
+            {CALLED_BY: "PLAIN", "sasl.mechanism.inter.broker.protocol": "GSSAPI"},
+            "controllers 101, 102, 103, brokers 1, 2, 3: to brokers by GSSAPI (sasl.mechanism.inter.broker.protocol)",
+        ),
+        ({CALLED_BY: "PLAIN", "sasl.enabled.mechanisms": "GSSAPI,PLAIN"}, None),
+    ],
+)
+def test_kerberos_between_nodes_is_refused_by_name_and_clients_may_use_it(
+    brokers: dict[str, str], said: str | None
+) -> None:
+    spec = between_brokers_by(listening(SecurityProtocol.SASL_PLAINTEXT, PLAIN, {}), brokers)
+    result = asked(spec, "KRB-PRE-114")
+    assert result.passed if said is None else said in result.evidence, result
+    assert said is None or "Clients may go on with Kerberos" in result.fix
+
+
+def between_brokers_by(spec: ClusterSpec, said: dict[str, str]) -> ClusterSpec:
+    """The brokers' own listener by SASL too, with PLAIN unless it is said otherwise."""
+    brokers = tuple(
+        each.model_copy(
+            update={
+                "listeners": tuple(
+                    listener.model_copy(update={"protocol": SecurityProtocol.SASL_PLAINTEXT})
+                    for listener in each.listeners
+                )
+            }
+        )
+        for each in spec.brokers
+    )
+    held = {**spec.broker_properties, "sasl.mechanism.inter.broker.protocol": "PLAIN", **said}
+    return spec.model_copy(update={"brokers": brokers, "broker_properties": held})
+
+
+@pytest.mark.parametrize(
     "said",
     [
         {ENABLED: "GSSAPI"},

@@ -197,6 +197,10 @@ class HostState:
     secrets_readable: str | Unread | None = Unread("not examined")
     """Why the user that runs Kafka can't read the secrets file; empty where it can; None where there is no such file.
     """
+    other_hands: Mapping[str, tuple[str, ...]] | Unread = Unread("not examined")
+    """The files that another hand changed since this tool wrote them, by path: the lines of a diff, secrets hidden."""
+    configuration_managers: tuple[str, ...] | Unread = Unread("not examined")
+    """The agents of configuration management that run on the host."""
     stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
     """The key stores and trust stores that the node's properties name."""
     replicas: ReplicaDirectories | Unread = Unread("not examined")

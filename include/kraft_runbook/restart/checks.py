@@ -25,6 +25,7 @@ CHECKS.take(
             "KRB-PRE-046",
             "KRB-PRE-087",
             "KRB-PRE-100",
+            "KRB-PRE-113",
             CANARY,
             *PRODUCERS,
             *REFERENCES,

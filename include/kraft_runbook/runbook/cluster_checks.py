@@ -338,6 +338,38 @@ def _down_in_kraft(seen: ClusterObservation) -> list[int]:
 
 
 @check(
+    "KRB-PRE-113",
+    severity=WARNING,
+    fix=(
+        "stop what else writes the files (configuration management, also a run that somebody starts from another host)"
+        " until the operation has ended. Take each change out of its file, or put it into the cluster file: a step that"
+        " would write over it stops (docs/hosts.md)"
+    ),
+    needs=Needs.HOSTS,
+)
+def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Nothing else writes the nodes' files.
+
+    What this tool wrote is as it wrote it, and no agent of configuration management runs on a host. An agent that
+    writes a broker's former file back takes it out of its mode at the next restart. What a timer starts, or another
+    host, is not seen.
+    """
+    changed, unread = split_read("node {}", host_parts(seen, spec.node_ids, "other_hands"))
+    running, unread_too = split_read("node {}", host_parts(seen, spec.node_ids, "configuration_managers"))
+    wrong = [
+        f"node {i}: another hand changed {path}: {'; '.join(lines)}"
+        for i, files in changed.items()
+        for path, lines in files.items()
+    ]
+    where: dict[str, list[int]] = {}
+    for i, agents in running.items():
+        for each in agents:
+            where.setdefault(each, []).append(i)
+    wrong += [f"{each} runs on the host of {nodes('node', ids)}" for each, ids in where.items()]
+    return settle(wrong, [*unread, *(each for each in unread_too if each not in unread)], "nothing else was seen")
+
+
+@check(
     "KRB-PRE-046",
     severity=BLOCKING,
     fix=AS_RENDERED,

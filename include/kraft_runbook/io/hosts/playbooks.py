@@ -231,6 +231,7 @@ def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
         "name": own["service"],
         "host": own["node_host"],
         **{key: own[key] for key in ("node_id", "ports", "log_dirs", "config_file", "must_reach")},
+        "files": [each for each in own["files_read_at_start"] if each != node.home_link],
     }
 
 
@@ -286,10 +287,18 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
     found: dict[str, Any] = {name: value_of(part) for name, part in facts.items()}
-    lists = ("unreachable_addresses", "controller_threads", "listener_threads", "secrets_keys")
+    lists = (
+        "unreachable_addresses",
+        "controller_threads",
+        "listener_threads",
+        "secrets_keys",
+        "configuration_managers",
+    )
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:
             found[name] = kind(found[name])
+    if not isinstance(found["other_hands"], Unread):
+        found["other_hands"] = {path: tuple(lines) for path, lines in found["other_hands"].items()}
     if not isinstance(found["replicas"], Unread):
         found["replicas"] = replica_directories_of(found["replicas"])
     return HostState(node_id=node_id, clock_skew_seconds=_skew(host.clock), **found)

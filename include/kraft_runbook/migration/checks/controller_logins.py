@@ -24,10 +24,10 @@ from kraft_runbook.runbook.check_results import Finding, Severity, settle
     "KRB-PRE-101",
     severity=Severity.BLOCKING,
     fix=(
-        f"name the mechanism (PLAIN, or GSSAPI for Kerberos) as {CALLED_BY} under broker_properties and"
+        f"name the mechanism (PLAIN; KRB-PRE-114 refuses Kerberos) as {CALLED_BY} under broker_properties and"
         " controller_properties, as listener.name.<controller listener>.sasl.enabled.mechanisms under"
         " controller_properties, and the login as listener.name.<controller listener>.<mechanism>.sasl.jaas.config"
-        " under 'secrets'; for Kerberos also sasl.kerberos.service.name, unless the login has serviceName; or give"
+        " under 'secrets'; or give"
         " controller_listener the protocol SSL, with a key store on every node (docs/cluster-file.md)"
     ),
     stages=BEFORE_THE_COPY,
@@ -101,10 +101,11 @@ def brokers_of(spec: ClusterSpec) -> Iterator[tuple[str, Properties]]:
 def _told(found: dict[str, list[str]]) -> Iterator[str]:
     """Each phrase once, with those that it is true of."""
     for phrase, who in found.items():
-        yield f"{_named(who)}: {phrase}"
+        yield f"{name_nodes(who)}: {phrase}"
 
 
-def _named(who: Iterable[str]) -> str:
+def name_nodes(who: Iterable[str]) -> str:
+    """Those of a kind together: ``brokers 1, 2, controller 101, this tool``."""
     kinds: dict[str, list[int]] = {}
     others = []
     for each in dict.fromkeys(who):

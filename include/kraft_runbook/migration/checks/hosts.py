@@ -23,7 +23,9 @@ from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_rea
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046")))
+CHECKS.take(
+    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-113"))
+)
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-087"], stages=DUAL_WRITING)
 
 
