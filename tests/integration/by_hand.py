@@ -296,5 +296,7 @@ def _restart(here: Layout, service: str) -> None:
 
 
 def write(node: Broker | Controller, properties: dict[str, str]) -> None:
-    """Write one node's configuration file."""
-    Path(node.config_file).write_text(render_properties(properties, header="written by a test"))
+    """Write one node's configuration file, and let a playbook write over it."""
+    file = Path(node.config_file)
+    file.write_text(render_properties(properties, header="written by a test"))
+    file.with_name(f".{file.name}.kraft-runbook").unlink(missing_ok=True)
