@@ -1,23 +1,32 @@
 """Bytes even over the brokers, within a part of each broker's share, with few bytes moved.
 
 Replicas are of any size, so this is no flow: brokers above their band give, largest first, what fits into the band of
-others. Moves end within one replica a broker of the least that must move.
+others. What stays outside is brought in by exchanges of two replicas, where there are any. Then moves are taken back,
+or made with a smaller replica, as far as the bands allow: what fitted first may be more than was needed.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
-from kraft_runbook.reassignment.racks import Ground, rack_bounds
+from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_bounds
 from kraft_runbook.reassignment.replica_flow import even_loads
 
 SHARES_WITHIN = 10_000_000
 """Shares are reckoned in so many parts of all bytes."""
 SMALLEST = 50
 """So many replicas of a broker that are larger than what must move are kept in mind, the smallest of them."""
+
+NEAR = 0.01
+"""A plan that moves at most this part more than must move is left as it is."""
+ROUNDS = 10
+"""Of making moves lighter. Each one that finds something opens room for more."""
+PAIRS = 1000
+"""So many moves, the largest, are tried in pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,10 @@ def even_bytes(
         state.give(broker)
     for broker in sorted(state.under(), key=lambda b: state.load[b] - state.low[b]):
         state.take(broker)
+    for broker in (*state.over(), *state.under()):
+        state.exchange(broker)
+    if state.moved > bound * (1 + NEAR):
+        state.lighten()
     outside = {b: state.load[b] for b in ground.brokers if not state.low[b] <= state.load[b] <= state.high[b]}
     sets = {p: frozenset(held) for p, held in state.held.items() if held != set(assignment[p])}
     return ByteMoves(sets, bound, state.moved, outside)
@@ -65,7 +78,9 @@ def drain_bytes(
 
 
 class _State:
-    """Loads as they change. ``by_broker``: what each held at first, largest first: no replica is moved twice."""
+    """Loads as they change. ``by_broker``: what each held at first, largest first: no replica is moved twice, but for
+    one that is taken back.
+    """
 
     def __init__(
         self,
@@ -79,6 +94,8 @@ class _State:
         self.present = assignment
         self.rules = {factor: rack_bounds(factor, ground.sizes) for factor in set(map(len, assignment.values()))}
         self.moved = 0
+        self.moves: dict[tuple[TopicPartition, int], int] = {}
+        """By partition and the broker that it went to: where it came from."""
         self.load: dict[int, int] = dict.fromkeys(ground.brokers, 0)
         self.by_broker: dict[int, list[TopicPartition]] = {broker: [] for broker in ground.brokers}
         for partition in sorted(assignment, key=lambda p: -sizes.get(p, 0)):
@@ -104,7 +121,9 @@ class _State:
         """
         gone = sum(load for broker, load in self.load.items() if broker not in self.ground.racks)
         within_racks = not gone and all(low == high for rule in self.rules.values() for low, high in rule.values())
-        parts = self.ground.sizes if within_racks else ("",)
+        sets = set(map(frozenset, self.present.values())) if within_racks else set()
+        mends = any(breaks_rack_rule(tuple(each), self.ground.racks, self.ground.sizes) for each in sets)
+        parts = self.ground.sizes if within_racks and not mends else ("",)
         found = 0
         for part in parts:
             brokers = [b for b in self.ground.brokers if part in ("", self.ground.racks[b])]
@@ -177,14 +196,34 @@ class _State:
         return 0 < size <= room and source in self.held[partition] and self._may(partition, source, target)
 
     def _target(self, partition: TopicPartition, source: int, *, must_fit: bool = True) -> int | None:
-        """The broker that lacks most of its share."""
+        """The broker that lacks most of its share; of a broker that is gone, one with which the rack rule can be kept,
+        if there is any.
+        """
         size = self.sizes.get(partition, 0)
         open_to = [
             b
             for b in self.ground.brokers
             if (not must_fit or self.load[b] + size <= self.high[b]) and self._may(partition, source, b)
         ]
-        return min(open_to, key=lambda b: (self.load[b] / self.share[b], b), default=None)
+        gone = source not in self.ground.racks
+
+        def rank(broker: int) -> tuple[bool, float, int]:
+            breaks = gone and not self._may_keep_racks(partition, source, broker)
+            return breaks, self.load[broker] / self.share[broker], broker
+
+        return min(open_to, key=rank, default=None)
+
+    def _may_keep_racks(self, partition: TopicPartition, source: int, target: int) -> bool:
+        """Whether the rack rule can be kept once ``target`` has the replica of ``source``: by that alone, or with the
+        other replicas that must leave too.
+        """
+        racks, held = self.ground.racks, self.held[partition]
+        counted = Counter(racks[b] for b in held if b in racks)
+        counted[racks[target]] += 1
+        leaving = sum(b not in racks for b in held if b != source)
+        rule = self.rules[len(held)]
+        lacking = sum(max(0, least - counted[rack]) for rack, (least, _) in rule.items())
+        return lacking <= leaving and all(counted[rack] <= most for rack, (_, most) in rule.items())
 
     def _may(self, partition: TopicPartition, source: int, target: int) -> bool:
         held = self.held[partition]
@@ -207,3 +246,114 @@ class _State:
         self.load[source] -= size
         self.load[target] += size
         self.moved += size
+        self.moves[partition, target] = source
+
+    # -- what may be better ----------------------------------------------------------------------------------------
+
+    def exchange(self, broker: int) -> None:
+        """Bring a broker into its band that no single replica brought there: it gives one, and gets a smaller one of
+        the same broker, or the other way round. The smallest pair that is found.
+        """
+        over = self.load[broker] > self.high[broker]
+        if not over and self.load[broker] >= self.low[broker]:
+            return
+        best: tuple[int, TopicPartition, TopicPartition, int] | None = None
+        for other in self.ground.brokers:
+            giver, taker = (broker, other) if over else (other, broker)
+            if other == broker:
+                continue
+            least = self.load[broker] - self.high[broker] if over else self.low[broker] - self.load[broker]
+            most = min(self.load[giver] - self.low[giver], self.high[taker] - self.load[taker])
+            if least > most:
+                continue
+            for given in reversed(self.by_broker[giver]):
+                size = self.sizes.get(given, 0)
+                if size < least or not self._is_unmoved(given, giver) or not self._may(given, giver, taker):
+                    continue
+                if best is not None and size >= best[0]:
+                    break
+                back = self._smallest(taker, giver, size - most, size - least + 1, but=given)
+                if back is not None and (best is None or size + self.sizes[back] < best[0]):
+                    best = (size + self.sizes[back], given, back, other)
+        if best is not None:
+            _, given, back, other = best
+            giver, taker = (broker, other) if over else (other, broker)
+            self._move(given, giver, taker)
+            self._move(back, taker, giver)
+
+    def lighten(self) -> None:
+        """Move less, with every broker that is in its band staying in it."""
+        for _ in range(ROUNDS):
+            before = self.moved
+            for partition, target in sorted(self.moves, key=lambda each: -self.sizes.get(each[0], 0)):
+                self._lighter(partition, target)
+            self._without_detours()
+            if self.moved == before:
+                return
+
+    def _lighter(self, partition: TopicPartition, target: int) -> None:
+        """Take one move back, or make it with a smaller replica of the same broker."""
+        source, size = self.moves[partition, target], self.sizes.get(partition, 0)
+        if source not in self.ground.racks or not size:
+            return
+        slack = min(self.high[source] - self.load[source], self.load[target] - self.low[target])
+        if slack <= 0 or not self._may(partition, target, source):
+            return
+        if slack >= size:
+            self._take_back(partition, target)
+            return
+        smaller = self._smallest(source, target, size - slack, size, but=partition)
+        if smaller is not None:
+            self._take_back(partition, target)
+            self._move(smaller, source, target)
+
+    def _without_detours(self) -> None:
+        """Where one broker gave to a second and a third gave to a fourth, the first may give to the fourth at once."""
+        largest = sorted(self.moves, key=lambda each: -self.sizes.get(each[0], 0))[:PAIRS]
+        for one in largest:
+            for other in largest:
+                if one != other and one in self.moves and other in self.moves:
+                    self._join(*one, *other)
+
+    def _join(self, one: TopicPartition, second: int, other: TopicPartition, fourth: int) -> None:
+        third, size, saved = self.moves[other, fourth], self.sizes.get(one, 0), self.sizes.get(other, 0)
+        if one == other or second == fourth or third not in self.ground.racks or not saved:
+            return
+        held_up = (
+            self.load[second] - size < self.low[second] - (saved if second == third else 0)
+            or self.load[third] + saved > self.high[third] + (size if second == third else 0)
+            or not self.low[fourth] <= self.load[fourth] + size - saved <= self.high[fourth]
+        )
+        if held_up or not self._may(one, second, fourth) or not self._may(other, fourth, third):
+            return
+        first = self.moves[one, second]
+        if first == fourth:
+            return
+        self._take_back(other, fourth)
+        self._take_back(one, second)
+        self._move(one, first, fourth)
+
+    def _take_back(self, partition: TopicPartition, target: int) -> None:
+        size, source = self.sizes.get(partition, 0), self.moves.pop((partition, target))
+        self.held[partition].remove(target)
+        self.held[partition].add(source)
+        self.load[target] -= size
+        self.load[source] = self.load.get(source, 0) + size
+        self.moved -= size
+
+    def _smallest(
+        self, source: int, target: int, least: int, below: int, *, but: TopicPartition
+    ) -> TopicPartition | None:
+        """The smallest replica of ``source`` of that many bytes that has not moved and may go to ``target``."""
+        held = self.by_broker[source]
+        at = bisect_right(held, -max(1, least), key=lambda p: -self.sizes.get(p, 0)) - 1
+        for index in range(at, max(-1, at - SMALLEST), -1):
+            partition = held[index]
+            if self.sizes.get(partition, 0) >= below:
+                return None
+            if partition != but and self._is_unmoved(partition, source) and self._may(partition, source, target):
+                return partition
+        return None
+
+    def _is_unmoved(self, partition: TopicPartition, source: int) -> bool:
+        return source in self.held[partition] and (partition, source) not in self.moves

@@ -262,11 +262,13 @@ def _even_in_bytes(
     if found.outside:
         listed = ", ".join(f"{broker}: {load:,} bytes" for broker, load in sorted(found.outside.items()))
         notes.append(
-            f"outside {within:.0%} of their share stay broker {listed}: single replicas are larger than the band, or no"
-            " other broker may hold theirs"
+            f"outside {within:.0%} of their share stay broker {listed}: no replica and no exchange of two was found"
+            " that brings them within. Single replicas are larger than the band, or no other broker may hold theirs"
         )
-    if found.moved > found.bound:
-        notes.append("more than the least, since replicas move whole and within the rack rule")
+    if found.moved > found.bound > 0:
+        notes.append(
+            f"{found.moved / found.bound:.2f} times what must move, since replicas move whole and within the rack rule"
+        )
     return _plan(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
 
 

@@ -71,7 +71,10 @@ class Preview:
         yield f"{self.partitions:,} partitions change, {self.bytes_copied / 1e6:,.1f} MB are copied"
         if self.reordered:
             yield f"of {self.reordered:,} of them only the order of the replicas changes: no data moves"
-        yield f"{self.copies:,} {self.unit} move; no plan reaches the goal with fewer than {self.bound:,}"
+        if self.copies < self.bound:
+            yield f"{self.copies:,} {self.unit} move; the goal, which is not reached, takes {self.bound:,} or more"
+        else:
+            yield f"{self.copies:,} {self.unit} move; no plan reaches the goal with fewer than {self.bound:,}"
         yield f"not spread over the racks: {self.racks_broken_before:,} before, {self.racks_broken_after:,} after"
         if self.throttle is None:
             yield "no throttle: brokers copy as fast as they can, and clients may notice"
