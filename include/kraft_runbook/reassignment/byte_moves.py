@@ -245,8 +245,13 @@ class _State:
         self.held[partition].add(target)
         self.load[source] -= size
         self.load[target] += size
-        self.moved += size
-        self.moves[partition, target] = source
+        origin = self.moves.pop((partition, source), None)
+        if origin is None:
+            self.moved += size
+        elif origin == target:
+            self.moved -= size
+        if origin != target:
+            self.moves[partition, target] = source if origin is None else origin
 
     # -- what may be better ----------------------------------------------------------------------------------------
 
@@ -326,20 +331,13 @@ class _State:
         )
         if held_up or not self._may(one, second, fourth) or not self._may(other, fourth, third):
             return
-        first = self.moves[one, second]
-        if first == fourth:
+        if self.moves[one, second] == fourth:
             return
         self._take_back(other, fourth)
-        self._take_back(one, second)
-        self._move(one, first, fourth)
+        self._move(one, second, fourth)
 
     def _take_back(self, partition: TopicPartition, target: int) -> None:
-        size, source = self.sizes.get(partition, 0), self.moves.pop((partition, target))
-        self.held[partition].remove(target)
-        self.held[partition].add(source)
-        self.load[target] -= size
-        self.load[source] = self.load.get(source, 0) + size
-        self.moved -= size
+        self._move(partition, target, self.moves[partition, target])
 
     def _smallest(
         self, source: int, target: int, least: int, below: int, *, but: TopicPartition
