@@ -58,7 +58,8 @@ def even_bytes(
         state.lighten()
     outside = {b: state.load[b] for b in ground.brokers if not state.low[b] <= state.load[b] <= state.high[b]}
     sets = {p: frozenset(held) for p, held in state.held.items() if held != set(assignment[p])}
-    return ByteMoves(sets, bound, state.moved, outside)
+    moved = sum(len(held - set(assignment[p])) * sizes.get(p, 0) for p, held in sets.items())
+    return ByteMoves(sets, bound, moved, outside)
 
 
 def drain_bytes(
