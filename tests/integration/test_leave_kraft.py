@@ -150,6 +150,7 @@ def test_without_the_right_to_delete_no_controller_is_stopped(dual_write: Lab, z
     assert all(accepts(c.host, c.port) is True for c in dual_write.spec.controllers)
 
 
+@pytest.mark.long
 def test_where_the_right_is_taken_away_meanwhile_every_controller_is_started_again(
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +174,7 @@ def test_where_the_right_is_taken_away_meanwhile_every_controller_is_started_aga
     assert [after[c.service] - before[c.service] for c in dual_write.spec.controllers] == [1, 1, 1]
 
 
+@pytest.mark.long
 def test_a_controller_that_cannot_be_stopped_lifts_the_fence(
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_controller_that_cannot_be_stopped_lifts_the_fence(
     assert [after[c.service] - before[c.service] for c in (other, stuck)] == [1, 0]
 
 
+@pytest.mark.long
 def test_an_active_controller_that_resigns_during_the_proof_lifts_the_fence_at_once(
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +222,7 @@ def test_an_active_controller_that_resigns_during_the_proof_lifts_the_fence_at_o
     dual_write_goes_on(dual_write)
 
 
+@pytest.mark.long
 def test_where_this_tool_loses_zookeeper_inside_the_fence_every_controller_is_started_again(
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,6 +294,7 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
     )
 
 
+@pytest.mark.long
 def test_what_is_not_drained_in_time_lifts_the_fence(
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
