@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from feature_looks import all_registered
 from observations import SPEC, dual_writing, later
 from signed_run import DAG, RUN
 from test_dags import ROOT, dags_of
@@ -31,7 +32,7 @@ from kraft_runbook.migration import kept_ends
 from kraft_runbook.migration.copy_tuning import SMALL
 from kraft_runbook.parity import dual_write as parity_dual_write
 from kraft_runbook.parity import final_proof
-from kraft_runbook.procedures import copy_size, kept_log_ends, known_controller, observe, settled
+from kraft_runbook.procedures import copy_size, kept_log_ends, known_controller, observe, observe_features, settled
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import waiting, way_back_facts
@@ -100,6 +101,7 @@ class Acted:
             (parity_dual_write.await_movement, lambda *_, **__: None),
             (kept_log_ends.check_log_ends, lambda *_, **__: NOTHING_LOST),
             (known_controller.knows_controller, lambda *_, **__: self.unknowing),
+            (observe_features.observe_features, lambda *_, **__: all_registered()),
             (waiting.wait_for, self._await),
             (final_proof.what_lies_behind, lambda *_, **__: None),
             (way_back_facts.not_deletable, lambda *_, **__: self.not_deletable),

@@ -112,8 +112,8 @@ def test_several_problems_are_reported_at_once_each_with_its_line() -> None:
     )
     found = problems(text)
     assert (
-        f"line {line_of(text, 'version: three')}: kafka.version: String should match pattern '^\\d+\\.\\d+\\.\\d+$'"
-        in found
+        f"line {line_of(text, 'version: three')}: kafka.version: String should match pattern"
+        " '^\\d+\\.\\d+\\.\\d+(-c(cs|e))?$'" in found
     )
     assert (
         f"line {line_of(text, 'metrics_prot')}: controllers.0.metrics_prot: unknown key; remove it or correct its"
