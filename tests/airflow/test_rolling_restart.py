@@ -172,7 +172,8 @@ def test_in_a_migration_each_controller_must_be_in_migration_mode_the_restarted_
     played = step.play(look(1 if step is BROKER else 101, observation(phase)))
     migrating = phase in (Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE)
     assert played.guard is (Guard.PROVISIONED if migrating else Guard.NONE)
-    assert played.guards_itself and not played.writes_secrets and played.variables == {"older_than": 1000.0}
+    assert played.guards_itself and not played.writes_secrets
+    assert played.variables == {"older_than": 1000.0, **({"only_own_files": True} if migrating else {})}
 
 
 def test_no_broker_is_stopped_while_another_is_down_or_out_of_sync() -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from played import restart_broker
 from stand_in_node import SECRET, Node
 
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import play
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.restart.plays import restart_node
@@ -118,9 +120,22 @@ def test_a_step_that_was_killed_while_it_wrote_is_no_other_hand(written: Node) -
     to(spec)
 
 
-def test_a_node_is_not_restarted_with_a_file_that_another_hand_changed(written: Node) -> None:
+def test_in_a_migration_a_node_is_not_restarted_with_a_file_that_another_hand_changed(written: Node) -> None:
+    written.configure_controller()
     edit(written, "a.boolean=true", "a.boolean=false")
     pid = written.pid()
     with pytest.raises(StepFailed, match=r"(?s)restart_node.*another hand changed.*\+a\.boolean=false"):
-        play(written.spec, restart_node(1, Phase.ZOOKEEPER, older_than=time.time()), secrets=environment_secrets())
+        play(
+            written.spec,
+            restart_node(1, Phase.HYBRID, older_than=time.time()),
+            secrets=environment_secrets(),
+            guarded_by=partial(guarded_controllers, mode_of=lambda *_, **__: ControllerMode.MIGRATION),
+        )
     assert written.pid() == pid
+
+
+def test_at_another_time_a_changed_file_is_what_a_node_is_restarted_for(written: Node) -> None:
+    edit(written, "a.boolean=true", "a.boolean=false")
+    pid = written.pid()
+    play(written.spec, restart_node(1, Phase.FINALIZED, older_than=time.time()), secrets=environment_secrets())
+    assert written.pid() != pid

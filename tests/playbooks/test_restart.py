@@ -182,6 +182,9 @@ def test_a_configuration_that_another_run_wrote_meanwhile_is_not_taken_for_succe
     with pytest.raises(StepFailed, match="was changed while broker-1 started"):
         to(node, on_event=meddle)
     node.behave("")
+    with pytest.raises(StepFailed, match="another hand changed"):
+        to(node)
+    Path(node.spec.broker(1).config_file).with_name(".server.properties.kraft-runbook").unlink()
     assert to(node).changed == ("Write the configuration", STOP, START)
 
 

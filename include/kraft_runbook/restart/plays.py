@@ -14,8 +14,11 @@ def restart_node(node_id: int, phase: Phase, *, older_than: float | None) -> Pla
     epoch; None, in a rehearsal: whenever it began). A process that is younger is left alone.
 
     While a migration is under way, every controller's file and process must show the migration flag first, the node's
-    own too: one without it would make the migration final as soon as it leads.
+    own too: one without it would make the migration final as soon as it leads. Nor may another hand have changed the
+    node's files: its former file would take a broker out of its mode. At any other time a changed file is what an
+    operator restarts a node for.
     """
-    guard = Guard.PROVISIONED if phase in MIGRATING else Guard.NONE
-    given = {} if older_than is None else {"older_than": older_than}
+    migrating = phase in MIGRATING
+    guard = Guard.PROVISIONED if migrating else Guard.NONE
+    given = ({} if older_than is None else {"older_than": older_than}) | ({"only_own_files": True} if migrating else {})
     return Play("restart_node", node_id, given, guard, guards_itself=True, writes_secrets=False)
