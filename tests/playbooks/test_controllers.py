@@ -106,6 +106,7 @@ def test_loggers_that_changed_alone_restart_the_controller(node: Node) -> None:
     node, loggers = large(node)
     provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets())
     loggers.write_text("log4j.rootLogger=DEBUG, stdout\n")
+    loggers.with_name(f".{loggers.name}.kraft-runbook").unlink()  # as of a version that wrote other loggers
     assert provision_controller(node.spec, 101, CLUSTER_ID, size=LARGE, secrets=environment_secrets()).changed == (
         LOGGERS,
         STOP,
