@@ -294,11 +294,12 @@ def test_a_touched_key_that_differs_in_zookeeper_lifts_the_fence(dual_write: Lab
     )
 
 
-@pytest.mark.long
 def test_what_is_not_drained_in_time_lifts_the_fence(
     dual_write: Lab, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real drain is too quick to be caught behind: the offset is read as one that lags by a record."""
+    """A real drain is too quick to be caught behind: the offset is read as one that lags by a record. The next test
+    goes on from the topics that are made here.
+    """
     read = departure._offset
     monkeypatch.setattr(departure, "_offset", lambda reader: (read(reader) or 0) - 1)
     before = starts(dual_write.spec)
