@@ -253,6 +253,7 @@ def produced(ground: Ground, topic: str, partitions: int, rate: int) -> Iterator
             running.result(60)
 
 
+@pytest.mark.long
 def test_more_moves_go_on_at_once_while_brokers_are_idle_and_fewer_while_one_is_slow(
     ground: Ground, tmp_path: Path
 ) -> None:
@@ -291,6 +292,8 @@ def test_more_moves_go_on_at_once_while_brokers_are_idle_and_fewer_while_one_is_
     away = spec.model_copy(
         update={"brokers": tuple(each.model_copy(update={"metrics_port": 1}) for each in spec.brokers)}
     )
+    assert files.pace is not None
+    files.keep_pace(replace(files.pace, lowered=None))  # as long afterwards
     assert paces(away).moves == 1
     assert files.pace is not None and "broker 1: the metrics at" in files.pace.held
     assert remove_throttles(spec, RunThrottles.of(plan.moves, 200_000), former, secrets=secrets) == ()
