@@ -15,7 +15,8 @@ from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.node_step import Look, NodeStep, take_step
+from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none
+from kraft_runbook.steps.roll import active_one_last
 from kraft_runbook.steps.run import Run
 
 SECONDS = 60.0
@@ -50,16 +51,11 @@ def register_anew(run: Run, step: NodeStep, *, after: Condition) -> list[int]:
     again = replace(
         step,
         play=lambda look: restart_node(look.node, look.phase, older_than=began),
-        done=lambda _: None,
-        passed_over=lambda _: None,
+        done=passes_over_none,
+        passed_over=passes_over_none,
         excepted=lambda _: True,
     )
-    left = set(wrong)
-    while left:
-        node = run.cluster.observe().next_controller(sorted(left))
-        take_step(run, again, node)
-        run.cluster.wait_for(after, deadline=run.spec.deadlines.quorum, node_id=node)
-        left.discard(node)
+    active_one_last(run, again, lambda _: list(wrong), once=True, after=after)
     if still := await_registrations(run.cluster):
         raise Refused(
             f"a restart did not help: {in_words(still)}",
@@ -71,25 +67,24 @@ def register_anew(run: Run, step: NodeStep, *, after: Condition) -> list[int]:
 def await_registrations(cluster: Cluster, *, migrating: bool = False) -> Mapping[int, str]:
     """What is wrong with them, once it has been for ``SECONDS``. Raises Refused where the log can't be read."""
     until = cluster.now() + SECONDS
-    while True:
-        seen = cluster.ask(observe_features, with_hosts=False)
-        wrong = {} if isinstance(seen.log, Unread) else not_their_own(seen, seen.log, migrating=migrating)
-        if not wrong and not isinstance(seen.log, Unread):
-            return {}
-        if cluster.now() >= until:
-            break
+    while (wrong := _wrong(cluster, migrating)) and cluster.now() < until:
         cluster.tell(
-            f"waiting for the metadata log: {seen.log.reason}"
-            if isinstance(seen.log, Unread)
+            f"waiting for the metadata log: {wrong.reason}"
+            if isinstance(wrong, Unread)
             else f"waiting: {in_words(wrong)}"
         )
         cluster.pause(cluster.spec.deadlines.poll)
-    if isinstance(seen.log, Unread):
+    if isinstance(wrong, Unread):
         raise Refused(
-            f"whether every controller is registered could not be read: {seen.log.reason}",
-            way_out=f"{seen.log.way_out or 'make the metadata log readable'}; then clear this task",
+            f"whether every controller is registered could not be read: {wrong.reason}",
+            way_out=f"{wrong.way_out or 'make the metadata log readable'}; then clear this task",
         )
     return wrong
+
+
+def _wrong(cluster: Cluster, migrating: bool) -> Mapping[int, str] | Unread:
+    seen = cluster.ask(observe_features, with_hosts=False)
+    return seen.log if isinstance(seen.log, Unread) else not_their_own(seen, seen.log, migrating=migrating)
 
 
 def in_words(wrong: Mapping[int, str]) -> str:
