@@ -10,7 +10,6 @@ from pathlib import Path
 import typer
 
 from kraft_runbook.cluster.assignment import Replicas, TopicPartition
-from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.topic_ids import topic_ids
@@ -32,9 +31,8 @@ from kraft_runbook.reassignment.goals import (
     ReplaceLost,
     Restore,
     SetReplicationFactor,
-    without_topics,
 )
-from kraft_runbook.reassignment.plan import made_anew
+from kraft_runbook.reassignment.plan import without_made_anew
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
 from kraft_runbook.steps.reassignment.files import ORDERS
 
@@ -133,10 +131,8 @@ def still_meant(
             f"what is to be restored was saved of cluster {kept.cluster_id}, and this is {cluster_id}",
             way_out="name what a run of this cluster saved",
         )
-    anew = made_anew(kept.topic_ids, ids_of(spec, kept.topic_ids.keys(), secrets=environment_secrets()))
-    if anew:
-        to_the_user(f"{len(anew)} topics were made anew since they were saved, and are left: {some(sorted(anew), 5)}")
-    return without_topics(kept.goal, anew)
+    now = ids_of(spec, kept.topic_ids.keys(), secrets=environment_secrets())
+    return without_made_anew(kept.goal, kept.topic_ids, now, to_the_user)
 
 
 def _legacy(text: str | None) -> Goal:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Replicas, TopicPartition
+from kraft_runbook.cluster.naming import some
+from kraft_runbook.reassignment.goals import Goal, without_topics
 from kraft_runbook.runbook.digests import sha256_of
 
 
@@ -58,6 +60,18 @@ class ReassignmentPlan:
 def made_anew(was: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
     """The topics that have another id by now. One that has none, or does not exist, counts as the same."""
     return frozenset(topic for topic, before in was.items() if now.get(topic, before) != before)
+
+
+def without_made_anew(
+    goal: Goal, was: Mapping[str, str], now: Mapping[str, str], tell: Callable[[str], object]
+) -> Goal:
+    """What was saved, without topics that have another id by now, which ``tell`` hears: their replicas are nobody's
+    that was saved. ``was``: the ids when it was saved. Any other goal as it is.
+    """
+    anew = made_anew(was, now)
+    if anew:
+        tell(f"{len(anew)} topics were made anew since they were saved, and are left: {some(sorted(anew), 5)}")
+    return without_topics(goal, anew)
 
 
 def plan_to_dict(plan: ReassignmentPlan) -> dict[str, object]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.reassignment.goals import GiveBackOrder, Goal, Restore, without_topics
+from kraft_runbook.reassignment.goals import GiveBackOrder, Goal, Restore
 from kraft_runbook.reassignment.picture import NARROW, draw
-from kraft_runbook.reassignment.plan import made_anew
+from kraft_runbook.reassignment.plan import without_made_anew
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import require_no_refusal
@@ -67,12 +66,8 @@ def _still_meant(run: Run, wanted: Wanted) -> Goal:
     goal = wanted.goal
     if not isinstance(goal, Restore | GiveBackOrder) or not wanted.topic_ids:
         return goal
-    anew = made_anew(wanted.topic_ids, run.cluster.ask(topic_ids, wanted.topic_ids.keys()))
-    if anew:
-        run.cluster.tell(
-            f"{len(anew)} topics were made anew since they were saved, and are left: {some(sorted(anew), 5)}"
-        )
-    return without_topics(goal, anew)
+    now = run.cluster.ask(topic_ids, wanted.topic_ids.keys())
+    return without_made_anew(goal, wanted.topic_ids, now, run.cluster.tell)
 
 
 def shows_plan(run: Run, picture: str = "") -> Shown:
