@@ -134,14 +134,20 @@ def test_a_broker_that_is_gone_is_unregistered_once_nobody_needs_it_and_register
     by_hand.wait_until("broker 3 serves", lambda: fenced() is False)
     with pytest.raises(Refused, match="broker 3 lives: the controller has not fenced it"):
         take_out()
-    admin = AdminClient({"bootstrap.servers": ",".join(spec.broker_address(spec.broker(i)) for i in (1, 2))})
-    by_hand.answered(admin.create_topics([NewTopic("lonely", num_partitions=1, replica_assignment=[[3]])]))
+
+    def admin() -> AdminClient:
+        """Made anew for each request: a broker in KRaft mode names any live broker as the controller, and a client
+        that heard of broker 3 waits for broker 3.
+        """
+        return AdminClient({"bootstrap.servers": ",".join(spec.broker_address(spec.broker(i)) for i in (1, 2))})
+
+    by_hand.answered((client := admin()).create_topics([NewTopic("lonely", num_partitions=1, replica_assignment=[[3]])]))
     alone.stop(gone.service)
     by_hand.wait_until("broker 3 is fenced", lambda: fenced() is True)
     with pytest.raises(Refused, match="no other replica could lead lonely-0: what broker 3 holds"):
         take_out()
-    by_hand.answered(admin.delete_topics(["lonely"]))
-    by_hand.wait_until("the topic is gone", lambda: "lonely" not in admin.list_topics(timeout=20).topics)
+    by_hand.answered((client := admin()).delete_topics(["lonely"]))
+    by_hand.wait_until("the topic is gone", lambda: "lonely" not in client.list_topics(timeout=20).topics)
     assert take_out()
     assert fenced() is None
     assert not take_out(), "the task that is run again finds nothing to do"
