@@ -31,6 +31,7 @@ from kraft_runbook.procedures.move_group import (
     write_back_group,
 )
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
+from kraft_runbook.procedures.play_group import signed_for
 from kraft_runbook.procedures.see_groups import look_at_groups, look_at_meant
 from kraft_runbook.steps.groups.acts import not_started
 from kraft_runbook.steps.groups.files import files_of
@@ -73,6 +74,7 @@ class Scene:
                 not_started: lambda plans: {each.group: "x" for each in plans if each.group in self.missing},
                 require_in_place: self.in_place,
                 read_offsets_retention: lambda: self.retention,
+                signed_for: lambda groups: None,
                 remove_static_group: lambda plan: self.did.append(f"removed static of {plan.group}") or 1,
                 **{act: self.act(act) for act in (fence_group, commit_group, write_back_group, lift_group)},
             },

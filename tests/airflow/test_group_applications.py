@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 from group_scene import NEW, OLD, STOPPED, Scene, begin, pages_put_before
+from in_run import Signed, run_in
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.group_applications import GroupApplication
-from kraft_runbook.errors import StepFailed
+from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import Step
-from kraft_runbook.procedures.play_group import play_group
+from kraft_runbook.procedures.play_group import play_group, signed_for
 from kraft_runbook.steps.groups.applications import play_applications
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.planning import shows_plan
 from kraft_runbook_airflow.groups.asking import AskOwner
 
-OURS = GroupApplication(groups=("g",), stop="/p/stop.yml", start="/p/start.yml", hosts={"app-1": {}})
 BLOCK = """
 group_applications:
   - {groups: ["g.*"], stop: /p/stop.yml, start: /p/start.yml, hosts: {app-1: {ansible_host: 10.0.0.1}}}
@@ -35,7 +35,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def scene(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Scene:
     """A group of an application with playbooks; ``failing``: its play is refused, too."""
     found = begin(monkeypatch, tmp_path)
-    vars(found.cluster)["spec"] = found.cluster.spec.model_copy(update={"group_applications": (OURS,)})
+    ours = {each: str(tmp_path / f"{each}.yml") for each in ("stop", "start")}
+    for playbook in ours.values():
+        Path(playbook).write_text("- hosts: all\n")
+    named = GroupApplication(groups=("g",), hosts={"app-1": {}}, **ours)
+    vars(found.cluster)["spec"] = found.cluster.spec.model_copy(update={"group_applications": (named,)})
+    found.cluster.answers[signed_for] = lambda groups: signed_for(found.cluster.spec, groups, secrets=lambda ref: "")
 
     def play(group: str, direction: Direction, *, starts: bool, tell: Any) -> tuple[str, ...]:
         if group in found.failing:
@@ -58,7 +63,9 @@ def play(scene: Scene, *, starts: bool) -> Any:
 
 def test_from_the_stop_to_the_start_nobody_is_asked(scene: Scene, asked: list[str]) -> None:
     scene.plan()
-    assert "g: stopped by /p/stop.yml, started by /p/start.yml, on app-1" in shows_plan(scene.run).exhibits[0].rendered
+    (ours,) = scene.cluster.spec.group_applications
+    told = f"g: stopped by {ours.stop}, started by {ours.start}, on app-1"
+    assert told in shows_plan(scene.run).exhibits[1].rendered
     assert "not_asked" in ask(scene, starts=False)
     assert play(scene, starts=False) == {"groups": 1, "stayed": []}
     assert play(scene, starts=False)["groups"] == 1, "killed before it was silent: it is played again"
@@ -73,9 +80,33 @@ def test_from_the_stop_to_the_start_nobody_is_asked(scene: Scene, asked: list[st
     assert play(scene, starts=True)["groups"] == 0, "it has started"
     assert [each for each in scene.did if "ed g" in each and "_" not in each] == ["stopped g", "stopped g", "started g"]
     assert asked == []
-    assert "stopped by playbook: g: /p/stop.yml" in scene.told() and "started by playbook: g: /p/start.yml" in (
-        scene.told()
-    )
+    assert f"stopped by playbook: g: {ours.stop}" in scene.told()
+    assert f"started by playbook: g: {ours.start}" in scene.told()
+
+
+def test_a_playbook_that_was_changed_after_the_signature_is_not_played(scene: Scene) -> None:
+    scene.plan()
+    signed = {each.digest for each in shows_plan(scene.run).exhibits}
+
+    class AsShown(Signed):
+        def require(self, *_: Any, exhibit: str | None = None, **__: Any) -> None:
+            if exhibit not in signed:
+                raise Refused("nobody has signed it", way_out="clear the proof")
+
+    (ours,) = scene.cluster.spec.group_applications
+    Path(ours.start).write_text("- hosts: all\n  become: true\n")
+    with pytest.raises(Refused, match="nobody has signed it"):
+        play_applications(run_in(scene.context, scene.cluster, AsShown), starts=False, number=1)
+    assert "stopped g" not in scene.did
+    signed |= {each.digest for each in shows_plan(scene.run).exhibits}
+    assert play_applications(run_in(scene.context, scene.cluster, AsShown), starts=False, number=1)["groups"] == 1
+
+
+def test_a_playbook_that_is_missing_is_named_before_anything_is_signed(scene: Scene) -> None:
+    (ours,) = scene.cluster.spec.group_applications
+    Path(ours.start).unlink()
+    with pytest.raises(Refused, match=f"there is no playbook {ours.start}"):
+        scene.plan()
 
 
 def test_a_play_that_fails_is_told_with_its_host_and_task_and_the_others_go_on(scene: Scene, asked: list[str]) -> None:
@@ -104,7 +135,8 @@ def test_where_the_only_play_fails_the_task_fails(scene: Scene) -> None:
 def test_killed_in_the_middle_it_goes_on(scene: Scene) -> None:
     from dataclasses import replace
 
-    both = OURS.model_copy(update={"groups": ("g", "h")})
+    (ours,) = scene.cluster.spec.group_applications
+    both = ours.model_copy(update={"groups": ("g", "h")})
     vars(scene.cluster)["spec"] = scene.cluster.spec.model_copy(update={"group_applications": (both,)})
     scene.looks = (OLD, replace(OLD, name="h"))
     scene.plan()

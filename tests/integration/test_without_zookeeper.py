@@ -141,7 +141,9 @@ def test_a_broker_that_is_gone_is_unregistered_once_nobody_needs_it_and_register
         """
         return AdminClient({"bootstrap.servers": ",".join(spec.broker_address(spec.broker(i)) for i in (1, 2))})
 
-    by_hand.answered((client := admin()).create_topics([NewTopic("lonely", num_partitions=1, replica_assignment=[[3]])]))
+    by_hand.answered(
+        (client := admin()).create_topics([NewTopic("lonely", num_partitions=1, replica_assignment=[[3]])])
+    )
     alone.stop(gone.service)
     by_hand.wait_until("broker 3 is fenced", lambda: fenced() is True)
     with pytest.raises(Refused, match="no other replica could lead lonely-0: what broker 3 holds"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.runbook.digests import sha256_of
 
 
 def play_group(
@@ -34,6 +35,18 @@ def play_group(
         coordination="kafka" if kafka else "zookeeper",
         tell=tell,
     )
+
+
+def signed_for(spec: ClusterSpec, groups: Iterable[str], *, secrets: Secrets) -> str | None:
+    """A digest of what is played for these groups: how the cluster file names it, and the content of each playbook.
+    None: nothing is. Raises as ``io.hosts.group_plays.content_of``.
+    """
+    from kraft_runbook.io.hosts.group_plays import content_of
+
+    found = {group: each for group in groups if (each := application_of(spec, group)) is not None}
+    files = {playbook: content_of(playbook) for each in found.values() for playbook in (each.stop, each.start)}
+    played = {group: each.model_dump(mode="json") for group, each in found.items()}
+    return sha256_of({"played": played, "files": files}) if found else None
 
 
 def application_of(spec: ClusterSpec, group: str) -> GroupApplication | None:

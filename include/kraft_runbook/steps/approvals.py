@@ -41,7 +41,8 @@ def require_confirmation(
     proof, at = require_approval(run, operation, gate, seen, node=node, under_way=under_way)
     if exhibit is not None and exhibit not in {each.digest for each in proof.exhibits}:
         raise Refused(
-            f"this run's plan was made anew after gate {gate} was proven: nobody has signed it",
+            f"what this run would carry out is not what gate {gate} has shown: its plan was made anew, or a playbook"
+            " was changed. Nobody has signed it",
             way_out=f"clear gate_{gate}.prove with its downstream tasks",
         )
     signed = {s.task_instance for s in at.on_this_proof}

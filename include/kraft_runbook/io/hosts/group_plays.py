@@ -4,6 +4,7 @@ played as it is, by the same runner and in the same bare environment as our own.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from kraft_runbook.cluster.group_applications import GroupApplication
@@ -28,8 +29,7 @@ def play_application(
     Raises Refused where there is no such file; StepFailed with each host that failed, its task and what it said, also
     where it ran no task on a host.
     """
-    if not Path(playbook).is_file():
-        raise Refused(f"there is no playbook {playbook}", way_out="correct group_applications in the cluster file")
+    _require(playbook)
     own = {"kafka_group": group, "coordination": coordination}
     report = run_ansible(
         Path(playbook),
@@ -46,6 +46,25 @@ def play_application(
     if why := _why_not(application, report):
         raise StepFailed(f"{Path(playbook).name} for group {group}: {why}", way_out=AGAIN)
     return tuple(name for name in application.hosts if report.hosts[name].changed)
+
+
+def content_of(playbook: str) -> str:
+    """SHA-256 of the playbook's own file. What it includes (roles, files of variables) is not in it. Raises Refused
+    where there is no such file, or it can't be read.
+    """
+    try:
+        return hashlib.sha256(_require(playbook).read_bytes()).hexdigest()
+    except OSError as error:
+        raise Refused(
+            f"playbook {playbook} can't be read: {error.strerror}",
+            way_out="let the workers read it, then clear this task",
+        ) from error
+
+
+def _require(playbook: str) -> Path:
+    if not Path(playbook).is_file():
+        raise Refused(f"there is no playbook {playbook}", way_out="correct group_applications in the cluster file")
+    return Path(playbook)
 
 
 def _why_not(application: GroupApplication, report: RunReport) -> str:

@@ -13,6 +13,7 @@ from kraft_runbook.groups.move_plan import Direction, Without, parse_without
 from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.operation import require_brokers_for_old_members
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
+from kraft_runbook.procedures.play_group import signed_for
 from kraft_runbook.procedures.see_groups import look_at_meant
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.groups.acts import claim_groups
@@ -21,6 +22,9 @@ from kraft_runbook.steps.groups.consumption import before_the_move, keep_before,
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.wave import waves_of
 from kraft_runbook.steps.run import Run
+
+PLAYBOOKS = "playbooks"
+"""What is played for the groups, as an exhibit of the gate."""
 
 
 def without_offset(params: Mapping[str, Any]) -> Without | None:
@@ -45,22 +49,23 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
         retention = run.cluster.ask(read_offsets_retention)
         require_time_to_start(retention)
         shown += f"\n\n{retention.told()}"
-    if played := told_of_applications(run.spec, [each.group for each in plan.plans]):
-        shown += f"\n\n{played}"
     run.cluster.tell(shown)
+    planned = [each.group for each in plan.plans]
+    if run.cluster.ask(signed_for, planned) is not None:
+        run.cluster.tell(told_of_applications(run.spec, planned))
     if not plan.plans:
         reasons = [(group, each) for group, why in plan.refused.items() for each in why]
         raise Refused(
             "no group can be moved: " + "; ".join(f"{group}: {each.why}" for group, each in reasons[:10]),
             way_out="; ".join(dict.fromkeys(each.way_out for _, each in reasons[:10])),
         )
-    require_names(run, [each.group for each in plan.plans])
+    require_names(run, planned)
     if not run.cluster.rehearses:
-        claim_groups(run, [each.group for each in plan.plans])
+        claim_groups(run, planned)
     files = files_of(run)
     files.store(plan, shown)
     keep_before(files.before, before_the_move(plan, run.cluster.now()))
-    told = ", ".join(each.group for each in plan.plans)
+    told = ", ".join(planned)
     run.journal.record(Told(what="planned", partitions=sum(len(p.offsets) for p in plan.plans), told=told))
     for group, why in plan.refused.items():
         named = "; ".join(each.why for each in why)
@@ -70,8 +75,15 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
 
 
 def shows_plan(run: Run) -> Shown:
-    """The plan of this run, for its gate. Raises Refused where there is none."""
+    """The plan of this run, for its gate, and the playbooks that are played. Raises Refused where there is no plan, or
+    a playbook can't be read.
+    """
     files = files_of(run)
     plan = files.plan()
     text = f"### What moves\n\n```\n{files.shown(plan)}\n```"
-    return Shown(exhibits=(Exhibit("plan", plan.digest, text),), by="preflight.plan")
+    shown = [Exhibit("plan", plan.digest, text)]
+    groups = [each.group for each in plan.plans]
+    if (digest := run.cluster.ask(signed_for, groups)) is not None:
+        played = told_of_applications(run.spec, groups)
+        shown.append(Exhibit(PLAYBOOKS, digest, f"### What is played\n\n```\n{played}\n```"))
+    return Shown(exhibits=tuple(shown), by="preflight.plan")
