@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException
-from observations import WHY, Spoil, a_controller, both, broker, observation, part, with_quorum
+from observations import SPEC, WHY, Spoil, a_controller, both, broker, observation, part, with_quorum
+from recording import RecordingCluster, run_on
 from signed_run import Run
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.steps.finalization import forget_zookeeper_secrets
 
 LAST = "finalize_controllers.active_controller_last.restart"
 FORGET = "finalize_controllers.zookeeper_secrets"
@@ -130,6 +132,15 @@ def test_they_stay_as_long_as_a_process_may_need_them(acted: Acted, seen: Cluste
     with pytest.raises(AirflowFailException, match=why):
         acted.run(FORGET)
     assert acted.played == []
+
+
+def test_a_look_that_got_no_answer_in_time_is_taken_again_before_they_come_off() -> None:
+    whole = observation(Phase.FINALIZED)
+    silent = both(*(a_controller(i, mode=WHY, metrics=WHY) for i in SPEC.controller_ids))(whole)
+    cluster = RecordingCluster(silent, whole)
+    forget_zookeeper_secrets(run_on(cluster))
+    assert len(cluster.looks) == 2 and cluster.paused == SPEC.deadlines.poll
+    assert cluster.did == ["removed ZooKeeper's secrets"]
 
 
 def test_a_rehearsal_takes_no_secret_off(acted: Acted) -> None:

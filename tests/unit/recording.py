@@ -81,6 +81,10 @@ class RecordingCluster(Cluster):
         self.did.append(f"played {what.playbook} on {what.node_id}")
         return PlaybookResult(what.playbook, what.node_id, ("Restart",), (), 1, {}, AT, AT, True)
 
+    def forget_zookeeper_secrets(self) -> tuple[str, ...]:
+        self.did.append("removed ZooKeeper's secrets")
+        return ()
+
     def do(self, act: Callable[..., T], *given: Any, would: Sequence[Act], **how: Any) -> T | None:
         self.did.extend(each.what for each in would)
         self.acts.extend(would)

@@ -12,6 +12,7 @@ from kraft_runbook.evidence.kinds import SecretsRemoved
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.steps.forward import FINALIZE, remaining
+from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.roll import active_one_last
 from kraft_runbook.steps.run import Run
 
@@ -34,13 +35,27 @@ def forget_zookeeper_secrets(run: Run) -> dict[str, Any]:
     """Remove ZooKeeper's secrets from the hosts, once no process can need them again. Restarts nothing."""
     if not run.cluster.rehearses:
         run.claim.take()
-        require_finalized(run.cluster.observe())
+        _see_it_finalized(run.cluster)
     nodes = run.cluster.forget_zookeeper_secrets()
     would = "would be" if run.cluster.rehearses else "were"
     run.cluster.tell(f"ZooKeeper's secrets {would} removed from: {', '.join(nodes) or 'no host'}")
     if not run.cluster.rehearses:
         run.journal.record(SecretsRemoved(nodes=tuple(nodes)))
     return {"nodes": list(nodes)}
+
+
+def _see_it_finalized(cluster: Cluster) -> None:
+    """By one of ``deadlines.healthy_in_a_row`` looks: a node that is short of time may not answer one of them. Raises
+    as ``require_finalized``.
+    """
+    for left in reversed(range(cluster.spec.deadlines.healthy_in_a_row)):
+        try:
+            return require_finalized(cluster.settled())
+        except Refused as refused:
+            if not left:
+                raise
+            cluster.tell(f"looking again, this may be over in a moment: {refused.problem}")
+            cluster.pause(cluster.spec.deadlines.poll)
 
 
 def require_finalized(seen: ClusterObservation) -> None:
