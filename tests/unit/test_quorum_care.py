@@ -11,7 +11,7 @@ from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observati
 from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, FeatureObservation, LevelsInLog, NodeFeatures
-from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
@@ -265,6 +265,39 @@ def test_each_care_is_checked_for_what_it_needs() -> None:
     assert verdicts(Care.LOST_DISK, both(lost, COLD))["KRB-CARE-003"] is Verdict.FAIL
     assert verdicts(Care.LOST_DISK, both(lost, on_host(103, has_metadata_log=True)))["KRB-CARE-004"] is Verdict.FAIL
     assert verdicts(Care.LOST_DISK, both(lost, on_host(103, has_metadata_log=WHY)))["KRB-CARE-004"] is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(("seconds_ago", "verdict"), [(1.5, Verdict.FAIL), (6.0, Verdict.PASS)])
+def test_while_a_process_with_its_id_fetches_elsewhere_it_is_not_brought_back(
+    seconds_ago: float, verdict: Verdict
+) -> None:
+    def fetching(seen: ClusterObservation) -> ClusterObservation:
+        assert was_read(seen.quorum)
+        ago = {each: 0.0 for each in SPEC.controller_ids} | {103: seconds_ago}
+        voters = tuple(replace(v, last_fetch_ms=int((1e9 - ago[v.id]) * 1000)) for v in seen.quorum.voters)
+        return replace(seen, quorum=replace(seen.quorum, voters=voters))
+
+    lost = both(DOWN, on_host(103, **EMPTY), fetching)
+    assert verdicts(Care.LOST_DISK, lost)["KRB-CARE-003"] is verdict
+    cluster, answer = taking(LOST_DISK, DOWN, fetching, node=103)
+    assert bool(cluster.did) is (verdict is Verdict.PASS)
+    if verdict is Verdict.FAIL:
+        assert "a process with its id fetched from the leader 1.5 s ago" in str(answer)
+
+
+def test_files_that_name_former_voters_are_named_and_keep_nobody_back() -> None:
+    moved = SPEC.quorum_voters.replace(SPEC.controller(103).address, "10.9.9.9:9093")
+    former = SPEC.quorum_voters.replace(",", " , ")
+    check = CHECKS["KRB-PRE-115"]
+    seen = both(*(on_host(i, config={"controller.quorum.voters": former}) for i in SPEC.node_ids))(
+        observation(Phase.KRAFT)
+    )
+    assert check.run(seen, SPEC).verdict is Verdict.PASS, "blanks make no difference"
+    wrong = on_host(102, config={"controller.quorum.voters": moved})(seen)
+    found = check.run(wrong, SPEC)
+    assert (found.verdict, found.blocks) == (Verdict.FAIL, False)
+    assert found.evidence == "node 102 names 103@10.9.9.9:9093"
+    assert check.run(on_host(102, config=WHY)(seen), SPEC).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.DUAL_WRITE])

@@ -33,7 +33,10 @@ CARE = "care"
 
 CHECKS = Checklist()
 CHECKS.take(
-    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-100"))
+    *(
+        CLUSTER_CHECKS[code]
+        for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-100", "KRB-PRE-115")
+    )
 )
 OF_LEADERSHIP, OF_LOST_DISK = ("KRB-CARE-002",), ("KRB-CARE-003", "KRB-CARE-004")
 
@@ -79,7 +82,7 @@ def another_can_lead_at_once(
 def the_others_hold_everything(
     seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
 ) -> Finding:
-    """One controller alone is down, and all others run, have caught up and are known to be warm.
+    """One controller alone is down and fetches no more, and all others run, have caught up and are known to be warm.
 
     A voter that is formatted again has forgotten what it acknowledged and whom it voted for. While another is missing,
     its vote could elect one that lacks what was committed.

@@ -21,6 +21,7 @@ from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed
 from kraft_runbook.runbook.conditions import first_missing
 from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
 from kraft_runbook.runbook.lost_disk import why_not_anew
+from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.warm import controllers_are_warm
 
 
@@ -125,8 +126,25 @@ def may_bring_back(
     warm = controllers_are_warm(seen, others, earlier)
     if warm.verdict is not Verdict.PASS:
         return warm
+    if (seconds := _still_fetches(seen, lost, spec)) is not None:
+        return failed(
+            f"controller {lost} does not run at {spec.controller(lost).address}, and a process with its id fetched from"
+            f" the leader {seconds:.1f} s ago: stop the one on its former host, and see that it never starts again"
+        )
     unsafe = why_not_anew(seen, lost)
     return failed(unsafe) if unsafe else passed(f"controller {lost} is down, and {name_ids(others)} hold everything")
+
+
+def _still_fetches(seen: ClusterObservation, lost: int, spec: ClusterSpec) -> float | None:
+    """Seconds since a process with this id fetched from the leader, where a running one would have (by
+    ``quorum_health.silent``); None: none did. By the leader's clock, which its own entry shows.
+    """
+    fetched = {each.id: each.last_fetch_ms for each in needed(seen.quorum).voters}
+    if fetched.get(lost, -1) < 0:
+        return None
+    clock = fetched.get(needed(seen.quorum).leader_id, -1)
+    passed_ms = (clock if clock > 0 else seen.observed_at.timestamp() * 1000) - fetched[lost]
+    return max(0, passed_ms) / 1000 if passed_ms < spec.quorum_health.silent else None
 
 
 def page(form: CareForm, node: int) -> str:

@@ -26,6 +26,7 @@ CHECKS.take(
             "KRB-PRE-087",
             "KRB-PRE-100",
             "KRB-PRE-113",
+            "KRB-PRE-115",
             CANARY,
             *PRODUCERS,
             *REFERENCES,

@@ -369,6 +369,38 @@ def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) 
     return settle(wrong, [*unread, *(each for each in unread_too if each not in unread)], "nothing else was seen")
 
 
+VOTERS = "controller.quorum.voters"
+
+
+@check(
+    "KRB-PRE-115",
+    severity=WARNING,
+    fix=(
+        "write the voters of the cluster file to the named files, then restart these nodes (rolling_restart): until"
+        " then they look for a controller where it is not"
+    ),
+    needs=Needs.HOSTS,
+)
+def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The file of every node that names voters (controller.quorum.voters) names those of the cluster file.
+
+    A node with a former address in its file does not find the controller that has moved, and a controller with one does
+    not ask it for its vote.
+    """
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "config"))
+    wanted = _voters(spec.quorum_voters)
+    wrong = [
+        f"node {i} names {', '.join(sorted(_voters(config[VOTERS]) - wanted)) or 'fewer voters'}"
+        for i, config in found.items()
+        if config and config.get(VOTERS) and _voters(config[VOTERS]) != wanted
+    ]
+    return settle(wrong, unread, f"all name {', '.join(sorted(wanted))}")
+
+
+def _voters(named: str) -> frozenset[str]:
+    return frozenset(each.strip() for each in named.split(",") if each.strip())
+
+
 @check(
     "KRB-PRE-046",
     severity=BLOCKING,

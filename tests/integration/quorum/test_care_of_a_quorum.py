@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,15 +18,23 @@ from recording import run_on
 from test_drill import with_spec
 
 from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Checked
+from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.see_quorum import see_quorum
-from kraft_runbook.quorum.care import WARM
+from kraft_runbook.quorum.care import CHECKS, WARM
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
+from kraft_runbook.quorum.look import Quorum
+from kraft_runbook.restart.plays import restart_node
+from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.quorum_care import take_care
 from kraft_runbook.steps.run import Run
+from lab.layout import layout
 
 pytestmark = pytest.mark.long
 
@@ -51,8 +62,14 @@ def warm(lab: Lab) -> None:
     cluster_of(lab).wait_for(WARM, deadline=120)
 
 
+def quorum(lab: Lab) -> Quorum:
+    found = see_quorum(lab.spec, secrets=lab.secrets).quorum
+    assert was_read(found), found.reason
+    return found
+
+
 def leader(lab: Lab) -> int:
-    return int(see_quorum(lab.spec, secrets=lab.secrets).quorum.leader_id)  # type: ignore[union-attr]
+    return quorum(lab).leader_id
 
 
 def test_the_leadership_moves_once(lab: Lab) -> None:
@@ -80,6 +97,51 @@ def test_a_controller_that_lost_its_disk_comes_back_while_all_others_are_whole(l
     by_hand.wait_until("it is allowed", lambda: taken(lab, lost))
     warm(lab)
     assert take_care(run_of(lab, Care.LOST_DISK, lost))["already_done"] == f"controller {lost} runs"
+
+
+def test_a_controller_moves_to_another_host_and_votes_from_there(lab: Lab) -> None:
+    warm(lab)
+    moving = next(each for each in lab.spec.controller_ids if each != leader(lab))
+    former, there = lab.spec.controller(moving), on_another_host(lab, moving)
+    with pytest.raises(Refused, match=f"a process with its id fetched .* controller {moving} was not touched"):
+        take_care(run_of(there, Care.LOST_DISK, moving))
+    stop(lab, moving)
+    let_its_service_run_there(there)
+    by_hand.wait_until("it is allowed", lambda: taken(there, moving))
+    warm(there)
+    told = CHECKS["KRB-PRE-115"].run(cluster_of(there).observe(with_hosts=True), there.spec)
+    others = sorted({*there.spec.node_ids} - {moving})
+    assert [f"node {each} names {moving}@{former.address}" in told.evidence for each in others] == [True] * len(others)
+    for each in (*there.spec.brokers, *there.spec.controllers):
+        file = Path(each.config_file)
+        file.write_text(file.read_text().replace(former.address, there.spec.controller(moving).address))
+    for each in sorted(others, key=lambda i: i == leader(there)):
+        cluster_of(there).play(restart_node(each, Phase.KRAFT, older_than=time.time()))
+        warm(there)
+    assert CHECKS["KRB-PRE-115"].run(cluster_of(there).observe(with_hosts=True), there.spec).verdict is Verdict.PASS
+    led = leader(there)
+    stop(there, next(each for each in there.spec.controller_ids if each not in (moving, led)))
+    before = quorum(there)
+    by_hand.restart(there.spec.controller(led), there.spec)
+    by_hand.wait_until(
+        "one is elected, by its vote and the other's", lambda: quorum(there).leader_epoch > before.leader_epoch
+    )
+
+
+def on_another_host(lab: Lab, moving: int) -> Lab:
+    """The same cluster, whose file has this controller at another address, with an empty directory."""
+
+    def moved(each: Controller) -> Controller:
+        new = {"host": f"{lab.network}.201", "log_dir": str(Path(each.log_dir).with_name("data-there"))}
+        return each.model_copy(update=new) if each.id == moving else each
+
+    return with_spec(lab, controllers=tuple(map(moved, lab.spec.controllers)))
+
+
+def let_its_service_run_there(there: Lab) -> None:
+    config = layout(there.spec).supervisor_config
+    config.write_text(supervision.render_configuration(there.spec))
+    subprocess.run([sys.executable, "-m", "supervisor.supervisorctl", "-c", str(config), "update"], check=True)
 
 
 def taken(lab: Lab, lost: int) -> bool:
