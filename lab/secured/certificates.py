@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -38,18 +39,25 @@ class Authority:
             pkcs12.serialize_key_and_certificates(name.encode(), key, certificate, [self._certificate], encryption),
         )
 
-    def pem(self, file: Path, name: str, *addresses: str) -> None:
-        """A file with the key and the certificate."""
-        key, certificate = self._issued(name, addresses)
+    def pem(self, file: Path, name: str, *addresses: str, usages: Sequence[x509.ObjectIdentifier] = ()) -> None:
+        """A file with the key and the certificate. ``usages``: the only ones that it allows, if any are given."""
+        key, certificate = self._issued(name, addresses, usages)
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         _write(file, private + certificate.public_bytes(serialization.Encoding.PEM))
 
-    def _issued(self, name: str, addresses: tuple[str, ...]) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    def _issued(
+        self, name: str, addresses: tuple[str, ...], usages: Sequence[x509.ObjectIdentifier] = ()
+    ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
         key = ec.generate_private_key(ec.SECP256R1())
-        names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(each)) for each in addresses])
-        return key, self._signed(_named(name), key.public_key(), *([(names, False)] if addresses else []))
+        extensions: list[tuple[x509.ExtensionType, bool]] = []
+        if addresses:
+            names = x509.SubjectAlternativeName([x509.IPAddress(ip_address(each)) for each in addresses])
+            extensions.append((names, False))
+        if usages:
+            extensions.append((x509.ExtendedKeyUsage(usages), False))
+        return key, self._signed(_named(name), key.public_key(), *extensions)
 
     def _signed(
         self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *extensions: tuple[x509.ExtensionType, bool]

@@ -17,7 +17,7 @@ module: kafka_stores
 short_description: Look into the stores of a Kafka node without changing them
 description:
   - C(keytool) of the host's Java opens each store. A password goes to it by its environment, never by its arguments.
-  - Of a key store the result has the first certificate of its private key, which is no secret.
+  - The result has the certificates of each, which are no secret.
 options:
   node: {description: The node's id., type: int, required: true}
   asked: {description: "JSON, the stores by node, with passwords: the task has C(no_log).", type: str, required: true}
@@ -26,6 +26,7 @@ options:
 SECONDS = 20.0
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 PRIVATE = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")
+ENTRY = re.compile(r"^Alias name: ", re.MULTILINE)
 ENGLISH = ("-J-Duser.language=en", "-J-Duser.country=US")
 
 
@@ -42,18 +43,18 @@ def main() -> None:
 
 
 def look(store: dict) -> dict:
-    """What is wrong with one store (``wrong``), why that can't be told (``unread``), or its ``certificate``."""
+    """What is wrong with one store (``wrong``), why that can't be told (``unread``), or its ``certificates`` in PEM: of
+    a key store the chain of its first private key, that key's own first; of a trust store those that it trusts.
+    """
     try:
         password = _password(store)
-        text = _opened(store, password)
+        return {"certificates": _opened(store, password)}
     except Wrong as error:
         return {"wrong": str(error)}
     except OSError as error:
         return {"unread": why(error)}
     except (Unknown, subprocess.SubprocessError, ValueError) as error:
         return {"unread": str(error) if isinstance(error, Unknown) else type(error).__name__}
-    found = CERTIFICATE.findall(text)
-    return {"certificate": found[0] if found and store["kind"] == "keystore" else None}
 
 
 class Wrong(Exception):
@@ -78,8 +79,8 @@ def _password(store: dict) -> str | None:
     return found
 
 
-def _opened(store: dict, password: str | None) -> str:
-    """Its certificates in PEM, the private key's first. Raises Wrong, Unknown, OSError."""
+def _opened(store: dict, password: str | None) -> list[str]:
+    """Its certificates. Raises Wrong, Unknown, OSError."""
     path = store["path"]
     if not os.path.exists(path):
         raise Wrong("it is not there")
@@ -105,23 +106,26 @@ def _opened(store: dict, password: str | None) -> str:
             raise Wrong("its password does not open it" if password is not None else "it has a password; none is set")
         raise Wrong(f"it is no store of type {store['type']}, or is damaged")
     if store["kind"] == "keystore":
-        keys = re.search(r"Entry type: PrivateKeyEntry(.*)", said, re.DOTALL)
+        keys = re.search(r"Entry type: PrivateKeyEntry(.*?)(?:^Alias name: |\Z)", said, re.DOTALL | re.MULTILINE)
         if not keys:
             raise Wrong("it holds no private key")
-        return keys.group(1)
-    if not CERTIFICATE.search(said):
+        return CERTIFICATE.findall(keys.group(1))
+    # Of an entry with a private key Java trusts the first certificate alone.
+    found = [each.group() for entry in ENTRY.split(said) if (each := CERTIFICATE.search(entry))]
+    if not found:
         raise Wrong("it holds no certificate")
-    return said
+    return found
 
 
-def _pem(path: str, store: dict) -> str:
+def _pem(path: str, store: dict) -> list[str]:
     with open(path, encoding="latin-1") as stream:
         text = stream.read()
-    if not CERTIFICATE.search(text):
+    found = CERTIFICATE.findall(text)
+    if not found:
         raise Wrong("it holds no certificate")
     if store["kind"] == "keystore" and not PRIVATE.search(text):
         raise Wrong("it holds no private key")
-    return text
+    return found
 
 
 def _beside_java() -> str:

@@ -72,6 +72,8 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
         if word == RIGHT:
             assert certificate and certificate.subject == "CN=c101,O=Example"
             assert certificate.names == ("c101", "127.0.0.1") and certificate.ends > certificate.begins
+            (trusting,) = (each for each in found[101] if each.key == "ssl.truststore.location")
+            assert found[101][0].anchors == trusting.anchors != ()
         assert [each.wrong for each in found[1]] == [None if word == RIGHT else "its password does not open it"]
         return {each.key: (each.wrong, each.unread) for each in found[101]}
 

@@ -170,7 +170,10 @@ def test_a_tls_listener_without_a_certificate_and_a_caller_without_one_are_named
     assert "controllers 101, 102, 103: ssl.keystore.location is missing: its listener has no cert" in result.evidence
     result = asked(listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, {}))
     assert "brokers 1, 2, 3: ssl.keystore.location is missing, and the controllers' listener has" in result.evidence
-    assert asked(listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, STORES)).passed
+    asking = listening(SecurityProtocol.SSL, {**STORES, "ssl.client.auth": "required"}, STORES)
+    assert asked(asking).evidence.startswith("this tool: controller_security has no certificate_file and key_file")
+    own = asking.controller_security.model_copy(update={"certificate_file": "/own.pem", "key_file": "/own.pem"})
+    assert asked(asking.model_copy(update={"controller_security": own})).passed
 
 
 def test_the_tool_calls_the_controllers_as_their_listener_is_called() -> None:

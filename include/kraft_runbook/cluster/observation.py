@@ -235,6 +235,8 @@ class ClusterObservation:
     """Of a look with hosts, where ZooKeeper is behind. Before that ``tree`` has the same."""
     consumer_groups: ConsumerGroups | Unread = Unread("not asked for: consumer groups were not read")
     """Of a look of scope FULL, where there is a ZooKeeper."""
+    own_stores: tuple[StoreSeen, ...] | Unread = Unread("not asked for: this tool's own certificates were not read")
+    """The files with this tool's certificates, and with those that it trusts: of a look of scope FULL with hosts."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
     """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)

@@ -9,6 +9,9 @@ from datetime import datetime
 KEYS, TRUST = "keystore", "truststore"
 _LOCATION = ("ssl.keystore.location", "ssl.truststore.location")
 DEFAULT_TYPE = "JKS"
+SERVER_AUTH, CLIENT_AUTH, ANY_USAGE = "serverAuth", "clientAuth", "anyExtendedKeyUsage"
+THIS_TOOL = -1
+"""Stands for this tool among the ids of nodes, where stores are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +31,27 @@ class StoreNamed:
 class Certificate:
     """The first certificate of a store's private key. ``subject``: as Java writes it (RFC 2253); None where it has an
     attribute that RFC 2253 does not name, of which Java writes the bytes. ``names``: the DNS names and addresses that
-    it is for; where it has none, its common name.
+    it is for; where it has none, its common name. ``usages``: what its extended key usage allows, ``serverAuth`` and
+    ``clientAuth`` by these names, others by their numbers; None: it does not say, which allows all. ``signs``: whether
+    its key usage, if it has one, allows digital signatures.
     """
 
     subject: str | None
     begins: datetime
     ends: datetime
     names: tuple[str, ...]
+    usages: tuple[str, ...] | None = None
+    signs: bool = True
+
+    def unfit_for(self, use: str) -> str | None:
+        """Why Java refuses it of a server (``serverAuth``) or of a client (``clientAuth``), as its
+        ``EndEntityChecker`` does; None: it does not.
+        """
+        if self.usages is not None and not {use, ANY_USAGE} & set(self.usages):
+            return f"its extended key usage lacks {use}: it has {', '.join(self.usages)}"
+        if use == CLIENT_AUTH and not self.signs:
+            return "its key usage lacks digitalSignature, without which no client can use it"
+        return None
 
     def is_for(self, host: str) -> bool:
         """Whether a client that checks names takes it for the host (RFC 2818: one wildcard, as the leftmost label)."""
@@ -48,7 +65,10 @@ class Certificate:
 @dataclass(frozen=True, slots=True)
 class StoreSeen:
     """A store on a host. ``wrong``: why Kafka could not use it; None: it opened. ``unread``: why that was not told.
-    ``certificate``: of a key store that opened.
+    ``certificate``: of a key store that opened. ``anchors``: the SHA-256 fingerprints of certificates of trust stores:
+    those that a key store's chain leads to, among all trust stores that were read; those of a trust store that the
+    chain of any key store leads to. Two stores with one in common trust. ``undecoded``: whether one of its certificates
+    could not be decoded, so that ``anchors`` may lack some.
     """
 
     key: str
@@ -56,6 +76,8 @@ class StoreSeen:
     wrong: str | None = None
     unread: str | None = None
     certificate: Certificate | None = None
+    anchors: tuple[str, ...] = ()
+    undecoded: bool = False
 
 
 def stores_named(properties: Mapping[str, str]) -> Iterator[StoreNamed]:

@@ -31,7 +31,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import ReplicasCompared
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.stores import StoreSeen
+from kraft_runbook.cluster.stores import THIS_TOOL, StoreSeen
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.node_metrics import NodeMetrics
@@ -83,7 +83,9 @@ def _read_hosts(
 
 
 Stores = Mapping[int, tuple[StoreSeen, ...] | Unread]
-"""What was seen of each node's key stores and trust stores; a node that names none is left out."""
+"""What was seen of each node's key stores and trust stores, and of this tool's own (``THIS_TOOL``); a node that names
+none is left out.
+"""
 
 
 def _read_stores(spec: ClusterSpec, secrets: Secrets) -> Stores | Unread:
@@ -179,8 +181,11 @@ def observe(
             host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
             if hosts:
                 host_states = in_time(hosts, Deadline(began, HOSTS_SECONDS), "the hosts")
+            own_stores: tuple[StoreSeen, ...] | Unread = Unread("not asked for: this tool's certificates were not read")
             if stores and was_read(host_states):
-                host_states = _with_stores(host_states, in_time(stores, Deadline(began, HOSTS_SECONDS), "the stores"))
+                stores_read = in_time(stores, Deadline(began, HOSTS_SECONDS), "the stores")
+                host_states = _with_stores(host_states, stores_read)
+                own_stores = stores_read.get(THIS_TOOL, ()) if was_read(stores_read) else stores_read
             features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
             if levels:
                 features = in_time(levels, Deadline(began, HOSTS_SECONDS), "the feature levels")
@@ -211,6 +216,7 @@ def observe(
         undeclared_controllers=undeclared_controllers,
         hosts=host_states,
         replicas=replicas,
+        own_stores=own_stores,
         features=features,
     )
     if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):

@@ -7,32 +7,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
-
-from cryptography import x509
-from cryptography.x509.oid import ExtensionOID, NameOID
 
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
-from kraft_runbook.cluster.stores import Certificate, StoreNamed, StoreSeen, stores_named
+from kraft_runbook.cluster.stores import KEYS, THIS_TOOL, TRUST, StoreNamed, StoreSeen, stores_named
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.io.hosts.certificates import StoreRead, store_read, with_anchors
 from kraft_runbook.io.secrets import Secrets
 
 SECONDS = 120.0
-NAMED = {
-    NameOID.COMMON_NAME,
-    NameOID.LOCALITY_NAME,
-    NameOID.STATE_OR_PROVINCE_NAME,
-    NameOID.ORGANIZATION_NAME,
-    NameOID.ORGANIZATIONAL_UNIT_NAME,
-    NameOID.COUNTRY_NAME,
-    NameOID.STREET_ADDRESS,
-    NameOID.DOMAIN_COMPONENT,
-    NameOID.USER_ID,
-}
-"""The attributes that RFC 2253 names (section 2.3). Of any other, e.g. emailAddress, Java writes the value's bytes."""
+PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _REFERENCE = re.compile(r"\$\{secrets:([^:{}]+):([^{}]+)\}")
 
 
@@ -42,13 +30,14 @@ def node_stores(spec: ClusterSpec, node: Broker | Controller) -> tuple[StoreName
 
 
 def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[StoreSeen, ...] | Unread]:
-    """What each node's host shows of its stores, by node; a node that names none is left out. A host or a store that
-    can't be read gives the reason, never an exception.
+    """What each node's host shows of its stores, by node; a node that names none is left out. This tool's own are at
+    ``THIS_TOOL``. A host or a store that can't be read gives the reason, never an exception.
     """
     nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
     asked = {node.id: stores for node in nodes if (stores := node_stores(spec, node))}
+    own = list(own_stores(spec))
     if not asked:
-        return {}
+        return with_anchors({THIS_TOOL: own} if own else {})
     from kraft_runbook.io.hosts.ansible_runs import run_ansible  # slow to import, and only this needs it
     from kraft_runbook.io.hosts.inventory import host_name, label, node_variables
     from kraft_runbook.io.hosts.playbooks import playbook_directory
@@ -71,15 +60,15 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
         labels={host_name(node): label(node) for node in there},
         directory=None,
     )
-    found: dict[int, tuple[StoreSeen, ...] | Unread] = {}
+    found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
     for node in there:
         host = report.hosts[host_name(node)]
         told = host.facts.get("stores")
         if told is None:
             found[node.id] = Unread(host.failure[1] if host.failure else f"ansible ended as {report.status}")
         else:
-            found[node.id] = tuple(_seen(*each) for each in zip(asked[node.id], told, strict=True))
-    return found
+            found[node.id] = [_read(*each) for each in zip(asked[node.id], told, strict=True)]
+    return with_anchors(found)
 
 
 def _properties(spec: ClusterSpec, node: Broker | Controller) -> dict[str, str]:
@@ -118,33 +107,32 @@ def _asked(
     }
 
 
-def _seen(store: StoreNamed, told: Mapping[str, Any]) -> StoreSeen:
+def _read(store: StoreNamed, told: Mapping[str, Any]) -> StoreRead:
     if told.get("wrong"):
-        return StoreSeen(store.key, store.path, wrong=str(told["wrong"]))
+        return StoreRead(StoreSeen(store.key, store.path, wrong=str(told["wrong"])))
     if told.get("unread"):
-        return StoreSeen(store.key, store.path, unread=str(told["unread"]))
-    if not told.get("certificate"):
-        return StoreSeen(store.key, store.path)
-    try:
-        return StoreSeen(store.key, store.path, certificate=certificate_of(str(told["certificate"])))
-    except ValueError:
-        return StoreSeen(store.key, store.path, unread="its certificate could not be decoded")
+        return StoreRead(StoreSeen(store.key, store.path, unread=str(told["unread"])))
+    return store_read(store, told["certificates"])
 
 
-def certificate_of(pem: str) -> Certificate:
-    """Raises ValueError."""
-    found = x509.load_pem_x509_certificate(pem.encode())
-    names = tuple(_names(found))
-    subject = found.subject.rfc4514_string() if all(each.oid in NAMED for each in found.subject) else None
-    return Certificate(subject, found.not_valid_before_utc, found.not_valid_after_utc, names)
-
-
-def _names(certificate: x509.Certificate) -> Iterator[str]:
-    try:
-        extension = certificate.extensions.get_extension_for_oid(ExtensionOID.SUBJECT_ALTERNATIVE_NAME).value
-    except x509.ExtensionNotFound:
-        yield from (str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
-        return
-    assert isinstance(extension, x509.SubjectAlternativeName)
-    yield from extension.get_values_for_type(x509.DNSName)
-    yield from map(str, extension.get_values_for_type(x509.IPAddress))
+def own_stores(spec: ClusterSpec) -> Iterator[StoreRead]:
+    """This tool's own certificates, and those that it trusts, of the blocks by which it reaches brokers and
+    controllers.
+    """
+    blocks = {"broker_security": spec.broker_security, "controller_security": spec.controller_security}
+    for block, security in blocks.items():
+        given = ((KEYS, "certificate_file", security.certificate_file), (TRUST, "ca_file", security.ca_file))
+        for kind, key, path in given if security.protocol.is_tls else ():
+            if path is None:
+                continue
+            named = StoreNamed(f"{block}.{key}", path, kind, "PEM", None)
+            try:
+                found = PEM.findall(Path(path).read_text(encoding="latin-1"))
+            except OSError as error:
+                why = f"this tool can't read it ({error.strerror or error})"
+                yield StoreRead(StoreSeen(named.key, path, wrong=why))
+                continue
+            if found:
+                yield store_read(named, found)
+            else:
+                yield StoreRead(StoreSeen(named.key, path, wrong="it holds no certificate"))

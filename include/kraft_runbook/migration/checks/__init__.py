@@ -3,6 +3,7 @@
 from kraft_runbook.migration.checks import (
     broker_calls,
     canary_broker,
+    certificates,
     controller_callers,
     controller_logins,
     copy,
@@ -35,6 +36,7 @@ __all__ = [
     "Verdict",
     "broker_calls",
     "canary_broker",
+    "certificates",
     "controller_callers",
     "controller_logins",
     "copy",

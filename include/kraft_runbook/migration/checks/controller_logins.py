@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kraft_runbook.cluster.broker_calls import Properties, enabled
+from kraft_runbook.cluster.broker_calls import Properties, client_auth_of, enabled
 from kraft_runbook.cluster.controller_calls import (
     CALLED_BY,
     controllers_listener,
@@ -57,6 +57,14 @@ def everybody_can_log_in_to_the_controllers(seen: ClusterObservation, spec: Clus
             if mechanism.value not in taken:
                 said = f"controller_security has {mechanism.value}, the controllers' listener takes {', '.join(taken)}"
                 found.setdefault(said, []).append("this tool")
+    required = any(client_auth_of(own, listener) == "required" for own in controllers.values())
+    if (
+        listener.protocol.is_tls
+        and required
+        and not (spec.controller_security.certificate_file and spec.controller_security.key_file)
+    ):
+        said = "controller_security has no certificate_file and key_file, and the controllers' listener asks for them"
+        found.setdefault(said, []).append("this tool")
     if spec.controller_security.protocol is not listener.protocol:
         said = f"controller_security has the protocol {spec.controller_security.protocol}, the listener {{}}"
         found.setdefault(said.format(listener.protocol), []).append("this tool")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kraft_runbook.cluster.broker_calls import HOST_NAMES, KEYSTORE, Properties, for_listener
 from kraft_runbook.cluster.controller_calls import controllers_listener
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
 from kraft_runbook.cluster.stores import StoreSeen
@@ -32,7 +32,7 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
     the password that this tool would write there. Of PEM files only the presence of a certificate, and of a private
-    key, is looked at.
+    key, is looked at. This tool's own files must hold certificates too.
     """
     wrong, unread = [], []
     for who, stores, missing in _stores(seen, spec):
@@ -53,8 +53,8 @@ def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -
     """Every node's certificate is in force and names the hosts under which others reach it.
 
     Clients check both, unless ssl.endpoint.identification.algorithm is empty. The names are those of the key store
-    that serves the controllers' listener, or the brokers' inter-broker listener. Whether others trust who signed it is
-    not looked at.
+    that serves the controllers' listener, or the brokers' inter-broker listener. This tool's own certificate must be
+    in force too. Whether others trust who signed it is KRB-PRE-116's.
     """
     wrong, unread = [], []
     for node_id, host, path in (*_of_controllers(spec), *_of_brokers(spec)):
@@ -65,6 +65,9 @@ def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -
                 wrong += [
                     f"{who}: {each.path}: {text}" for text in _faults(seen, each, host if each.path == path else None)
                 ]
+    for who, stores, missing in _own(seen):
+        unread += missing
+        wrong += [f"{who}: {each.path}: {text}" for each in stores for text in _faults(seen, each, None)]
     return settle(wrong, unread, "all are")
 
 
@@ -93,6 +96,13 @@ def _stores(
         yield kind, (), unread
         for node_id, stores in found.items():
             yield f"{kind} {node_id}", stores, []
+    if not only:
+        yield from _own(seen)
+
+
+def _own(seen: ClusterObservation) -> Iterator[tuple[str, tuple[StoreSeen, ...], list[str]]]:
+    """This tool's own. They are read together with the nodes': where those were not, that is told of them."""
+    yield "this tool", seen.own_stores if was_read(seen.own_stores) else (), []
 
 
 Served = tuple[int, str, str | None]
