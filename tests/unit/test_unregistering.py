@@ -130,6 +130,21 @@ def test_one_that_registers_again_meanwhile_is_told() -> None:
     assert cluster.paused > 0
 
 
+def test_a_quorum_that_is_not_read_at_once_is_looked_at_again() -> None:
+    electing = part(quorum=Unread("no leader"))(dead())
+    cluster, answer = taken(dead(), electing, electing, registered(gone=True)(dead()))
+    assert answer == {"changed": True}
+    assert "waiting for the metadata log: no leader" in cluster.told
+
+
+def test_one_that_nobody_could_look_for_is_neither_gone_nor_still_there() -> None:
+    cluster, answer = taken(dead(), part(quorum=Unread("no leader", way_out="start controller 102"))(dead()))
+    assert isinstance(answer, StepFailed)
+    assert "the controller took the request, and whether broker 3 is registered still could not be read" in str(answer)
+    assert "start controller 102; then clear this task" in str(answer)
+    assert cluster.did == ["unregister broker 3"]
+
+
 def test_the_signature_is_for_the_registration_that_was_shown() -> None:
     found = registration(3, dead())
     assert found is not None
