@@ -16,8 +16,8 @@ from recording import run_on
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
 from kraft_runbook.io.local import supervision
-from kraft_runbook.levels.registrations import not_their_own
 from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.runbook.registrations import not_their_own
 from kraft_runbook.software.conditions import CONTROLLER_ON_TARGET
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.registrations import register_anew

@@ -12,10 +12,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from feature_looks import all_registered, in_log, kafka3
+from feature_looks import look as look_at_levels
 from observations import SECRETS, SPEC
+from test_registrations import missing, of_before, unflagged
 
 from kraft_runbook.cli.outputs import QuorumOutput, to_json
 from kraft_runbook.cli.quorum_command import show_quorum
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import ControllerMetrics
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
@@ -41,6 +45,7 @@ from kraft_runbook.quorum.look import (
 from kraft_runbook.quorum.page import render
 from kraft_runbook.quorum.quorum_checks import OF_QUORUM, RAFT_RULE, SNAPSHOT_RULE
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.registrations import way_out
 from kraft_runbook.runbook.warm import RULE, Warmth
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +84,16 @@ def by_zookeeper() -> QuorumLook:
 def series(look: QuorumLook, *, first: QuorumLook | None = None, before: KeptEpoch | None = None) -> Series:
     """The look, four seconds after ``first``, or after one like it."""
     later = replace(look, looked_at=AT + timedelta(seconds=4))
-    return Series((first or look, first or look, later), before)
+    return Series((first or look, first or look, later), before, all_registered())
+
+
+def lost(seen: FeatureObservation | Unread, look: QuorumLook | None = None) -> Series:
+    """A healthy quorum whose registrations are these."""
+    return replace(series(look or kraft()), registrations=seen)
+
+
+def migrating() -> QuorumLook:
+    return replace(kraft(), zookeeper=by_zookeeper().zookeeper)
 
 
 def q(**changes: Any) -> QuorumLook:
@@ -171,6 +185,21 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
     "KRB-QRM-012": [
         (series(q(observers=(voter(1), voter(2, seconds_since_fetch=61.0)))), "broker 2 has not fetched for 61.0 s")
     ],
+    "KRB-QRM-017": [
+        (lost(missing(102)), "controller 102 has not registered"),
+        (
+            lost(replace(missing(102), controllers={**missing(102).controllers, 103: WHY})),
+            "controller 102 has not registered (not read: controller 103: a test did not read it)",
+        ),
+        (
+            lost(of_before(103)),
+            "controller 103 runs software with metadata.version 7-27 and is registered with 1-21",
+        ),
+        (
+            lost(unflagged(101), migrating()),
+            "controller 101 is registered without zookeeper.metadata.migration.enable",
+        ),
+    ],
     "KRB-QRM-013": [
         (series(z(controller_id=None)), "/controller is not there"),
         (series(z(controller_id=9)), "/controller names 9, which is no broker of the cluster file"),
@@ -213,6 +242,11 @@ UNTOLD: dict[str, tuple[Series, str, str | None]] = {
     "KRB-QRM-009": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
     "KRB-QRM-010": (series(c(103, metrics=WHY)), "controller 103: a test did not read it", None),
     "KRB-QRM-012": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
+    "KRB-QRM-017": (
+        lost(replace(all_registered(), log=Unread("nobody leads", way_out="start 102"))),
+        "nobody leads",
+        "start 102",
+    ),
     "KRB-QRM-014": (series(z(gauges=WHY)), "broker 2: a test did not read it", None),
     "KRB-QRM-015": (series(z(servers={"zk1:2181": WHY})), "a test did not read it", None),
     "KRB-QRM-016": (series(z(servers={"zk1:2181": WHY})), "a test did not read it", None),
@@ -252,6 +286,24 @@ def test_a_healthy_quorum_passes_every_check_of_its_mode() -> None:
     assert {each.code for each in report.results} == {
         code for code, each in QUORUM_CHECKS.items() if each.stages and set(OF_QUORUM) & set(each.stages)
     } - {"KRB-QRM-013", "KRB-QRM-014", "KRB-QRM-015", "KRB-QRM-016"}
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (lost(unflagged(101)), Verdict.PASS),
+        (lost(in_log(look_at_levels(kafka3(), 14), controllers={})), Verdict.PASS),
+        (lost(WHY), Verdict.UNKNOWN),
+        (lost(replace(all_registered(), controllers={**all_registered().controllers, 103: WHY})), Verdict.UNKNOWN),
+    ],
+    ids=["the flag, after the copy", "below 3.7-IV0", "not looked at", "one does not answer"],
+)
+def test_a_registration_is_judged_where_there_is_one_and_unread_is_no_yes(seen: Series, verdict: Verdict) -> None:
+    assert answer("KRB-QRM-017", seen).verdict is verdict
+
+
+def test_a_lost_registration_is_cured_as_levels_say() -> None:
+    assert answer("KRB-QRM-017", lost(missing(102))).fix == way_out([102])
 
 
 def test_in_zookeeper_mode_zookeeper_s_controller_is_judged_and_no_quorum() -> None:

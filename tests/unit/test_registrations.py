@@ -15,9 +15,9 @@ from kraft_runbook.cluster.feature_levels import FeatureObservation, LevelsInLog
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.levels.registrations import not_their_own
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.runbook.registrations import not_their_own
 from kraft_runbook.software.conditions import CONTROLLER_ON_TARGET
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.node_step import Look

@@ -25,10 +25,10 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.levels.change import Direction, LevelChange
 from kraft_runbook.levels.losses import Loss
 from kraft_runbook.levels.min_isr import ELIGIBLE, MIN_ISR, min_isr_changes
-from kraft_runbook.levels.registrations import CONTROLLERS_REGISTER, not_their_own, way_out
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.log.schemas import NEWEST
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL, highest_level
+from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, not_their_own, way_out
 
 LEADER_FIRST = "let the quorum elect a leader"
 """The way out of an unread log, where whoever could not read it has no better."""

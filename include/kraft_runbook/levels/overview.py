@@ -19,8 +19,8 @@ from kraft_runbook.cluster.feature_levels import (
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.levels.losses import BRINGS
 from kraft_runbook.levels.obstacles import running_software
-from kraft_runbook.levels.registrations import CONTROLLERS_REGISTER
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
+from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER
 
 
 @dataclass(frozen=True, slots=True)

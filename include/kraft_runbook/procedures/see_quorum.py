@@ -23,6 +23,7 @@ from kraft_runbook.io.zookeeper.ensemble import ensemble_servers
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.part_read import part_read
+from kraft_runbook.procedures.see_registrations import see_registrations
 from kraft_runbook.quorum.look import (
     ControllerHealth,
     KeptEpoch,
@@ -32,6 +33,7 @@ from kraft_runbook.quorum.look import (
     ZookeeperControl,
     replica_of,
 )
+from kraft_runbook.quorum.quorum_checks import wrong_registrations
 from kraft_runbook.runbook.warm import warmth
 
 LOOKS, APART_SECONDS = 3, 2.0
@@ -55,13 +57,25 @@ def see_series(
 ) -> Series:
     """Three looks, two seconds apart. Raises SecretMissing if a secret can't be resolved; a part that can't be reached
     is ``Unread``. ``before``: what an earlier watch kept.
+
+    Registrations are read once, beside the looks: that reads the whole metadata log. They are read again where one is
+    not right.
     """
     looks: list[QuorumLook] = []
-    for n in range(LOOKS):
-        if n:
-            sleep(APART_SECONDS)
-        looks.append(see_quorum(spec, secrets=secrets, first=looks[0] if looks else None))
-    return Series(tuple(looks), before)
+    with ThreadPoolExecutor(1, thread_name_prefix="registrations") as pool:
+        once = pool.submit(see_registrations, spec, secrets=secrets)
+        for n in range(LOOKS):
+            if n:
+                sleep(APART_SECONDS)
+            looks.append(see_quorum(spec, secrets=secrets, first=looks[0] if looks else None))
+        found = once.result()
+    series = Series(tuple(looks), before, found)
+    for _ in range(LOOKS):
+        if not wrong_registrations(series):
+            break
+        sleep(APART_SECONDS)
+        series = replace(series, registrations=see_registrations(spec, secrets=secrets))
+    return series
 
 
 def see_quorum(spec: ClusterSpec, *, secrets: Secrets, first: QuorumLook | None = None) -> QuorumLook:

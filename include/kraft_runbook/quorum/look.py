@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import ControllerMetrics
 from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
@@ -117,10 +118,15 @@ class KeptEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Looks some seconds apart, the oldest first: what lasts through all of them is no moment's doing."""
+    """Looks some seconds apart, the oldest first: what lasts through all of them is no moment's doing.
+
+    ``registrations``: what each controller supports, and what the metadata log has of it. Where something was wrong at
+    once, the last of several.
+    """
 
     looks: tuple[QuorumLook, ...]
     before: KeptEpoch | None = None
+    registrations: FeatureObservation | Unread = Unread("registrations were not looked at")
 
     @property
     def first(self) -> QuorumLook:

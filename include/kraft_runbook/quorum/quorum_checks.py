@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -11,6 +13,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.quorum.catalogue import BLOCKING, WARNING, check, event_queues, settle_by_gauge
 from kraft_runbook.quorum.look import Mode, Quorum, Replica, Series
 from kraft_runbook.runbook.check_results import Finding, failed, passed, settle, unknown
+from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, RESTART, not_their_own, way_out
 from kraft_runbook.runbook.warm import WARM_FIX, Warmth, how_far_applied
 
 OF_QUORUM = (Mode.KRAFT, Mode.MIGRATING)
@@ -298,6 +301,45 @@ def every_broker_follows(seen: Series, spec: ClusterSpec) -> Finding:
         if each.id in spec.broker_ids and each.seconds_since_fetch is not None and each.seconds_since_fetch > silent
     ]
     return settle(wrong, (), f"{sum(each.id in spec.broker_ids for each in now.observers)} brokers fetch")
+
+
+@check(
+    "KRB-QRM-017",
+    severity=WARNING,
+    stages=OF_QUORUM,
+    fix=f"restart the named controller: {RESTART}; it registers anew",
+)
+def every_controller_is_registered(seen: Series, spec: ClusterSpec) -> Finding:
+    """Every controller is registered in the metadata log as it runs.
+
+    From metadata.version 3.7-IV0 on. A controller registers once, when it has started. Where that request finds no
+    leader for five seconds it is never sent again (KAFKA-18874), and only that controller's log says so. The quorum
+    then raises no level and begins no copy. While a broker controls the cluster, the migration flag is part of it.
+    """
+    found = seen.registrations
+    if not was_read(found):
+        return unknown(found)
+    if not was_read(found.log):
+        return unknown(found.log, found.log.way_out)
+    level = found.log.levels.get(METADATA_VERSION, 0)
+    if level < CONTROLLERS_REGISTER:
+        return passed(f"controllers register from metadata.version {CONTROLLERS_REGISTER} on; it is at {level}")
+    wrong = wrong_registrations(seen)
+    unread = [f"controller {i}: {each.reason}" for i, each in found.controllers.items() if not was_read(each)]
+    told = settle(
+        (f"controller {i} {each}" for i, each in wrong.items()),
+        unread,
+        f"{len(found.controllers)} of {len(found.controllers)} are",
+    )
+    return failed(told.evidence, way_out(wrong)) if wrong else told
+
+
+def wrong_registrations(seen: Series) -> Mapping[int, str]:
+    """By controller, what is wrong with its registration, as far as it was read."""
+    found = seen.registrations
+    if not was_read(found) or not was_read(found.log):
+        return {}
+    return not_their_own(found, found.log, migrating=seen.now.mode is Mode.MIGRATING)
 
 
 def _quorum(seen: Series) -> Quorum | Unread:

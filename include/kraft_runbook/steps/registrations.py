@@ -10,10 +10,10 @@ from dataclasses import replace
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.levels.registrations import not_their_own, way_out
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.registrations import not_their_own, way_out
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none
 from kraft_runbook.steps.roll import active_one_last
