@@ -24,6 +24,8 @@ from lab.logins import (
 from lab.secret_files import read_environment_file
 from lab.secured.certificates import Authority
 
+CLIENTS = (KAFKA, "writer", "stranger")
+"""Who has a certificate for clients besides this tool: a file of this name each, below ``tls``."""
 OF_KEYSTORES = "KRB_LAB_KEYSTORE_PASSWORD"
 """The variable with the password of every key store."""
 
@@ -40,6 +42,8 @@ def prepare_secured(spec: ClusterSpec) -> None:
     here = layout(spec)
     secrets = read_environment_file(here.secrets_environment)
     _certificates(spec, here, secrets[OF_KEYSTORES])
+    if not spec.ensemble.security.protocol.is_sasl:
+        return
     password = secrets[OF_ZOOKEEPER]
     for server in zookeeper_servers(spec):
         _write_once(jaas_file(server.config), SERVER_JAAS.format(user=KAFKA, password=password))
@@ -49,7 +53,7 @@ def prepare_secured(spec: ClusterSpec) -> None:
 
 def admit_brokers(spec: ClusterSpec) -> None:
     """Make the users by whose names brokers and this tool log in, where they are not there yet. Raises RunbookError."""
-    if not is_secured(spec):
+    if not is_secured(spec) or not spec.broker_security.protocol.is_sasl:
         return
     secrets = read_environment_file(layout(spec).secrets_environment)
     session = ZookeeperSession(spec.ensemble, secrets=environment_secrets(secrets), timeout=20)
@@ -75,6 +79,8 @@ def _certificates(spec: ClusterSpec, here: Layout, password: str) -> None:
         authority.keystore(server.directory / "keys.p12", server.service, password, server.host)
     for node in nodes(spec):
         authority.keystore(Path(node.config_file).with_name("keys.p12"), node.service, password, node.host)
+    for client in CLIENTS:
+        authority.pem(directory / f"{client}.pem", client)
     authority.pem(directory / "tool.pem", "tool")
 
 
@@ -84,20 +90,31 @@ def _write_once(path: Path, text: str) -> None:
 
 
 def zookeeper_security(spec: ClusterSpec, directory: Path) -> dict[str, str]:
-    """What a ZooKeeper server's configuration says besides; its clients come over TLS with a certificate and a login
-    alone. Holds a secret value, as ZooKeeper 3.8 reads it from nowhere else. Empty where no security is asked for.
+    """What a ZooKeeper server's configuration says besides; its clients come over TLS with a certificate alone, and
+    with a login where the cluster file names one. Servers of an ensemble speak TLS among themselves. Holds a secret
+    value, as ZooKeeper 3.8 reads it from nowhere else. Empty where no security is asked for.
     """
     if not is_secured(spec):
         return {}
     here = layout(spec)
     password = read_environment_file(here.secrets_environment)[OF_KEYSTORES]
-    return {
-        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
-        "ssl.keyStore.location": str(directory / "keys.p12"),
-        "ssl.keyStore.password": password,
-        "ssl.trustStore.location": str(here.directory / "tls" / "authority.pem"),
-        "ssl.clientAuth": "need",
-        "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-        "enforce.auth.enabled": "true",
-        "enforce.auth.schemes": "sasl",
+    stores = {
+        "keyStore.location": str(directory / "keys.p12"),
+        "keyStore.password": password,
+        "trustStore.location": str(here.directory / "tls" / "authority.pem"),
     }
+    by_login = spec.ensemble.security.protocol.is_sasl
+    scheme, provider = ("sasl", "SASLAuthenticationProvider") if by_login else ("x509", "X509AuthenticationProvider")
+    found = {
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        **{f"ssl.{key}": value for key, value in stores.items()},
+        "ssl.clientAuth": "need",
+        f"authProvider.{scheme}": f"org.apache.zookeeper.server.auth.{provider}",
+        "enforce.auth.enabled": "true",
+        "enforce.auth.schemes": scheme,
+    }
+    if len(spec.ensemble.servers) > 1:
+        # A server of this lab calls another from an address that its certificate does not name.
+        found |= {"sslQuorum": "true", "ssl.quorum.hostnameVerification": "false"}
+        found |= {f"ssl.quorum.{key}": value for key, value in stores.items()}
+    return found

@@ -30,9 +30,13 @@ class Authority:
         self._certificate = self._signed(self._name, self._key.public_key(), (basic, True))
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
-    def keystore(self, file: Path, name: str, password: str, *addresses: str) -> None:
-        """A PKCS12 store with a key and its certificate, which names these addresses; ``name`` is its subject's CN."""
-        key, certificate = self._issued(name, addresses)
+    def keystore(
+        self, file: Path, name: str, password: str, *addresses: str, usages: Sequence[x509.ObjectIdentifier] = ()
+    ) -> None:
+        """A PKCS12 store with a key and its certificate, which names these addresses; ``name`` is its subject's CN.
+        ``usages``: the only ones that it allows, if any are given.
+        """
+        key, certificate = self._issued(name, addresses, usages)
         encryption = serialization.BestAvailableEncryption(password.encode())
         _write(
             file,

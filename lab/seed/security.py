@@ -89,9 +89,11 @@ def create_acls(client: AdminClient) -> str:
 
 
 def create_delegation_tokens(client: AdminClient, spec: ClusterSpec) -> str:
-    """Ask for the tokens as their users, unless the lab has some. Kafka's own tool does it: neither Python
-    client can.
+    """Ask for the tokens as their users, unless the lab has some, or no listener takes logins. Kafka's own tool does
+    it: neither Python client can.
     """
+    if not any(each.protocol.is_sasl for broker in spec.brokers for each in broker.listeners):
+        return "delegation tokens: no listener takes logins"
     marker = layout(spec).directory / "delegation-tokens-made"
     if marker.exists():
         return "delegation tokens: were there"

@@ -10,15 +10,15 @@ import by_hand
 import kept_states
 import pytest
 from kazoo.client import KazooClient
-from labs import Lab, describe_new_lab
+from labs import Lab, describe_new_lab, secured_lab
 from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.local import supervision
 from kraft_runbook.parity.spark.session import session
 from lab import ROOT, lifecycle
-from lab.layout import ZOOKEEPER, layout, load
-from lab.seed import seed
+from lab.layout import ZOOKEEPER, layout
+from lab.secured.mutual import write_mutual_cluster_file
 
 SECURED = ROOT / "lab" / "secured"
 """Where the secured lab is described."""
@@ -110,12 +110,12 @@ def make_lab() -> Iterator[Callable[[], Lab]]:
 @pytest.fixture(scope="module")
 def secured() -> Iterator[Lab]:
     """A seeded lab in ZooKeeper mode, as ``lab/secured/lab.yaml`` describes it."""
-    plain = describe_new_lab()
-    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(SECURED)}
-    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, SECURED)
-    try:
-        lifecycle.up(lab.spec)
-        seed(lab.spec)
+    with secured_lab(SECURED) as lab:
         yield lab
-    finally:
-        lifecycle.down(lab.spec, purge=True)
+
+
+@pytest.fixture(scope="module")
+def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The same with mutual TLS alone, and an ensemble of ZooKeeper servers."""
+    with secured_lab(write_mutual_cluster_file(tmp_path_factory.mktemp("mutual")).parent) as lab:
+        yield lab

@@ -19,6 +19,7 @@ from kraft_runbook.io.zookeeper.servers import leads
 from lab import ROOT, lifecycle
 from lab.cluster_file import write_cluster_file
 from lab.layout import ENSEMBLE, ZookeeperServer, environment, load, zookeeper_servers
+from lab.seed import seed
 from lab.trial import free_network
 
 
@@ -101,6 +102,22 @@ def lab_of(racks: Sequence[str], *, mode: BrokerMode, clusters: Path, disks: int
     lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)
     try:
         lifecycle.up(lab.spec, new_in=mode)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)
+
+
+@contextmanager
+def secured_lab(clusters: Path) -> Iterator[Lab]:
+    """A new, seeded lab in ZooKeeper mode, as the ``lab.yaml`` in that directory describes it; ended and removed
+    afterwards.
+    """
+    plain = describe_new_lab()
+    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(clusters)}
+    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)
+    try:
+        lifecycle.up(lab.spec)
+        seed(lab.spec)
         yield lab
     finally:
         lifecycle.down(lab.spec, purge=True)

@@ -42,7 +42,9 @@ def test_every_check_of_the_start_passes(secured: Lab) -> None:
 
 
 def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secured: Lab) -> None:
-    """Of one controller it is missing, of one it is for another host, and one is opened by another password."""
+    """Of one controller it is missing, of one it is for another host, and one is opened by another password. This tool
+    trusts another authority of the same name.
+    """
     here, spec = secured.directory, secured.spec
     Authority(here / "other").keystore(here / "other" / "keys.p12", "other", "another password")
     stores = (here / "none.p12", here / "broker-1" / "keys.p12", here / "other" / "keys.p12")
@@ -50,11 +52,15 @@ def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secure
         each.model_copy(update={"properties": {**each.properties, "ssl.keystore.location": str(store)}})
         for each, store in zip(spec.controllers, stores, strict=True)
     )
-    spec = spec.model_copy(update={"controllers": changed})
+    strange = str(here / "other" / "authority.pem")
+    tool = spec.controller_security.model_copy(update={"ca_file": strange})
+    spec = spec.model_copy(update={"controllers": changed, "controller_security": tool})
     seen = observe(spec, secrets=secured.secrets, scope=Scope.FULL, with_hosts=True)
     opened, names = CHECKS["KRB-PRE-104"].run(seen, spec), CHECKS["KRB-PRE-105"].run(seen, spec)
     assert (opened.verdict, names.verdict) == (Judged.FAIL, Judged.FAIL)
     assert all(f"controller {i}" in opened.evidence for i in (101, 103)) and "controller 102" not in opened.evidence
+    trust = CHECKS["KRB-PRE-116"].run(seen, spec)
+    assert trust.verdict is Judged.FAIL and f"this tool ({strange})" in trust.evidence, trust
     assert f"its certificate is for {spec.broker(1).host}, not for {spec.controller(102).host}" in names.evidence, (
         names.evidence
     )
