@@ -90,6 +90,10 @@ def test_nothing_is_said_of_a_controller_that_does_not_run() -> None:
     assert not_their_own(down, seen.log) == {}
 
 
+def silent(node: int, seen: FeatureObservation) -> FeatureObservation:
+    return replace(seen, controllers={**seen.controllers, node: Unread("it timed out")})
+
+
 # -- before the copy ---------------------------------------------------------------------------------------------------
 
 
@@ -106,6 +110,13 @@ def test_no_broker_enters_migration_mode_while_a_controller_is_not_registered(wr
         to_hybrid(wrong)
     assert refused.value.way_out.startswith("restart controller 102")
     assert refused.value.way_out.endswith("Broker 1 was not restarted: then clear this task")
+
+
+@pytest.mark.parametrize("wrong", [missing(102), unflagged(102)], ids=["none", "without the flag"])
+def test_one_that_does_not_answer_is_judged_by_the_log_as_kafka_does(wrong: FeatureObservation) -> None:
+    with pytest.raises(Refused, match="the metadata copy could not begin: controller 102"):
+        to_hybrid(silent(102, wrong))
+    assert to_hybrid(silent(102, all_registered())).paused == 0
 
 
 def test_a_registration_that_is_on_its_way_is_waited_for() -> None:
@@ -150,6 +161,14 @@ def test_controllers_whose_registration_was_lost_are_restarted_once_more_the_act
 def test_where_each_registered_nothing_is_restarted() -> None:
     cluster, again = after_the_roll(of_before(102), of_before())
     assert (again, cluster.did) == ([], [])
+
+
+def test_one_that_does_not_answer_after_the_roll_is_asked_again_and_is_never_a_yes() -> None:
+    cluster, again = after_the_roll(silent(102, of_before()), of_before())
+    assert (again, cluster.did) == ([], [])
+    assert cluster.told == ["waiting for the registrations, not read yet: controller 102: it timed out"]
+    with pytest.raises(Refused, match="could not be read: controller 102: it timed out"):
+        after_the_roll(silent(102, of_before()))
 
 
 def test_a_restart_that_does_not_help_is_no_success() -> None:

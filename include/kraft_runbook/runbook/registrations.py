@@ -18,6 +18,7 @@ from kraft_runbook.cluster.feature_levels import (
     Registered,
 )
 from kraft_runbook.cluster.naming import by_number, nodes
+from kraft_runbook.cluster.unread import Unread
 
 CONTROLLERS_REGISTER = 15
 """From this metadata.version on, controllers register and are asked too."""
@@ -28,14 +29,15 @@ def not_their_own(seen: FeatureObservation, log: LevelsInLog, *, migrating: bool
     """By controller, what is wrong with the registration of one that runs; empty where all are right, and below the
     metadata.version from which controllers register.
 
-    ``migrating``: they must also be registered with the migration flag, without which no copy begins.
+    ``migrating``: they must also be registered with the migration flag, without which no copy begins. Kafka asks that
+    of every voter, whether it runs or not, so one that does not answer is judged by the log alone.
     """
     if log.levels.get(METADATA_VERSION, 0) < CONTROLLERS_REGISTER:
         return {}
     found = {
         node_id: _wrong(node, log.controllers.get(node_id), migrating)
         for node_id, node in seen.controllers.items()
-        if isinstance(node, NodeFeatures)
+        if migrating or isinstance(node, NodeFeatures)
     }
     return {node_id: wrong for node_id, wrong in found.items() if wrong}
 
@@ -51,10 +53,10 @@ def way_out(node_ids: Iterable[int]) -> str:
     return f"restart {nodes('controller', these)}: {RESTART}; {by_number(these, 'it registers', 'they register')} anew"
 
 
-def _wrong(node: NodeFeatures, registered: Registered | None, migrating: bool) -> str:
+def _wrong(node: NodeFeatures | Unread, registered: Registered | None, migrating: bool) -> str:
     if registered is None:
         return "has not registered"
-    if of_an_older_process(node, registered):
+    if isinstance(node, NodeFeatures) and of_an_older_process(node, registered):
         return (
             f"runs software with metadata.version {node.supported.get(METADATA_VERSION)} and is registered with"
             f" {registered.supported.get(METADATA_VERSION)}"

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook.runbook.registrations import not_their_own, way_out
+from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, not_their_own, way_out
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none
 from kraft_runbook.steps.roll import active_one_last
@@ -65,11 +66,11 @@ def register_anew(run: Run, step: NodeStep, *, after: Condition) -> list[int]:
 
 
 def await_registrations(cluster: Cluster, *, migrating: bool = False) -> Mapping[int, str]:
-    """What is wrong with them, once it has been for ``SECONDS``. Raises Refused where the log can't be read."""
+    """What is wrong with them, once it has been for ``SECONDS``. Raises Refused where that can't be read."""
     until = cluster.now() + SECONDS
     while (wrong := _wrong(cluster, migrating)) and cluster.now() < until:
         cluster.tell(
-            f"waiting for the metadata log: {wrong.reason}"
+            f"waiting for the registrations, not read yet: {wrong.reason}"
             if isinstance(wrong, Unread)
             else f"waiting: {in_words(wrong)}"
         )
@@ -83,8 +84,16 @@ def await_registrations(cluster: Cluster, *, migrating: bool = False) -> Mapping
 
 
 def _wrong(cluster: Cluster, migrating: bool) -> Mapping[int, str] | Unread:
+    """Before the copy the log tells of each one, after a roll the controller must too: what it runs is compared."""
     seen = cluster.ask(observe_features, with_hosts=False)
-    return seen.log if isinstance(seen.log, Unread) else not_their_own(seen, seen.log, migrating=migrating)
+    if isinstance(seen.log, Unread):
+        return seen.log
+    wrong = not_their_own(seen, seen.log, migrating=migrating)
+    unread = {node_id: each for node_id, each in seen.controllers.items() if isinstance(each, Unread)}
+    if wrong or migrating or not unread or seen.log.levels.get(METADATA_VERSION, 0) < CONTROLLERS_REGISTER:
+        return wrong
+    told = "; ".join(f"controller {node_id}: {each.reason}" for node_id, each in sorted(unread.items()))
+    return Unread(told, way_out=next((each.way_out for each in unread.values() if each.way_out), "let it answer"))
 
 
 def in_words(wrong: Mapping[int, str]) -> str:
