@@ -106,6 +106,8 @@ def test_a_notifier_that_can_not_be_awaited_is_called_by_the_executor():
         (SMTP, "{", "no JSON object"),
         (SMTP, '{"context": 1}', "without a 'context'"),
         (SMTP, '{"smtp_password": "x"}', "holds smtp_password"),
+        (SMTP, '{"extra": [{"password": "x"}]}', "holds extra.password"),
+        (SMTP, '{"url": "https://me:x@example.org/hook"}', "holds url"),
     ],
 )
 def test_what_can_not_tell_anybody_is_an_error_that_names_it(notifier, arguments, why):

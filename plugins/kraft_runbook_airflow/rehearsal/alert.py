@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from pkgutil import resolve_name
 from typing import Any
@@ -19,7 +19,7 @@ from airflow.sdk.bases.notifier import BaseNotifier
 from airflow.sdk.definitions.callback import AsyncCallback, SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from kraft_runbook.cluster.sensitive import is_sensitive
+from kraft_runbook.cluster.sensitive import is_sensitive, looks_secret
 from kraft_runbook.errors import RunbookError
 
 NOTIFIER, ARGUMENTS = "KRAFT_RUNBOOK_NOTIFIER", "KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS"
@@ -70,9 +70,21 @@ def _arguments(text: str) -> dict[str, Any]:
             f"{ARGUMENTS} is no JSON object of arguments, without a 'context'",
             way_out='write them as {"to": "kafka@example.org", "subject": "…"}',
         )
-    if secrets := sorted(name for name in found if is_sensitive(name)):
+    if secrets := sorted(_secrets_in(found)):
         raise RunbookError(
             f"{ARGUMENTS} holds {', '.join(secrets)}: Airflow keeps a deadline's arguments in its database",
             way_out="name an Airflow connection that has it instead",
         )
     return found
+
+
+def _secrets_in(given: Any, name: str = "") -> Iterator[str]:
+    """The names of arguments, at any depth, that hold a secret by their name or by their value."""
+    if isinstance(given, dict):
+        for key, value in given.items():
+            yield from _secrets_in(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(given, list):
+        for each in given:
+            yield from _secrets_in(each, name)
+    elif given and (any(map(is_sensitive, name.split("."))) or looks_secret(str(given))):
+        yield name
