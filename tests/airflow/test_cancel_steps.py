@@ -195,7 +195,7 @@ def test_a_list_that_was_made_anew_after_the_signature_is_not_cancelled(scene: S
     scene.list(topics="a")
     scene.sign()
     scene.list(topics="b")
-    with pytest.raises(Refused, match="nobody has signed it"):
+    with pytest.raises(Refused, match="Nobody has signed it"):
         scene.act()
     assert scene.done == []
 

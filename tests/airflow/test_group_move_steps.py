@@ -103,7 +103,7 @@ def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene)
     for without in ("approve", "confirm"):
         with pytest.raises(Refused):
             go(without)
-    with pytest.raises(Refused, match="nobody has signed it"):
+    with pytest.raises(Refused, match="Nobody has signed it"):
         go(shown="other")
     assert scene.did == []
     go()

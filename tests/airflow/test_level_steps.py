@@ -156,7 +156,7 @@ def test_a_plan_that_was_made_anew_after_the_signature_is_not_applied(stage: Sta
     stage.sign()
     stage.context["params"]["level"] = "19"
     stage.plan()
-    with pytest.raises(Refused, match="nobody has signed it"):
+    with pytest.raises(Refused, match="Nobody has signed it"):
         stage.change()
     assert stage.applied == []
 

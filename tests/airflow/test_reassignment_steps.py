@@ -489,7 +489,7 @@ class TestRequireSigned:
                 asked(age=old, **otherwise)
 
     def test_another_plan_was_signed(self, asked: Any) -> None:
-        with pytest.raises(Refused, match="nobody has signed it"):
+        with pytest.raises(Refused, match="Nobody has signed it"):
             asked(plan=make_plan(DrainBrokers((2,)), PLACEMENT))
 
     def test_it_was_not_confirmed(self, asked: Any) -> None:

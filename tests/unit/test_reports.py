@@ -10,12 +10,13 @@ import pytest
 
 from kraft_runbook.migration import kept_ends
 from kraft_runbook.operations import OPERATIONS
+from kraft_runbook.quorum.checks import QUORUM_CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reports.md").read_text()
 OUTCOMES = {"handled", "mended", "harmless"}
-CODES = {code for operation in OPERATIONS.values() for code in operation.checks} | {kept_ends.CODE}
-"""The second: what each gate adds to its checks."""
+CODES = {code for operation in OPERATIONS.values() for code in operation.checks} | {kept_ends.CODE} | set(QUORUM_CHECKS)
+"""The second: what each gate adds to its checks. The third: asked by no operation, but at any time."""
 
 
 @dataclass(frozen=True)
