@@ -486,6 +486,20 @@ def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked
     assert asked == [tls] * 3
 
 
+def test_watch_reads_the_whole_log_for_registrations_once_a_minute() -> None:
+    times, given = iter((0.0, 0.0, 30.0, 61.0, 61.0, 61.0)), []
+
+    def see(spec: Any, *, secrets: Any, before: Any, known: Any) -> Series:
+        given.append(known)
+        if len(given) == 5:
+            raise Enough
+        return replace(series(kraft()), registrations=all_registered())
+
+    with pytest.raises(Enough):
+        show_quorum(SPEC, as_json=False, watch=True, see=see, sleep=lambda _: None, clock=lambda: next(times))
+    assert [each is None for each in given] == [True, False, False, True, False]
+
+
 class Enough(Exception):
     """The person at the terminal ends the watch."""
 
@@ -493,7 +507,7 @@ class Enough(Exception):
 def test_watch_looks_again_and_again_and_compares_with_the_look_before(capsys: pytest.CaptureFixture[str]) -> None:
     befores: list[Any] = []
 
-    def see(spec: Any, *, secrets: Any, before: Any) -> Series:
+    def see(spec: Any, *, secrets: Any, before: Any, known: Any) -> Series:
         befores.append(before)
         if len(befores) == 4:
             raise Enough

@@ -35,6 +35,19 @@ def test_where_all_are_registered_the_log_is_read_once(monkeypatch: pytest.Monke
     assert len(looks.found) == 1 and slept == [2.0, 2.0]
 
 
+def test_what_an_earlier_series_has_read_is_not_read_again_unless_something_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = Looks(all_registered())
+    monkeypatch.setattr(see_quorum, "see_registrations", lambda _, **given: looks(**given))
+    monkeypatch.setattr(see_quorum, "see_quorum", lambda _, **given: kraft())
+    for known, pauses in ((all_registered(), 2), (missing(102), 3)):
+        slept: list[float] = []
+        series = see_quorum.see_series(SPEC, secrets=SECRETS, known=known, sleep=slept.append)
+        assert (verdict(series), len(slept)) == (Verdict.PASS, pauses)
+        assert (series.registrations is known) is (pauses == 2)
+
+
 def test_one_that_registers_meanwhile_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     series, _, slept = seen(monkeypatch, missing(102), missing(102), all_registered())
     assert verdict(series) is Verdict.PASS

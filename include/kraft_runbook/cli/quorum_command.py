@@ -8,6 +8,7 @@ from collections.abc import Callable
 import typer
 
 from kraft_runbook.cli.outputs import QuorumOutput, to_json
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.io.secrets import environment_secrets
@@ -17,6 +18,9 @@ from kraft_runbook.quorum.look import KeptEpoch, Series
 from kraft_runbook.quorum.page import render
 from kraft_runbook.runbook.check_results import Verdict
 
+REGISTRATIONS_SECONDS = 60.0
+"""How old registrations may be where one look follows the other: each reading of them reads the whole metadata log."""
+
 
 def show_quorum(
     spec: ClusterSpec,
@@ -25,11 +29,17 @@ def show_quorum(
     watch: bool,
     see: Callable[..., Series] = see_series,
     sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Verdict:
     """Print the look and every check's answer; again and again where ``watch``. Returns the last verdict."""
     before: KeptEpoch | None = None
+    known: FeatureObservation | None = None
+    until = 0.0
     while True:
-        series = see(spec, secrets=environment_secrets(), before=before)
+        series = see(spec, secrets=environment_secrets(), before=before, known=known)
+        if known is None:
+            until = clock() + REGISTRATIONS_SECONDS
+        known = series.registrations if was_read(series.registrations) and clock() < until else None
         report = judge(series, spec)
         now = series.now
         if as_json:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ZookeeperState
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -53,17 +54,18 @@ def see_series(
     *,
     secrets: Secrets,
     before: KeptEpoch | None = None,
+    known: FeatureObservation | None = None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Series:
     """Three looks, two seconds apart. Raises SecretMissing if a secret can't be resolved; a part that can't be reached
     is ``Unread``. ``before``: what an earlier watch kept.
 
     Registrations are read once, beside the looks: that reads the whole metadata log. They are read again where one is
-    not right.
+    not right. ``known``: what an earlier series has read of them, where that is to do.
     """
     looks: list[QuorumLook] = []
     with ThreadPoolExecutor(1, thread_name_prefix="registrations") as pool:
-        once = pool.submit(see_registrations, spec, secrets=secrets)
+        once = pool.submit(lambda: known or see_registrations(spec, secrets=secrets))
         for n in range(LOOKS):
             if n:
                 sleep(APART_SECONDS)
