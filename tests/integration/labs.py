@@ -91,15 +91,20 @@ def describe_new_lab(*, ensemble: bool = False) -> Lab:
     return describe_lab(directory, free_network(), ensemble=ensemble)
 
 
+def described_in(clusters: Path) -> Lab:
+    """A lab that does not exist yet, as the ``lab.yaml`` in that directory describes it."""
+    plain = describe_new_lab()
+    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(clusters)}
+    return Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)
+
+
 @contextmanager
 def lab_of(racks: Sequence[str], *, mode: BrokerMode, clusters: Path, disks: int = 1) -> Iterator[Lab]:
     """A new, empty lab with one broker in each of ``racks``, up in ``mode`` (ZOOKEEPER or KRAFT); ended and removed
     afterwards. ``clusters``: where its cluster file is written; ``disks``: log directories of each broker.
     """
     write_cluster_file(clusters, racks=racks, disks=disks)
-    plain = describe_new_lab()
-    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(clusters)}
-    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)
+    lab = described_in(clusters)
     try:
         lifecycle.up(lab.spec, new_in=mode)
         yield lab
@@ -112,9 +117,7 @@ def secured_lab(clusters: Path) -> Iterator[Lab]:
     """A new, seeded lab in ZooKeeper mode, as the ``lab.yaml`` in that directory describes it; ended and removed
     afterwards.
     """
-    plain = describe_new_lab()
-    place = {"KRB_LAB_DIR": str(plain.directory), "KRB_LAB_NET": plain.network, "KRB_LAB_CLUSTERS": str(clusters)}
-    lab = Lab(load({**os.environ, **place}), plain.directory, plain.network, clusters)
+    lab = described_in(clusters)
     try:
         lifecycle.up(lab.spec)
         seed(lab.spec)

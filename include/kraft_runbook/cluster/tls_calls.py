@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.broker_calls import KEYSTORE, TRUSTSTORE, Properties, client_auth_of, for_listener
@@ -82,20 +82,21 @@ def stores_of(seen: ClusterObservation, node: int) -> tuple[StoreSeen, ...] | Un
 
 def key_store(seen: ClusterObservation, node: int, path: str | None) -> StoreSeen | Unread | None:
     """The key store of that path, with a certificate; None: none is named, or it did not open (KRB-PRE-104)."""
-    stores = stores_of(seen, node)
-    if path is None:
-        return None
-    if isinstance(stores, Unread):
-        return stores
-    return next((each for each in stores if each.path == path and each.certificate), None)
+    return _store(seen, node, path, lambda each: each.certificate is not None)
 
 
 def trust_store(seen: ClusterObservation, node: int, path: str | None) -> StoreSeen | Unread | None:
     """The trust store of that path; None: none is named, or it did not open (KRB-PRE-104)."""
-    stores = stores_of(seen, node)
+    trusts = ("truststore.location", "ca_file")
+    return _store(seen, node, path, lambda each: each.key.endswith(trusts) and not each.wrong and not each.unread)
+
+
+def _store(
+    seen: ClusterObservation, node: int, path: str | None, fits: Callable[[StoreSeen], bool]
+) -> StoreSeen | Unread | None:
     if path is None:
         return None
+    stores = stores_of(seen, node)
     if isinstance(stores, Unread):
         return stores
-    fits = (each for each in stores if each.path == path and each.key.endswith(("truststore.location", "ca_file")))
-    return next((each for each in fits if not each.wrong and not each.unread), None)
+    return next((each for each in stores if each.path == path and fits(each)), None)

@@ -64,12 +64,18 @@ def claim_groups(run: Run, groups: Sequence[str], *, waits: bool = False) -> Non
             run.cluster.pause(LOOK_SECONDS)
 
 
-def require_signed(run: Run, digest: str, groups: Sequence[str], *, waits: bool = False) -> None:
+def require_signed(
+    run: Run, digest: str, groups: Sequence[str], *, waits: bool = False, played: str | None = None
+) -> None:
     """The claims on these groups are this run's, and the gate was confirmed on this very plan. Once a step has begun to
-    act the proof's age stops nobody. ``waits``: as of ``claim_groups``. Raises Refused.
+    act the proof's age stops nobody. ``waits``: as of ``claim_groups``. ``played``: the digest of the playbooks, where
+    some are played: it was confirmed on them too. Raises Refused.
     """
     claim_groups(run, groups, waits=waits)
-    run.signatures.require(GROUPS, MOVE_GROUPS, run.cluster.settled(), exhibit=digest, under_way=True)
+    seen = run.cluster.settled()
+    for exhibit in (digest, played):
+        if exhibit is not None:
+            run.signatures.require(GROUPS, MOVE_GROUPS, seen, exhibit=exhibit, under_way=True)
 
 
 def read_all(

@@ -8,7 +8,6 @@ from typing import Any
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.groups.move_plan import MovePlan
-from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
 from kraft_runbook.groups.stayed import Act
 from kraft_runbook.procedures.play_group import application_of, play_group, signed_for
 from kraft_runbook.steps.groups.acts import Done, each_of, not_started, ready_to_start, require_signed, told
@@ -26,8 +25,8 @@ def play_applications(run: Run, *, starts: bool, number: int) -> dict[str, Any]:
     if run.cluster.rehearses:
         done = _play(run, _with_playbooks(run.spec, wave.planned(Act.PLAY_TO_STOP)), starts=starts, others=True)
         return {"groups": len(done.answers)}
-    require_signed(run, wave.digest, wave.every, waits=True)
-    require_signed_playbooks(run, [each.group for each in wave.plan.plans])
+    played = run.cluster.ask(signed_for, wave.every)
+    require_signed(run, wave.digest, wave.every, waits=True, played=played)
     plans, others = _to_start(run, wave) if starts else _to_stop(run, wave)
     if not plans:
         run.cluster.tell("already done, or nothing to play: no group of this wave waits for a playbook")
@@ -35,13 +34,6 @@ def play_applications(run: Run, *, starts: bool, number: int) -> dict[str, Any]:
     done = told(run, _play(run, plans, starts=starts, others=others))
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], done.stayed)
     return {"groups": len(done.answers), "stayed": sorted(done.stayed)}
-
-
-def require_signed_playbooks(run: Run, groups: Sequence[str]) -> None:
-    """The playbooks of all groups of the plan are those that the gate's signature is for. Raises Refused."""
-    digest = run.cluster.ask(signed_for, groups)
-    if digest is not None:
-        run.signatures.require(GROUPS, MOVE_GROUPS, run.cluster.settled(), exhibit=digest, under_way=True)
 
 
 def told_of_applications(spec: ClusterSpec, groups: Iterable[str]) -> str:
