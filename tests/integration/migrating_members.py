@@ -4,6 +4,7 @@ and its offset, so that what old members print can be counted too.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import threading
@@ -28,7 +29,7 @@ from kraft_runbook.groups.proof import ConsumptionProof, HandedOut, prove
 from kraft_runbook_consumer import MigratingConsumer, Mode, RebalanceListener
 from lab.installation import JARS, java
 
-PARTITIONS = 6
+PARTITIONS = 12
 RATE = 150
 """Records a second, all partitions together."""
 
@@ -36,14 +37,16 @@ RATE = 150
 @dataclass
 class Group:
     """One group with a topic of its own, of the same name. ``login``: settings of librdkafka by which its clients are
-    let in; ``at_zookeeper``: settings of members for the same at ZooKeeper.
+    let in; ``at_zookeeper``: settings of members for the same at ZooKeeper. ``heard``: what old members and Java's have
+    printed, each some moments after they had it. ``counted``: what a test counts besides, for ``note``.
     """
 
     lab: Lab
     name: str
     where: Path
     seen: list[HandedOut] = field(default_factory=list)
-    old: int = 0
+    heard: list[HandedOut] = field(default_factory=list)
+    counted: dict[str, object] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(PARTITIONS), 0))
     login: Mapping[str, str] = field(default_factory=dict)
     at_zookeeper: Mapping[str, str] = field(default_factory=dict)
@@ -122,9 +125,36 @@ class Group:
     def old_member(self) -> Iterator[None]:
         """It refuses to begin at the start while the group has offsets."""
         begins = {"auto.offset.reset": "largest"}
-        with old_consumer(self.lab.spec, self.name, self.where, topics=self.name, settings=begins):
+        log = self.where / f"{self.name}-{len([*self.where.glob('*.properties')])}.log"
+        with (
+            self._listening(log),
+            old_consumer(self.lab.spec, self.name, self.where, topics=self.name, settings=begins),
+        ):
             yield
-        self.old += 1
+
+    @contextmanager
+    def _listening(self, log: Path) -> Iterator[None]:
+        """Note when a member prints its records into this log, which there need not be yet."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._listen, args=(log, ended))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _listen(self, log: Path, ended: threading.Event) -> None:
+        read, last = 0, False
+        while not last:
+            last = ended.wait(0.02)
+            if not log.exists():
+                continue
+            with log.open("rb") as file:
+                file.seek(read)
+                whole, newline, _ = file.read().rpartition(b"\n")
+            read += len(whole) + len(newline)
+            self.heard += printed(self.name, whole.decode(), log.stem, time.monotonic())
 
     @contextmanager
     def new_member(self, name: str = "new", topics: Collection[str] = ()) -> Iterator[Consumer]:
@@ -167,23 +197,29 @@ class Group:
         begins = ["--consumer-property", "auto.offset.reset=none", "--consumer-property", "client.id=java"]
         command = [java(), *SHORT_LIVED, "-cp", f"{jars}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"]
         asked = ["--bootstrap-server", self.brokers, "--topic", self.name, "--group", self.name]
-        with (self.where / f"{self.name}-java.log").open("wb") as log:
+        told = self.where / f"{self.name}-java.log"
+        with self._listening(told), told.open("wb") as log:
             process = subprocess.Popen([*command, *asked, *begins], stdout=log, stderr=log)
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(60)
+            try:
+                yield
+            finally:
+                process.terminate()
+                process.wait(60)
 
     def by_old(self) -> list[HandedOut]:
-        """What old members and Java's have printed; nobody knows when."""
-        logs = self.where.glob(f"{self.name}-*.log")
-        found = [each for log in logs for each in re.findall(r"^(\d+) (\d+)$", log.read_text(), re.MULTILINE)]
-        return [HandedOut(self.name, int(partition), int(offset), "old") for partition, offset in found]
+        """What old members and Java's have printed. ``heard`` says when, too late to judge who came before whom."""
+        return [each for log in self.where.glob(f"{self.name}-*.log") for each in printed(self.name, log.read_text())]
 
     def proof(self) -> ConsumptionProof:
         bounds = {(self.name, number): (0, count) for number, count in self.sent.items()}
         return prove([*self.seen, *self.by_old()], bounds)
+
+    def silent(self, partitions: Collection[int] = ()) -> float:
+        """The longest silence of one of these partitions, of all by default: seconds."""
+        found = prove([*self.seen, *self.heard]).partitions
+        return max(
+            (each.silent or 0.0 for each in found if not partitions or each.partition in partitions), default=0.0
+        )
 
     def all_read(self) -> bool:
         """Whether each record that was sent has come to somebody."""
@@ -204,6 +240,14 @@ class Group:
             with suppress(NoNodeError):
                 found[int(number)] = zookeeper.get(f"{parent}/{number}")[0].decode().rpartition("-")[0]
         return found
+
+    def locks(self, zookeeper: KazooClient) -> dict[int, tuple[str, int]]:
+        """Partition → the member's id and the transaction that made the owner znode: another one says that the
+        partition was let go of meanwhile.
+        """
+        parent = f"/consumers/{self.name}/owners/{self.name}"
+        owners = self.owners(zookeeper).items()
+        return {number: (owner, zookeeper.get(f"{parent}/{number}")[1].czxid) for number, owner in owners}
 
     def await_owners(self, zookeeper: KazooClient, shares: Collection[int], *, within: float = 240) -> dict[int, str]:
         """Wait until the partitions' owners have so many each, sorted."""
@@ -238,6 +282,12 @@ class Group:
         return {each.partition: each.offset for each in told.topic_partitions if each.offset >= 0}
 
 
+def printed(topic: str, text: str, member: str = "old", at: float | None = None) -> list[HandedOut]:
+    """The records that a member has printed among other lines."""
+    found = re.findall(r"^(\d+) (\d+)$", text, re.MULTILINE)
+    return [HandedOut(topic, int(partition), int(offset), member, at) for partition, offset in found]
+
+
 def note(group: Group, node: pytest.Item) -> None:
     """What was counted, for whoever reads the run's results (``benchmarks.group_bars``)."""
     if not sum(group.sent.values()):
@@ -248,7 +298,9 @@ def note(group: Group, node: pytest.Item) -> None:
         "lost": found.count("lost"),
         "twice": found.count("twice"),
         "by_two": sum(each.overlapping for each in found.partitions),
-        "silent": "" if found.silent is None or group.by_old() else f"{found.silent:.2f}",
+        "silent": f"{group.silent():.2f}",
+        "load": f"{os.getloadavg()[0]:.0f}",
+        **group.counted,
     }
     node.user_properties += [(name, str(value)) for name, value in counted.items()]
 

@@ -82,7 +82,7 @@ def test_the_dags_toggle_a_group_and_relieve_it(
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
-            await_shares(group, [3, 3])
+            await_shares(group, [6, 6])
             page = toggle(stage, members, "to Kafka", Mode.KAFKA)
             assert "`/consumers/toggled/migration/mode` changes from absent to kafka" in page
             assert f"- `{members[0].member_id}`" in page

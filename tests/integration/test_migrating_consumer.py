@@ -65,18 +65,18 @@ def test_old_disabled_and_migrating_share_a_group(group: Group, zookeeper: Kazoo
     with ExitStack() as members:
         with group.records():
             disabled = members.enter_context(group.member(migrates=False))
-            group.await_owners(zookeeper, [6])
+            group.await_owners(zookeeper, [12])
             assert not zookeeper.exists(f"/consumers/{group.name}/migration")
             assert group.kafka_assigns() == {}
             migrating = members.enter_context(group.member())
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
             with group.old_member():
-                owners = group.await_owners(zookeeper, [2, 2, 2])
+                owners = group.await_owners(zookeeper, [4, 4, 4])
                 assert {disabled.member_id, migrating.member_id} < set(owners.values())
                 await_class(group, GroupClass.MIXED_OLD)
                 assert (disabled.mode, migrating.mode) == (Mode.ZOOKEEPER, Mode.ZOOKEEPER)
                 by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
         group.require_each_once()
     assert not zookeeper.get_children(f"/consumers/{group.name}/ids")
     assert not zookeeper.get_children(f"/consumers/{group.name}/migration/ids")
@@ -91,18 +91,18 @@ def test_two_members_are_toggled_forth_and_back_by_the_steps_of_a_run(
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
-            group.await_owners(zookeeper, [3, 3])
-            await_shares(group, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
+            await_shares(group, [6, 6])
             for direction, mode in ((Direction.TO_KAFKA, Mode.KAFKA), (Direction.BACK, Mode.ZOOKEEPER)):
                 toggled(group, direction)
                 await_mode(members, mode)
-                group.await_owners(zookeeper, [3, 3])
+                group.await_owners(zookeeper, [6, 6])
             assert watch_the_groups(run_of(group))["alarms"] == 0
             late = run_of(group)
             plan_the_toggle(late)
             came = stack.enter_context(group.member())
-            group.await_owners(zookeeper, [2, 2, 2])
-            await_shares(group, [2, 2, 2])
+            group.await_owners(zookeeper, [4, 4, 4])
+            await_shares(group, [4, 4, 4])
             with pytest.raises(Refused, match=f"are not those that were planned for: {came.member_id} came"):
                 toggle_the_group(late)
         told = group.require_each_once()
@@ -134,7 +134,7 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
             await_mode(members, Mode.ZOOKEEPER)
             by_hand.wait_until(
                 "Kafka has assigned too",
-                lambda: sorted(map(len, group.kafka_assigns().values())) == [2, 2, 2],
+                lambda: sorted(map(len, group.kafka_assigns().values())) == [4, 4, 4],
                 within=60,
             )
             for value, mode in (
@@ -180,9 +180,9 @@ def two_in_kafka_mode(group: Group, zookeeper: KazooClient) -> Iterator[list[Mig
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
             await_mode(members, Mode.KAFKA)
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
             yield members
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
         group.require_each_once()
 
 
@@ -191,23 +191,34 @@ def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClien
     with two_in_kafka_mode(group, zookeeper) as members:
         with group.old_member():
             await_mode(members, Mode.ZOOKEEPER)
-            group.await_owners(zookeeper, [2, 2, 2])
+            group.await_owners(zookeeper, [4, 4, 4])
             by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
         await_mode(members, Mode.KAFKA)
+
+
+def require_only_moved_let_go(group: Group, zookeeper: KazooClient, before: Mapping[int, tuple[str, int]]) -> None:
+    """Since then each partition that has the same owner has had it without a break."""
+    now = group.locks(zookeeper)
+    stayed = {each for each, (owner, _) in before.items() if each in now and now[each][0] == owner}
+    let_go = {each for each in stayed if now[each] != before[each]}
+    group.counted |= {"let_go": len(let_go), "stayed_silent": f"{group.silent(stayed):.2f}"}
+    assert let_go == set() and stayed
 
 
 @pytest.mark.long
 def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -> None:
     """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled."""
     with two_in_kafka_mode(group, zookeeper) as members:
+        before = group.locks(zookeeper)
         with group.new_member("new"):
-            group.await_owners(zookeeper, [2, 2])
+            group.await_owners(zookeeper, [4, 4])
             by_hand.wait_until("the new one reads", lambda: any(each.member == "new" for each in group.seen))
+            require_only_moved_let_go(group, zookeeper, before)
             await_class(group, GroupClass.MIXED_NEW)
             group.set_mode(zookeeper, "zookeeper")
             by_hand.wait_until("both refuse", lambda: all(each.refused_toggles for each in members))
             assert {each.mode for each in members} == {Mode.KAFKA}
-            group.await_owners(zookeeper, [2, 2])
+            group.await_owners(zookeeper, [4, 4])
         await_mode(members, Mode.ZOOKEEPER)
 
 
@@ -218,7 +229,7 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
             by_hand.wait_until("offsets are in Kafka", lambda: len(group.committed_to_kafka()) == PARTITIONS, within=60)
             with group.new_member("early"):
 
@@ -228,7 +239,7 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
 
                 by_hand.wait_until("nobody else owns what it has", alone, within=60)
                 assert {each.mode for each in members} == {Mode.ZOOKEEPER}
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
         by_hand.wait_until("every record is read", group.all_read, within=60)
         assert group.proof().count("lost") == 0
 
@@ -237,9 +248,13 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
 @pytest.mark.parametrize("jars", [JARS, JARS4], ids=["3.9", "4.1"])
 def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient, jars: Path) -> None:
     """Java's own list of assignors and the embedded consumer's have one in common."""
-    with two_in_kafka_mode(group, zookeeper), group.java_member(jars):
-        group.await_owners(zookeeper, [2, 2])
-        by_hand.wait_until("Java's reads", lambda: len(group.by_old()) > 50, within=60)
+    with two_in_kafka_mode(group, zookeeper):
+        before = group.locks(zookeeper)
+        with group.java_member(jars):
+            group.await_owners(zookeeper, [4, 4])
+            by_hand.wait_until("Java's reads", lambda: len(group.by_old()) > 50, within=60)
+        group.await_owners(zookeeper, [6, 6])
+        require_only_moved_let_go(group, zookeeper, before)
 
 
 @pytest.mark.long

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import by_hand
 import pytest
+from fault_proxy import Proxy
 from kazoo.client import KazooClient
 from labs import Lab
 from migrating_members import PARTITIONS, RATE, Group, note
@@ -22,7 +23,7 @@ from migrating_members import PARTITIONS, RATE, Group, note
 from kraft_runbook.groups.proof import HandedOut
 from kraft_runbook.io.local import supervision
 from lab import ROOT
-from lab.layout import ZOOKEEPER, layout
+from lab.layout import ZOOKEEPER, layout, zookeeper_servers
 
 pytestmark = pytest.mark.long
 SESSION_MS = 6000
@@ -87,12 +88,17 @@ def zookeeper(own_lab: Lab) -> Iterator[KazooClient]:
 
 
 @contextmanager
-def three(group: Group, zookeeper: KazooClient, mode: str, **changes: object) -> Iterator[list[Process]]:
-    """Members with two partitions each, and what all have read in the end in ``group.seen``."""
+def three(
+    group: Group, zookeeper: KazooClient, mode: str, first: Mapping[str, object] = {}, **changes: object
+) -> Iterator[list[Process]]:
+    """Members with as many partitions each, and what all have read in the end in ``group.seen``. ``first``: further
+    settings of the first one.
+    """
     group.set_mode(zookeeper, mode)
     with ExitStack() as stack:
-        members = [stack.enter_context(running(group, name, **changes)) for name in "abc"]
-        group.await_owners(zookeeper, [2, 2, 2])
+        members = [stack.enter_context(running(group, "a", **{**changes, **first}))]
+        members += [stack.enter_context(running(group, name, **changes)) for name in "bc"]
+        group.await_owners(zookeeper, [4, 4, 4])
         if mode == "kafka":
             by_hand.wait_until("Kafka assigns", lambda: owned_by_kafka(group, zookeeper))
         yield members
@@ -124,12 +130,14 @@ def test_a_stopped_member_hands_out_nothing_that_is_another_s(group: Group, zook
         time.sleep(10)
         woke = time.monotonic()
         stopped.process.send_signal(signal.SIGCONT)
-        group.await_owners(zookeeper, [2, 2, 2])
+        group.await_owners(zookeeper, [4, 4, 4])
         by_hand.wait_until("it reads again", lambda: any((each.at or 0) > woke for each in stopped.read), within=60)
     found = group.proof()
     assert found.count("lost") == 0, found.render_text()
     overlaps = [each for partition in found.partitions for each in partition.overlaps]
-    assert [each for each in overlaps if each.member == stopped.id and each.at >= woke] == []
+    after_waking = [each for each in overlaps if each.member == stopped.id and each.at >= woke]
+    group.counted["after_waking"] = len(after_waking)
+    assert after_waking == []
     assert found.count("twice") <= read_again_at_most(), found.render_text()
     print(f"{mode}: stopped at {began:.1f}, {found.count('twice')} twice, silent {found.silent or 0:.1f} s")
 
@@ -140,7 +148,7 @@ def test_a_killed_member_costs_what_it_has_not_committed(group: Group, zookeeper
         by_hand.wait_until("all read", lambda: all(len(each.read) > 100 for each in members))
         members[0].process.kill()
         members[0].process.wait()
-        group.await_owners(zookeeper, [3, 3])
+        group.await_owners(zookeeper, [6, 6])
         for number in range(PARTITIONS):
             after = time.monotonic()
             by_hand.wait_until(
@@ -176,7 +184,7 @@ def test_zookeeper_is_away_for_13_s_in_kafka_mode_and_nobody_notices(
         after_it.start(60)
         stack.callback(after_it.stop)
         away = time.monotonic() - began
-        group.await_owners(after_it, [2, 2, 2])
+        group.await_owners(after_it, [4, 4, 4])
         after = time.monotonic()
         by_hand.wait_until("all read on", lambda: all((each.read[-1].at or 0) > after for each in members))
     found = group.proof()
@@ -184,3 +192,90 @@ def test_zookeeper_is_away_for_13_s_in_kafka_mode_and_nobody_notices(
     assert away > 13 and found.holds, found.render_text()
     if session_ms > 6_000:
         assert found.silent is not None and found.silent < 1.5, found.render_text()
+
+
+@dataclass
+class Cable:
+    """What is between one member and ZooKeeper, at ``address``; ``cut`` and mended at these times."""
+
+    proxy: Proxy
+    address: str
+    cut_at: float = 0.0
+    mended_at: float = 0.0
+
+    @contextmanager
+    def cut(self, member: Process) -> Iterator[None]:
+        self.proxy.cut([member.process.pid])
+        self.cut_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self.mended_at = time.monotonic()
+            self.proxy.mend()
+
+
+@pytest.fixture
+def cable(own_lab: Lab) -> Iterator[Cable]:
+    (server,) = zookeeper_servers(own_lab.spec)
+    address = (f"{own_lab.network}.2", server.port)
+    proxy = Proxy({address: (server.host, server.port)})
+    yield Cable(proxy, "{}:{}".format(*address))
+    proxy.close()
+
+
+@MODES
+def test_a_lost_session_costs_what_was_not_committed(
+    group: Group, zookeeper: KazooClient, cable: Cable, mode: str
+) -> None:
+    """A member is cut off from ZooKeeper for longer than its session lasts; it lives, and comes back."""
+    first = {"zookeeper.connect": cable.address}
+    with three(group, zookeeper, mode, first) as members, group.records():
+        by_hand.wait_until("all read", lambda: all(len(each.read) > 100 for each in members))
+        with cable.cut(members[0]):
+            group.await_owners(zookeeper, [6, 6])
+        group.await_owners(zookeeper, [4, 4, 4])
+        by_hand.wait_until("it reads on", lambda: (members[0].read[-1].at or 0) > cable.mended_at, within=60)
+    found = group.proof()
+    assert found.count("lost") == 0, found.render_text()
+    assert found.count("twice") <= read_again_at_most(), found.render_text()
+    assert not any(each.overlapping for each in found.partitions), found.render_text()
+
+
+def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
+    group: Group, zookeeper: KazooClient, cable: Cable
+) -> None:
+    """In kafka mode. Its session is long enough for it to go on while the others fall back to ZooKeeper."""
+    first = {"zookeeper.connect": cable.address, "zookeeper.session.timeout.ms": 20_000}
+
+    def without_it() -> bool:
+        ids = zookeeper.get_children(f"/consumers/{group.name}/ids")
+        return len(ids) == 3 and members[0].id not in ids
+
+    with three(group, zookeeper, "kafka", first) as members, group.records():
+        by_hand.wait_until("all read", lambda: all(len(each.read) > 100 for each in members))
+        with cable.cut(members[0]), group.old_member():
+            by_hand.wait_until("its session has ended, and the old one is there", without_it)
+            group.await_owners(zookeeper, [4, 4, 4])
+            begun = len(group.heard)
+            by_hand.wait_until("the old one reads", lambda: len(group.heard) > begun + 50, within=60)
+        group.await_owners(zookeeper, [4, 4, 4])
+        by_hand.wait_until("it reads on", lambda: (members[0].read[-1].at or 0) > cable.mended_at, within=60)
+    found, both = group.proof(), both_hand_out(group, members[0], cable)
+    group.counted["both"] = f"{both:.2f}"
+    went_on = max((each.at or 0.0) for each in members[0].read if (each.at or 0.0) < cable.mended_at) - cable.cut_at
+    print(f"it went on for {went_on:.1f} s, {found.count('twice')} twice, both for {both:.2f} s")
+    assert went_on > 5
+    assert found.count("lost") == 0, found.render_text()
+    assert not any(each.overlapping for each in found.partitions), found.render_text()
+    assert both <= 3.0
+
+
+def both_hand_out(group: Group, member: Process, cable: Cable) -> float:
+    """For how long, at most, a partition came from the one that was cut off after it had come from an old one."""
+    longest = 0.0
+    for number in range(PARTITIONS):
+        old = [each.at or 0.0 for each in group.heard if each.partition == number]
+        its = [at for each in member.read if each.partition == number and (at := each.at or 0.0) < cable.mended_at]
+        if old and its:
+            longest = max(longest, max(its) - min(old))
+    return longest

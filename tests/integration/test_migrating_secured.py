@@ -59,11 +59,11 @@ def test_members_are_toggled_forth_and_back_with_tls_and_logins_on_both_sides(
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
             for word, mode in (("kafka", Mode.KAFKA), ("zookeeper", Mode.ZOOKEEPER)):
                 group.set_mode(zookeeper, word)
                 await_mode(members, mode)
-                group.await_owners(zookeeper, [3, 3])
+                group.await_owners(zookeeper, [6, 6])
                 at = len(group.seen)
                 by_hand.wait_until("records come", lambda at=at: len(group.seen) > at + 50)
         told = group.require_each_once()

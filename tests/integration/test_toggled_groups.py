@@ -43,7 +43,7 @@ def test_fleet_toggles_and_relieves(group: Group, zookeeper: KazooClient) -> Non
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
-            await_shares(group, [3, 3])
+            await_shares(group, [6, 6])
 
             def once(settings: GroupToggles) -> list[str]:
                 run = run_of(group, Evidence(), toggles=settings)
@@ -57,6 +57,6 @@ def test_fleet_toggles_and_relieves(group: Group, zookeeper: KazooClient) -> Non
             with pytest.raises(Failed, match=f"relieved: {HEAP} is .*, above 1: 1 groups go back"):
                 once(stressed)
             await_mode(members, Mode.ZOOKEEPER)
-            group.await_owners(zookeeper, [3, 3])
+            group.await_owners(zookeeper, [6, 6])
             assert once(calm) == [], "nothing is toggled until a person says so"
         group.require_each_once()
