@@ -71,14 +71,14 @@ BARS = {
     "stopped-kafka": Bar(f"{STOPPED}[kafka]", {"lost": 0, "after_waking": 0}),
     "killed-zookeeper": Bar(f"{KILLED}[zookeeper]", UNCOMMITTED),
     "killed-kafka": Bar(f"{KILLED}[kafka]", UNCOMMITTED),
-    "lost-session-zookeeper": Bar(f"{LOST}[zookeeper]", {**UNCOMMITTED, "by_two": 0}),
-    "lost-session-kafka": Bar(f"{LOST}[kafka]", {**UNCOMMITTED, "by_two": 0}),
+    "lost-session-zookeeper": Bar(f"{LOST}[zookeeper]", {**UNCOMMITTED, "both": 0}),
+    "lost-session-kafka": Bar(f"{LOST}[kafka]", {**UNCOMMITTED, "both": 0}),
     "zookeeper-away": Bar(
         f"{FAULTS}::test_zookeeper_is_away_for_13_s_in_kafka_mode_and_nobody_notices[40000]",
         {**NOTHING, "silent": 1.5},
     ),
     "cut-off": Bar(
-        f"{FAULTS}::test_an_old_member_comes_while_one_is_cut_off_from_zookeeper", {"lost": 0, "by_two": 0, "both": 3}
+        f"{FAULTS}::test_an_old_member_comes_while_one_is_cut_off_from_zookeeper", {**UNCOMMITTED, "both": 3}
     ),
     "histories": Bar(
         "tests/unit/test_no_partition_has_two.py::test_no_partition_is_handed_out_by_two_in_ten_thousand_histories"
@@ -88,7 +88,7 @@ BARS = {
     ),
 }
 """What a test asserts besides holds too. ``after_waking``: records of others that the one that woke handed out;
-``both``: for how long a partition came from an old member and from the one that was cut off, seconds.
+``both``: for how long a partition came from the one that was cut off after it had come from another one, seconds.
 """
 
 

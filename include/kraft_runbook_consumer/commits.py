@@ -1,4 +1,4 @@
-"""When a member commits: every auto.commit.interval.ms, and when the application asks for it."""
+"""When a member commits: every auto.commit.interval.ms, when the application asks for it, and when it falls silent."""
 
 from __future__ import annotations
 
@@ -46,12 +46,16 @@ class Commits:
         """Whether somebody waits for a commit."""
         return any(not each.answered.is_set() for each in list(self._requests))
 
-    def make(self, handover: Handover, positions: Callable[[], Mapping[Partition, int]], *, wait: bool) -> None:
-        """If it is time, or asked for. ``wait``: who has asked waits for Kafka too. Raises Unreachable; who has asked
-        is answered by a later one.
+    def make(
+        self, handover: Handover, positions: Callable[[], Mapping[Partition, int]], *, wait: bool, now: bool = False
+    ) -> None:
+        """If it is time, or asked for, or ``now``: nothing more is handed out until ZooKeeper answers, and whoever gets
+        the partitions may begin here. ``wait``: who has asked waits for Kafka too. Raises Unreachable; who has asked is
+        answered by a later one.
         """
         requests = [each for each in list(self._requests) if each.complete and not each.answered.is_set()]
-        due = self._settings.auto_commit and time.monotonic() - self._made_at >= self._settings.commit_seconds
+        late = time.monotonic() - self._made_at >= self._settings.commit_seconds
+        due = self._settings.auto_commit and (late or now)
         if due or requests:
             self._made_at = time.monotonic()
             taken = handover.commit(positions(), wait=bool(requests) and wait)

@@ -176,9 +176,9 @@ class Coordinator:
         if self.state.member not in (seen.members.keys() & seen.migrating if self.embedded else seen.members):
             self._register()
         self.looked.set()
-        for each in [p for p, session in seen.owners.items() if session == mine and p not in self.state.held]:
+        unknown = [p for p, session in seen.owners.items() if session == mine and p not in self.state.held]
+        for each in self.zookeeper.unlock(unknown):
             logger.info("%s is unlocked: the answer to its lock had not come", each)
-            self.zookeeper.unlock(each)
 
     # what is done
 
@@ -233,21 +233,18 @@ class Coordinator:
             if self.listener is not None:
                 self.listener.before_releasing_partitions(by_topic(partitions))
         finally:  # all is committed: nobody shall wait for a partition because of an error in the application
-            for each in partitions:
-                self.zookeeper.unlock(each)
+            for each in self.zookeeper.unlock(partitions):
                 self._forget(each)
         return len(partitions)
 
     def _lock(self, actions: Sequence[Action]) -> int:
-        count = 0
-        for each in actions:
-            assert isinstance(each, Lock)
-            if self.zookeeper.lock(each.partition, self.state.member, each.thread):
-                self._hold(each.partition, Held(each.thread, Phase.LOCKED))
-                count += 1
-            else:
-                self._changed.set()
-        return count
+        threads = {each.partition: each.thread for each in actions if isinstance(each, Lock)}
+        locked = self.zookeeper.lock(threads, self.state.member)
+        for each in locked:
+            self._hold(each, Held(threads[each], Phase.LOCKED))
+        if len(locked) < len(threads):
+            self._changed.set()
+        return len(locked)
 
     def _start(self, actions: Sequence[Action]) -> int:
         partitions = [each.partition for each in actions]
@@ -330,8 +327,8 @@ class Coordinator:
         if not self._may_commit():
             return
         try:
-            wait = self.state.mode is Mode.KAFKA
-            self._commits.make(self._handover_(), lambda: self._positions(self.state.held), wait=wait)
+            wait, silent = self.state.mode is Mode.KAFKA, not self._zookeeper_lease.holds()
+            self._commits.make(self._handover_(), lambda: self._positions(self.state.held), wait=wait, now=silent)
         finally:
             self._handover_().sign(self.state.held)
 

@@ -62,6 +62,11 @@ class Lease:
         with self._guard:
             return float("inf") if self._signed_at is None else self._clock() - self._signed_at
 
+    @property
+    def left(self) -> float:
+        """Seconds for which records may be handed out without a new sign; none is left below zero."""
+        return self.session_seconds * SHARE - self.age
+
     def holds(self) -> bool:
         """Whether records may be handed out now."""
         with self._guard:

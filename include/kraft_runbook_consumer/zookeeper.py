@@ -1,6 +1,8 @@
 """A member's session with ZooKeeper: what it registers, sees, locks and commits there. Over kazoo.
 
-No call waits longer than for CALL_SECONDS: kazoo keeps a call back while it has no connection, and would block.
+No call waits longer than for CALL_SECONDS: kazoo keeps a call back while it has no connection, and would block. Nor for
+much longer than the lease lasts: Kafka hears then how far the member is, before its session ends (83 records twice of
+four partitions, where the calls of a member that was cut off waited on).
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -34,7 +36,7 @@ from kraft_runbook_consumer.znodes import (
     thread_id,
 )
 
-CALL_SECONDS = 3.0
+CALL_SECONDS, LEAST_SECONDS = 3.0, 0.5
 TRIES = 5
 AGAIN = MappingProxyType({"max_tries": -1, "delay": 0.1, "max_delay": 1.0})
 """How kazoo connects again. By itself it waits twice as long each time, up to a minute: a server that was away for 13 s
@@ -200,74 +202,101 @@ class ZookeeperSession:
 
         Raises Unreachable.
         """
-        ids, migrating = self._members()
-        data = self._all(lambda path: self._client.get_async(path), [f"{self.paths.ids}/{each}" for each in ids])
+        ids, migrating, every = self._names()
+        paths = [self.paths.mode, *(f"{self.paths.ids}/{each}" for each in ids)]
+        mode, *data = self._all(lambda path: self._client.get_async(path, watch=self._watch), paths)
         members = {
             each: decode_registration(found[0]) for each, found in zip(ids, data, strict=True) if found is not None
         }
-        every = self._children(BROKER_TOPICS)
-        topics = sorted(topics_of(members, every))
-        partitions = self._partitions(topics)
-        mode = self._one(self._client.get_async, self.paths.mode)
         if mode is None:
             self._one(self._client.exists_async, self.paths.mode)
         text = (mode[0] or b"").decode("utf-8", "replace") if mode is not None else None  # zkCli's create writes null
-        return GroupSeen(members, frozenset(migrating), text, partitions, self._owners(topics))
+        partitions, owners = self._topics(sorted(topics_of(members, every)))
+        return GroupSeen(members, frozenset(migrating), text, partitions, owners)
 
-    def _members(self) -> tuple[list[str], list[str]]:
-        """ids and migration/ids of one moment: a session that ends between two reads makes no old member."""
-        ids = self._children(self.paths.ids)
+    def _names(self) -> tuple[list[str], list[str], list[str]]:
+        """ids, migration/ids and topics. The former two are of one moment: a session that ends between two reads makes
+        no old member.
+        """
+        paths = (self.paths.ids, self.paths.migration_ids, self.paths.ids, BROKER_TOPICS)
         for _ in range(TRIES):
-            migrating = self._children(self.paths.migration_ids)
-            again = self._children(self.paths.ids)
-            if again == ids:
+            before, migrating, ids, every = self._children(*paths)
+            if before == ids:
                 break
-            ids = again
-        return ids, migrating
+        return ids, migrating, every
 
-    def _partitions(self, topics: list[str]) -> dict[str, tuple[int, ...]]:
+    def _topics(self, topics: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[Partition, int]]:
+        """The partitions of each, and who owns which."""
+        self._require_connection()
+        written = [self._client.get_async(f"{BROKER_TOPICS}/{topic}", watch=self._watch) for topic in topics]
+        owned = self._children(*map(self.paths.owners, topics))
         found: dict[str, tuple[int, ...]] = {}
-        paths = [f"{BROKER_TOPICS}/{topic}" for topic in topics]
-        for topic, data in zip(topics, self._all(self._watched(self._client.get_async), paths), strict=True):
+        for topic, data in zip(topics, map(self._wait, written), strict=True):
             if data is None:
                 continue
             try:
                 found[topic] = decode_partitions(data[0])
             except ValueError:
                 logger.warning("%s/%s can't be read", BROKER_TOPICS, topic)
-        return found
-
-    def _owners(self, topics: list[str]) -> dict[Partition, int]:
-        paths = [self.paths.owners(topic) for topic in topics]
-        children = self._all(self._watched(self._client.get_children_async), paths)
-        for path, names in zip(paths, children, strict=True):
-            if names is None:
-                self._one(self._client.exists_async, path)
         every = [
             (topic, int(name))
-            for topic, names in zip(topics, children, strict=True)
-            for name in names or ()
+            for topic, names in zip(topics, owned, strict=True)
+            for name in names
             if name.isascii() and name.isdigit()
         ]
         stats = self._all(self._client.exists_async, [self.paths.owner(each) for each in every])
-        return {each: stat.ephemeralOwner for each, stat in zip(every, stats, strict=True) if stat is not None}
+        return found, {each: stat.ephemeralOwner for each, stat in zip(every, stats, strict=True) if stat is not None}
 
     def plain_brokers(self) -> str:
         """``bootstrap.servers`` of the brokers' PLAINTEXT listeners, empty where there is none. Raises Unreachable."""
-        paths = [f"{BROKER_IDS}/{each}" for each in self._children(BROKER_IDS)]
+        paths = [f"{BROKER_IDS}/{each}" for each in self._children(BROKER_IDS)[0]]
         found = [plain_endpoint(data[0]) for data in self._all(self._client.get_async, paths) if data is not None]
         return ",".join(each for each in found if each)
 
     # owners and offsets
 
-    def lock(self, partition: Partition, member: str, thread: int) -> bool:
-        """Whether the owner znode is this session's now. Raises Unreachable: it may be."""
-        self._ensure(self.paths.owners(partition[0]))
-        return self._make(self.paths.owner(partition), thread_id(member, thread).encode())
+    def lock(self, threads: Mapping[Partition, int], member: str) -> set[Partition]:
+        """Those whose owner znodes are this session's now. Raises Unreachable: others may be, too."""
+        made = self._lock(threads, member)
+        homeless = {each: threads[each] for each, is_made in made.items() if is_made is None}
+        for topic in {topic for topic, _ in homeless}:
+            self._ensure(self.paths.owners(topic))
+        made |= self._lock(homeless, member)
+        there = [each for each, is_made in made.items() if not is_made]
+        stats = self._all(self._client.exists_async, [self.paths.owner(each) for each in there])
+        for each, stat in zip(there, stats, strict=True):
+            if stat is not None and stat.ephemeralOwner == self.session:
+                data = thread_id(member, threads[each]).encode()
+                made[each] = self._answer(self._client.set_async, self.paths.owner(each), data) is not None
+        return {each for each, is_made in made.items() if is_made}
 
-    def unlock(self, partition: Partition) -> None:
-        """Delete the owner znode if it is this session's. Raises Unreachable: it may be gone."""
-        self._delete_own(self.paths.owner(partition))
+    def _lock(self, threads: Mapping[Partition, int], member: str) -> dict[Partition, bool | None]:
+        """False: somebody has it; None: there is no znode to have it below."""
+        self._require_connection()
+        asked = {
+            each: self._client.create_async(self.paths.owner(each), thread_id(member, n).encode(), ephemeral=True)
+            for each, n in threads.items()
+        }
+        found: dict[Partition, bool | None] = {}
+        for each, answer in asked.items():
+            try:
+                found[each] = True if self._wait(answer) is not None else None
+            except NodeExistsError:
+                found[each] = False
+        return found
+
+    def unlock(self, partitions: Collection[Partition]) -> Iterator[Partition]:
+        """Delete the owner znodes that are this session's; each partition once its znode is none of this session's.
+        Raises Unreachable: of the others some may be gone, too.
+        """
+        every = list(partitions)
+        paths = [self.paths.owner(each) for each in every]
+        stats = self._all(self._client.exists_async, paths)
+        deleted = [self._delete_if_own(path, stat) for path, stat in zip(paths, stats, strict=True)]
+        for each, answer in zip(every, deleted, strict=True):
+            if answer is not None:
+                self._wait(answer)
+            yield each
 
     def owned_elsewhere(self, partitions: Collection[Partition]) -> set[Partition]:
         """Those whose owner znode another session has. Raises Unreachable."""
@@ -334,11 +363,13 @@ class ZookeeperSession:
     def _watched(self, call: Callable[..., Any]) -> Callable[[str], Any]:
         return lambda path: call(path, watch=self._watch)
 
-    def _children(self, path: str) -> list[str]:
-        found = self._one(self._client.get_children_async, path)
-        if found is None:
-            self._one(self._client.exists_async, path)
-        return sorted(found or ())
+    def _children(self, *paths: str) -> list[list[str]]:
+        """Of each of them, asked at once, in this order."""
+        found = self._all(self._watched(self._client.get_children_async), list(paths))
+        for path, names in zip(paths, found, strict=True):
+            if names is None:
+                self._one(self._client.exists_async, path)
+        return [sorted(names or ()) for names in found]
 
     def _one(self, call: Callable[..., Any], path: str) -> Any:
         (found,) = self._all(self._watched(call), [path])
@@ -358,11 +389,10 @@ class ZookeeperSession:
         if not self.connected or self.session != self._own:
             raise Unreachable("ZooKeeper does not answer", way_out="wait: the member goes on once it does")
 
-    @staticmethod
-    def _wait(result: Any) -> Any:
+    def _wait(self, result: Any) -> Any:
         """None: there is no such znode."""
         try:
-            return result.get(timeout=CALL_SECONDS)
+            return result.get(timeout=max(LEAST_SECONDS, min(CALL_SECONDS, self.lease.left)))
         except NoNodeError:
             return None
         except (KazooTimeoutError, KazooException) as error:
@@ -389,6 +419,11 @@ class ZookeeperSession:
         return self._answer(self._client.set_async, path, data) is not None
 
     def _delete_own(self, path: str) -> None:
-        stat = self._answer(self._client.exists_async, path)
-        if stat is not None and stat.ephemeralOwner == self.session:
-            self._answer(self._client.delete_async, path, stat.version)
+        deleted = self._delete_if_own(path, self._answer(self._client.exists_async, path))
+        if deleted is not None:
+            self._wait(deleted)
+
+    def _delete_if_own(self, path: str, stat: Any) -> Any:
+        """The answer that comes; None: it is another session's, or nobody's."""
+        own = stat is not None and stat.ephemeralOwner == self.session
+        return self._client.delete_async(path, stat.version) if own else None

@@ -23,6 +23,19 @@ SETTINGS = {
 }
 
 
+def old_command(
+    spec: ClusterSpec, group: str, config: Path, asks: Sequence[str], settings: Mapping[str, str] = {}
+) -> list[str]:
+    """What starts one member of the group. ``config``: the properties that it is given, written here. ``asks``: for a
+    topic or a pattern.
+    """
+    if not any(JARS.glob("kafka_*.jar")):
+        pytest.fail(f"there are no jars in {JARS}: make jars-old")
+    config.write_text("".join(f"{k}={v}\n" for k, v in {**SETTINGS, "group.id": group, **settings}.items()))
+    command = ["java", "-Xmx128m", "-cp", f"{JARS}/*", "kafka.tools.ConsoleConsumer"]
+    return [*command, "--zookeeper", spec.ensemble.connect, *asks, "--consumer.config", str(config)]
+
+
 @contextmanager
 def old_consumer(
     spec: ClusterSpec, group: str, where: Path, *, topics: str = "", pattern: str = "", settings: Mapping[str, str] = {}
@@ -30,19 +43,11 @@ def old_consumer(
     """One member of the group, of a topic or of a pattern, until the end of the block. ``where``: a directory of the
     test's own, for its properties and its log.
     """
-    if not any(JARS.glob("kafka_*.jar")):
-        pytest.fail(f"there are no jars in {JARS}: make jars-old")
     name = f"{group}-{len(list(where.glob('*.properties')))}"
-    config = where / f"{name}.properties"
-    config.write_text("".join(f"{k}={v}\n" for k, v in {**SETTINGS, "group.id": group, **settings}.items()))
-    named: Sequence[str] = ["--topic", topics] if topics else ["--whitelist", pattern]
-    command = ["java", "-Xmx128m", "-cp", f"{JARS}/*", "kafka.tools.ConsoleConsumer"]
+    asks = ["--topic", topics] if topics else ["--whitelist", pattern]
+    command = old_command(spec, group, where / f"{name}.properties", asks, settings)
     with (where / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--zookeeper", spec.ensemble.connect, *named, "--consumer.config", str(config)],
-            stdout=log,
-            stderr=log,
-        )
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield process
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -194,6 +195,10 @@ def test_zookeeper_is_away_for_13_s_in_kafka_mode_and_nobody_notices(
         assert found.silent is not None and found.silent < 1.5, found.render_text()
 
 
+ENDS = itertools.count(100)
+"""Of addresses; each cable has its own, for a listener may outlast its test."""
+
+
 @dataclass
 class Cable:
     """What is between one member and ZooKeeper, at ``address``; ``cut`` and mended at these times."""
@@ -217,7 +222,7 @@ class Cable:
 @pytest.fixture
 def cable(own_lab: Lab) -> Iterator[Cable]:
     (server,) = zookeeper_servers(own_lab.spec)
-    address = (f"{own_lab.network}.2", server.port)
+    address = (f"{own_lab.network}.{next(ENDS)}", server.port)
     proxy = Proxy({address: (server.host, server.port)})
     yield Cable(proxy, "{}:{}".format(*address))
     proxy.close()
@@ -236,9 +241,11 @@ def test_a_lost_session_costs_what_was_not_committed(
         group.await_owners(zookeeper, [4, 4, 4])
         by_hand.wait_until("it reads on", lambda: (members[0].read[-1].at or 0) > cable.mended_at, within=60)
     found = group.proof()
+    group.counted["both"] = f"{both_hand_out(group, members[0], cable):.2f}"
+    print(f"{mode}: {found.count('twice')} twice, silent {found.silent or 0:.1f} s")
     assert found.count("lost") == 0, found.render_text()
     assert found.count("twice") <= read_again_at_most(), found.render_text()
-    assert not any(each.overlapping for each in found.partitions), found.render_text()
+    assert group.counted["both"] == "0.00"
 
 
 def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
@@ -266,16 +273,21 @@ def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
     print(f"it went on for {went_on:.1f} s, {found.count('twice')} twice, both for {both:.2f} s")
     assert went_on > 5
     assert found.count("lost") == 0, found.render_text()
-    assert not any(each.overlapping for each in found.partitions), found.render_text()
+    assert found.count("twice") <= read_again_at_most(), found.render_text()
     assert both <= 3.0
 
 
 def both_hand_out(group: Group, member: Process, cable: Cable) -> float:
-    """For how long, at most, a partition came from the one that was cut off after it had come from an old one."""
+    """For how long, at most, a partition came from the one that was cut off after it had come from another one."""
     longest = 0.0
     for number in range(PARTITIONS):
-        old = [each.at or 0.0 for each in group.heard if each.partition == number]
-        its = [at for each in member.read if each.partition == number and (at := each.at or 0.0) < cable.mended_at]
-        if old and its:
-            longest = max(longest, max(its) - min(old))
+        meanwhile = [
+            each
+            for each in (*group.seen, *group.heard)
+            if each.partition == number and cable.cut_at < (each.at or 0.0) < cable.mended_at
+        ]
+        its = [each.at or 0.0 for each in meanwhile if each.member == member.id]
+        others = [each.at or 0.0 for each in meanwhile if each.member != member.id]
+        if its and others:
+            longest = max(longest, max(its) - min(others))
     return longest

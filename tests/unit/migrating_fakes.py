@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,14 +75,16 @@ class ZooKeeper:
     def begin_session(self) -> None:
         self.lost.clear()
 
-    def lock(self, partition: Partition, _member: str, _thread: int) -> bool:
+    def lock(self, threads: Mapping[Partition, int], _member: str) -> set[Partition]:
         self._answer("lock")
-        return self.owners.setdefault(partition, self.session) == self.session
+        return {each for each in threads if self.owners.setdefault(each, self.session) == self.session}
 
-    def unlock(self, partition: Partition) -> None:
-        self._answer("unlock")
-        if self.owners.get(partition) == self.session:
-            del self.owners[partition]
+    def unlock(self, partitions: Collection[Partition]) -> Iterator[Partition]:
+        for each in partitions:
+            self._answer("unlock")
+            if self.owners.get(each) == self.session:
+                del self.owners[each]
+            yield each
 
     def owned_elsewhere(self, partitions: Collection[Partition]) -> set[Partition]:
         self._answer("owned_elsewhere")

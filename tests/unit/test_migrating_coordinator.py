@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from migrating_fakes import P0, P1, P2, Group, group
 from migrating_servers import embedded_consumer
 
-from kraft_runbook_consumer.lease import Lease
+from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.listener import WholeGroup
 from kraft_runbook_consumer.mode import Mode
 from kraft_runbook_consumer.step import Phase
@@ -46,6 +46,23 @@ def test_a_turn_that_fails_commits_and_signs_to_kafka(member: Group) -> None:
     member.turn()
     assert member.zookeeper.written[P0] == 150
     assert member.kafka.commits == [{P0: 150}, {P0: 150}], "the commit, and the sign"
+
+
+def test_a_member_that_falls_silent_tells_kafka_at_once_how_far_it_is() -> None:
+    """Whoever gets its partitions begins there, not at the last commit of auto.commit.interval.ms."""
+    member = group(auto_commit_interval_ms="60000")
+    member.run(P0, at=100)
+    member.records.positions[P0] = 150
+    member.zookeeper.refuses = {"look", "commit"}
+    member.coordinator._turn()
+    assert member.kafka.known[P0] == 100, "it hands out, and no commit is due"
+    member.coordinator._zookeeper_lease._signed_at = sent_now() - 4.5
+    member.coordinator._turn()
+    assert member.kafka.known[P0] == 150 and member.zookeeper.written[P0] == 100
+    member.coordinator._zookeeper_lease._signed_at = sent_now() - 6.5
+    member.records.positions[P0] = 160
+    member.coordinator._turn()
+    assert member.kafka.known[P0] == 150, "the session may have ended: it may be somebody else's"
 
 
 def test_a_partition_that_kafka_refuses_keeps_no_other(member: Group) -> None:
