@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -38,6 +39,13 @@ from kraft_runbook_consumer.znodes import (
 
 CALL_SECONDS, LEAST_SECONDS = 3.0, 0.5
 TRIES = 5
+SIGNS = 6
+"""How often in a session a sign is given."""
+UNANSWERED = 4
+"""After so many signs without an answer the connection is given up: two thirds of the session, as kazoo's own pings
+would. It sends none while there are requests, and these signs are: so it did not notice a network that had fallen
+silent, for as long as that lasted (7 min), nor tried another server.
+"""
 AGAIN = MappingProxyType({"max_tries": -1, "delay": 0.1, "max_delay": 1.0})
 """How kazoo connects again. By itself it waits twice as long each time, up to a minute: a server that was away for 13 s
 got its members back after 24, and by then their leases had ended (measured).
@@ -89,7 +97,7 @@ class ZookeeperSession:
         self._session_seconds = lease.session_seconds
         self._note_what_is_granted()
         self._ended = threading.Event()
-        self._own = 0
+        self._own = self._unanswered = 0
         self.lost = threading.Event()
         """Set once a session has ended, until ``begin_session``."""
 
@@ -332,26 +340,41 @@ class ZookeeperSession:
     # signs of life
 
     def _give_signs(self) -> None:
-        while not self._ended.wait(self.lease.session_seconds / 6):
+        while not self._ended.wait(self.lease.session_seconds / SIGNS):
             self._give_sign()
 
     def _give_sign(self) -> None:
         session, sent_at = self.session, sent_now()
         if not self.connected:
             return
+        if self._unanswered >= UNANSWERED:
+            self._drop_connection()
+            return
 
         def answered(result: Any) -> None:
             if result.successful():
+                self._unanswered = 0
                 self.lease.renew(session, sent_at)
 
+        self._unanswered += 1
         with contextlib.suppress(KazooException):
             self._client.sync_async(self.paths.ids).rawlink(answered)  # the leader answers, who ends sessions
+
+    def _drop_connection(self) -> None:
+        """kazoo sees its end, and connects again."""
+        logger.warning("ZooKeeper has not answered for %d signs: another connection is made", self._unanswered)
+        self._unanswered = 0
+        found = self._client._connection._socket
+        with contextlib.suppress(OSError):
+            if found is not None:
+                found.shutdown(socket.SHUT_RDWR)
 
     def _state_changed(self, state: str) -> None:
         if state == KazooState.LOST:
             self.lease.end()
             self.lost.set()
         elif state == KazooState.CONNECTED:
+            self._unanswered = 0
             self._give_sign()  # the lease may end before the next one would be due
         self._changed()
 

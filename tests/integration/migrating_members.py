@@ -122,13 +122,13 @@ class Group:
             self.seen.append(HandedOut(self.name, partition, offset, f"{consumer.member_id}-{thread}", at))
 
     @contextmanager
-    def old_member(self) -> Iterator[None]:
+    def old_member(self, settings: Mapping[str, str] = {}) -> Iterator[None]:
         """It refuses to begin at the start while the group has offsets."""
-        begins = {"auto.offset.reset": "largest"}
+        given = {"auto.offset.reset": "largest", **settings}
         log = self.where / f"{self.name}-{len([*self.where.glob('*.properties')])}.log"
         with (
             self._listening(log),
-            old_consumer(self.lab.spec, self.name, self.where, topics=self.name, settings=begins),
+            old_consumer(self.lab.spec, self.name, self.where, topics=self.name, settings=given),
         ):
             yield
 

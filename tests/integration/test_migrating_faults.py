@@ -251,7 +251,10 @@ def test_a_lost_session_costs_what_was_not_committed(
 def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
     group: Group, zookeeper: KazooClient, cable: Cable
 ) -> None:
-    """In kafka mode. Its session is long enough for it to go on while the others fall back to ZooKeeper."""
+    """In kafka mode. Its session is long enough for it to go on while the others fall back to ZooKeeper. The old one is
+    patient: by itself it ends after four tries to get what is still locked.
+    """
+    patient = {"rebalance.max.retries": "100"}
     first = {"zookeeper.connect": cable.address, "zookeeper.session.timeout.ms": 20_000}
 
     def without_it() -> bool:
@@ -260,7 +263,7 @@ def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
 
     with three(group, zookeeper, "kafka", first) as members, group.records():
         by_hand.wait_until("all read", lambda: all(len(each.read) > 100 for each in members))
-        with cable.cut(members[0]), group.old_member():
+        with cable.cut(members[0]), group.old_member(patient):
             by_hand.wait_until("its session has ended, and the old one is there", without_it)
             group.await_owners(zookeeper, [4, 4, 4])
             begun = len(group.heard)

@@ -314,3 +314,26 @@ def test_in_zookeeper_mode_a_silent_kafka_costs_two_seconds_of_five(monkeypatch:
             now[0] += 0.06
             one.sight.look_at_kafka(mode)
         assert embedded.calls == [("members", each) for each in asked]
+
+
+def test_offsets_are_asked_for_by_a_client_that_joins_no_group() -> None:
+    """Behind a join they would wait until that is answered."""
+    made: list[Any] = []
+
+    class Client(Consumer):
+        def committed(self, partitions: list[Any], timeout: float) -> list[Any]:
+            made.append(self)
+            return []
+
+    config = {"group.id": "g", "partition.assignment.strategy": "cooperative-sticky", "client.id": "g_me"}
+
+    def make(given: Any, _prefix: str) -> Any:
+        made.append(given)
+        return Client()
+
+    one: Any = {"consumer": make, "admin": lambda _config: None}
+    embedded = EmbeddedConsumer(config, Lease(45.0), lambda _gone, _lost: None, **one)
+    assert embedded.committed([("t", 0)]) == {} == embedded.committed([("t", 0)])
+    joins, asks, first, second = made
+    assert "client.id" in joins and asks["group.id"] == "g" and "client.id" not in asks
+    assert first is second is not embedded._consumer

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kazoo.exceptions import NoNodeError
+from kazoo.protocol.states import KazooState
 from migrating_servers import ME, Result, session, topic
 
+from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.znodes import Partition, Registration
 
@@ -91,8 +96,6 @@ def test_a_topic_nobody_has_owned_yet_gets_its_place(monkeypatch: pytest.MonkeyP
 
     def homeless_at_first(path: str, data: bytes, ephemeral: bool) -> Result:
         asked.append(path)
-        from kazoo.exceptions import NoNodeError
-
         return create(path, data, ephemeral) if "/consumers/g/owners/t" in tree else Result(NoNodeError())
 
     del tree["/consumers/g/owners/t"]
@@ -109,3 +112,26 @@ def test_what_is_known_to_be_unlocked_is_told_before_an_answer_stays_out(monkeyp
     assert next(told) == EVERY[0]
     with pytest.raises(Unreachable):
         next(told)
+
+
+def test_a_network_that_falls_silent_is_noticed_though_kazoo_is_kept_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, one, _ = group(monkeypatch)
+    kazoo = one._client.client
+    cut: list[int] = []
+    kazoo._connection._socket = SimpleNamespace(shutdown=cut.append)
+    one._client = kazoo
+    answers = kazoo.sync_async
+    kazoo.sync_async = lambda path: SimpleNamespace(rawlink=lambda told: None)
+    for _ in range(zookeeper.UNANSWERED):
+        one._give_sign()
+    assert cut == [], "two thirds of the session are not over"
+    one._give_sign()
+    assert cut == [socket.SHUT_RDWR]
+    kazoo.sync_async = answers
+    for _ in range(9):
+        one._give_sign()
+    kazoo.sync_async = lambda path: SimpleNamespace(rawlink=lambda told: None)
+    for _ in range(9):
+        one._give_sign()
+        one._state_changed(KazooState.CONNECTED)
+    assert len(cut) == 1, "an answer, and a new connection, begin anew"
