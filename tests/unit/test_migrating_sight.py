@@ -9,6 +9,7 @@ import traceback
 import weakref
 from concurrent.futures import Future
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
