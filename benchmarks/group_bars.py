@@ -77,9 +77,7 @@ BARS = {
         f"{FAULTS}::test_zookeeper_is_away_for_13_s_in_kafka_mode_and_nobody_notices[40000]",
         {**NOTHING, "silent": 1.5},
     ),
-    "cut-off": Bar(
-        f"{FAULTS}::test_an_old_member_comes_while_one_is_cut_off_from_zookeeper", {**UNCOMMITTED, "both": 3}
-    ),
+    "cut-off": Bar(f"{FAULTS}::test_an_old_member_comes_while_one_is_cut_off_from_zookeeper", {"lost": 0, "both": 3}),
     "histories": Bar(
         "tests/unit/test_no_partition_has_two.py::test_no_partition_is_handed_out_by_two_in_ten_thousand_histories"
     ),

