@@ -251,9 +251,10 @@ def test_a_lost_session_costs_what_was_not_committed(
 def test_an_old_member_comes_while_one_is_cut_off_from_zookeeper(
     group: Group, zookeeper: KazooClient, cable: Cable
 ) -> None:
-    """In kafka mode. Its session is long enough for it to go on while the others fall back to ZooKeeper. The old one is
-    patient: by itself it ends after four tries to get what is still locked. It begins where ZooKeeper says, so what came
-    from the one that was cut off meanwhile comes again.
+    """In kafka mode. Its session is long enough for it to go on while the others fall back to ZooKeeper.
+
+    The old one is patient: by itself it ends after four tries to get what is still locked. It begins where ZooKeeper
+    says, so what came from the one that was cut off meanwhile comes again.
     """
     patient = {"rebalance.max.retries": "100"}
     first = {"zookeeper.connect": cable.address, "zookeeper.session.timeout.ms": 20_000}
