@@ -56,7 +56,7 @@ def application(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Itera
         old_command(own_lab.spec, GROUP, where / f"old-{number}.properties", ["--topic", TOPIC], begins)
         for number in range(2)
     ]
-    new = [java(), *SHORT_LIVED, "-cp", f"{JARS}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"]
+    new = [str(java()), *SHORT_LIVED, "-cp", f"{JARS}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"]
     new += ["--bootstrap-server", ",".join(own_lab.spec.bootstrap_servers), "--topic", TOPIC, "--group", GROUP]
     for setting in ("auto.offset.reset=none", "auto.commit.interval.ms=500"):
         new += ["--consumer-property", setting]
