@@ -3,7 +3,7 @@
     python -m benchmarks.group_bars toggles new-member --runs 5
     python -m benchmarks.group_bars --list
 
-A bar is a test on a real cluster, which is run so many times on one cluster of its own: real members, 12 partitions,
+A bar is a test on a real cluster, which is run so many times, on a cluster that its file's bars share: real members, 12 partitions,
 150 records a second. It prints the commit, each run with the machine's load, and each figure beside its bar; it fails
 where a run misses one. Of old members and Java's it is known what they had and, some moments late, when: silences count
 them, overlaps are those of the others. Two bars need no cluster: they are tests that hold or not, and are run once.
@@ -16,8 +16,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -40,6 +41,12 @@ class Bar:
     def columns(self) -> tuple[str, ...]:
         """What is counted in a run. Empty: the test alone decides."""
         return (*COLUMNS, *(each for each in self.most if each not in COLUMNS)) if self.most else ()
+
+    @property
+    def chosen(self) -> tuple[str, str]:
+        """The test's function, and the parameter that it is run with; empty: none."""
+        function, _, parameter = self.test.partition("::")[2].rstrip("]").partition("[")
+        return function, parameter
 
     def missed(self, found: Mapping[str, str]) -> list[str]:
         """The columns that are above, or not known."""
@@ -90,13 +97,17 @@ BARS = {
 """
 
 
-def runs_of(bar: Bar, runs: int) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """How each run ended, with what was counted."""
-    path, _, name = bar.test.partition("::")
-    function, _, parameter = name.partition("[")
+Run = tuple[str, Mapping[str, str]]
+"""How it ended, with what was counted."""
+
+
+def runs_of(bars: Collection[str], runs: int) -> dict[str, list[Run]]:
+    """By bar. ``bars``: of one file, whose tests share a cluster."""
+    found: dict[str, list[Run]] = {each: [] for each in bars}
+    (path,) = {BARS[each].test.partition("::")[0] for each in bars}
+    chosen = " or ".join(f"({' and '.join(filter(None, BARS[each].chosen))})" for each in bars)
     with tempfile.TemporaryDirectory() as where:
         told = Path(where) / "runs.xml"
-        chosen = f"{function} and {parameter.rstrip(']')}" if parameter else function
         command = [sys.executable, "-m", "pytest", "-q", "-m", "long or not long", path, "-k", chosen]
         environment = {**os.environ, "KRB_RUNS": str(runs)}
         command.append(f"--junitxml={told}")
@@ -104,10 +115,24 @@ def runs_of(bar: Bar, runs: int) -> Iterator[tuple[str, Mapping[str, str]]]:
         for case in ElementTree.parse(told).iter("testcase"):  # noqa: S314 - pytest has just written it
             bad = [each for each in ("failure", "error", "skipped") if case.find(each) is not None]
             values = {each.get("name", ""): each.get("value", "") for each in case.iter("property")}
-            yield bad[0] if bad else "passed", values
+            function, _, parameters = (case.get("name") or "").rstrip("]").partition("[")
+            for each in bars:
+                wanted, parameter = BARS[each].chosen
+                if function == wanted and parameter in ("", *parameters.split("-")):
+                    found[each].append((bad[0] if bad else "passed", values))
+    return found
 
 
-def shown(name: str, bar: Bar, found: Sequence[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
+def grouped(bars: Sequence[str]) -> Iterator[tuple[tuple[str, bool], list[str]]]:
+    """By the file of the test, and whether something is counted."""
+
+    def kind(name: str) -> tuple[str, bool]:
+        return BARS[name].test.partition("::")[0], bool(BARS[name].most)
+
+    return ((each, list(names)) for each, names in groupby(sorted(set(bars), key=kind), key=kind))
+
+
+def shown(name: str, bar: Bar, found: Sequence[Run]) -> Iterator[str]:
     """Each run, then each figure with its bar."""
     yield from (f"{name}, {commit()}", "", f"| {' | '.join(('run', 'result', *bar.columns))} |")
     yield "|---|---|" + "---|" * len(bar.columns)
@@ -135,12 +160,12 @@ def main() -> int:
             print(f"{name}: {f'at most {allowed}' if allowed else 'holds or not'} ({bar.test})")
         return 0 if asked.list else 2
     fine = True
-    for name in asked.bars:
-        bar, runs = BARS[name], asked.runs if BARS[name].most else 1
-        found = list(runs_of(bar, runs))
-        print("\n".join(shown(name, bar, found)), flush=True)
-        held = all(result == "passed" and not bar.missed(values) for result, values in found)
-        fine = fine and held and len(found) == runs
+    for (_, counted), names in grouped(asked.bars):
+        runs = asked.runs if counted else 1
+        for name, found in runs_of(names, runs).items():
+            print("\n".join(shown(name, BARS[name], found)), flush=True)
+            held = all(result == "passed" and not BARS[name].missed(values) for result, values in found)
+            fine = fine and held and len(found) == runs
     return 0 if fine else 1
 
 

@@ -38,7 +38,8 @@ RATE = 150
 class Group:
     """One group with a topic of its own, of the same name. ``login``: settings of librdkafka by which its clients are
     let in; ``at_zookeeper``: settings of members for the same at ZooKeeper. ``heard``: what old members and Java's have
-    printed, each some moments after they had it. ``counted``: what a test counts besides, for ``note``.
+    printed, each some moments after they had it. ``since``: from when on silences count. ``counted``: what a test
+    counts besides, for ``note``.
     """
 
     lab: Lab
@@ -46,6 +47,7 @@ class Group:
     where: Path
     seen: list[HandedOut] = field(default_factory=list)
     heard: list[HandedOut] = field(default_factory=list)
+    since: float = 0.0
     counted: dict[str, object] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=lambda: dict.fromkeys(range(PARTITIONS), 0))
     login: Mapping[str, str] = field(default_factory=dict)

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -137,6 +138,7 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
                 lambda: sorted(map(len, group.kafka_assigns().values())) == [4, 4, 4],
                 within=60,
             )
+            group.since = time.monotonic()
             for value, mode in (
                 ("nonsense", Mode.ZOOKEEPER),
                 ("kafka", Mode.KAFKA),
@@ -152,7 +154,7 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
             assert owned_as_kafka_assigns(group, zookeeper, members)
             await_class(group, GroupClass.ALL_MIGRATING)
         told = group.require_each_once()
-        print(f"{sum(group.sent.values())} records, silent at most {told.silent or 0:.2f} s")
+        print(f"{sum(group.sent.values())} records, silent {told.silent or 0:.2f} s, toggled {group.silent():.2f} s")
     whole = heard.groups[-1][group.name]
     assert set(whole) == set(range(PARTITIONS)), "the listener sees the whole group"
     assert {thread.rpartition("-")[0] for thread in whole.values()} == {each.member_id for each in members}
@@ -189,6 +191,7 @@ def two_in_kafka_mode(group: Group, zookeeper: KazooClient) -> Iterator[list[Mig
 @pytest.mark.long
 def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClient) -> None:
     with two_in_kafka_mode(group, zookeeper) as members:
+        group.since = time.monotonic()
         with group.old_member():
             await_mode(members, Mode.ZOOKEEPER)
             group.await_owners(zookeeper, [4, 4, 4])
@@ -209,6 +212,7 @@ def require_only_moved_let_go(group: Group, zookeeper: KazooClient, before: Mapp
 def test_migrating_and_new_share_a_group(group: Group, zookeeper: KazooClient) -> None:
     """A new member joins in kafka mode and leaves; while it is there nobody follows ZooKeeper, whatever is toggled."""
     with two_in_kafka_mode(group, zookeeper) as members:
+        group.since = time.monotonic()
         before = group.locks(zookeeper)
         with group.new_member("new"):
             group.await_owners(zookeeper, [4, 4])
@@ -249,6 +253,7 @@ def test_a_new_member_that_comes_too_early_gets_its_partitions_alone(group: Grou
 def test_migrating_and_java_share_a_group(group: Group, zookeeper: KazooClient, jars: Path) -> None:
     """Java's own list of assignors and the embedded consumer's have one in common."""
     with two_in_kafka_mode(group, zookeeper):
+        group.since = time.monotonic()
         before = group.locks(zookeeper)
         with group.java_member(jars):
             group.await_owners(zookeeper, [4, 4])
