@@ -3,10 +3,11 @@
     python -m benchmarks.group_bars toggles new-member --runs 5
     python -m benchmarks.group_bars --list
 
-A bar is a test on a real cluster, which is run so many times, on a cluster that its file's bars share: real members, 12 partitions,
+A bar is a test on a real cluster, which bars of one file share, and is run so many times: real members, 12 partitions,
 150 records a second. It prints the commit, each run with the machine's load, and each figure beside its bar; it fails
-where a run misses one. Of old members and Java's it is known what they had and, some moments late, when: silences count
-them, overlaps are those of the others. Two bars need no cluster: they are tests that hold or not, and are run once.
+where a run misses one. Silences count from the first toggle or newcomer on. Of old members and Java's it is known what
+they had and, some moments late, when: silences count them, overlaps are those of the others. Two bars need no cluster:
+they are tests that hold or not, and are run once.
 """
 
 from __future__ import annotations
