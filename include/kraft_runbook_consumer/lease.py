@@ -63,6 +63,12 @@ class Lease:
             return float("inf") if self._signed_at is None else self._clock() - self._signed_at
 
     @property
+    def signed(self) -> bool:
+        """Whether a sign of this session was answered."""
+        with self._guard:
+            return self._signed_at is not None
+
+    @property
     def left(self) -> float:
         """Seconds for which records may be handed out without a new sign; none is left below zero."""
         return self.session_seconds * SHARE - self.age

@@ -414,8 +414,9 @@ class ZookeeperSession:
 
     def _wait(self, result: Any) -> Any:
         """None: there is no such znode."""
+        left = self.lease.left if self.lease.signed else CALL_SECONDS
         try:
-            return result.get(timeout=max(LEAST_SECONDS, min(CALL_SECONDS, self.lease.left)))
+            return result.get(timeout=max(LEAST_SECONDS, min(CALL_SECONDS, left)))
         except NoNodeError:
             return None
         except (KazooTimeoutError, KazooException) as error:

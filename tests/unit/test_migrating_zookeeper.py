@@ -13,6 +13,7 @@ from migrating_servers import ME, Result, session, topic
 
 from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.errors import Unreachable
+from kraft_runbook_consumer.lease import sent_now
 from kraft_runbook_consumer.znodes import Partition, Registration
 
 EVERY: list[Partition] = [("t", number) for number in range(12)]
@@ -135,3 +136,16 @@ def test_a_network_that_falls_silent_is_noticed_though_kazoo_is_kept_busy(monkey
         one._give_sign()
         one._state_changed(KazooState.CONNECTED)
     assert len(cut) == 1, "an answer, and a new connection, begin anew"
+
+
+def test_a_call_waits_no_longer_than_records_are_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, one, _ = group(monkeypatch)
+    waited: list[float] = []
+    answer: Any = SimpleNamespace(get=lambda timeout: waited.append(timeout))
+    one.lease.begin(1)
+    one._wait(answer)
+    for age in (0.5, 2.5, 5.0):
+        one.lease.begin(1)
+        one.lease.renew(1, sent_now() - age)
+        one._wait(answer)
+    assert waited == [3.0, 3.0, pytest.approx(1.5, abs=0.2), 0.5], "before the first sign nothing is handed out"
