@@ -74,6 +74,10 @@ class AirflowClient:
         dag = dict(self._call("GET", f"/dags/{dag_id}"))
         return None if dag["is_paused"] else dag
 
+    def pause(self, dag_id: str) -> None:
+        """Let no further run of a DAG begin."""
+        self._call("PATCH", f"/dags/{dag_id}", json={"is_paused": True})
+
     def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> str:
         """Trigger a run with these parameters; returns its run id, which is made here: Airflow takes no id twice, so no
         second run can begin.

@@ -142,6 +142,16 @@ def test_a_cluster_born_in_kraft_has_one_stage(tmp_path: Path) -> None:
     assert [each.phase for each in facts(tmp_path, spec=spec).stages] == [Phase.KRAFT]
 
 
+def test_the_quorum_shows_which_voter_does_not_run(tmp_path: Path) -> None:
+    seen = observation(Phase.HYBRID)
+    stopped = replace(seen.controllers[103], running=False, mode=WHY, metrics=WHY)
+    keep(tmp_path, Phase.HYBRID, controllers={**seen.controllers, 103: stopped})
+    page = render_cluster(facts(tmp_path), LINKS, now=NOW)
+    quorum = page[page.index('aria-label="Quorum"') : page.index('aria-label="Parity"')]
+    assert quorum.count("<td>runs</td>") == 2
+    assert '<td>103</td><td><span class="bad">does not run</span></td><td>not known</td>' in quorum
+
+
 # -- gates -------------------------------------------------------------------------------------------------------------
 
 
