@@ -4,13 +4,11 @@ like.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.metadata.topic_columns import PartitionColumns, TopicColumns, bounds_of
 
 Partition = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, int, tuple[int, ...], int]
@@ -77,30 +75,6 @@ def summary_of_facts(facts: Facts, topics: int) -> Summary:
     return Summary(*counts, sample)
 
 
-def summary_of_rows(rows: Iterable[Row], topics: int) -> Summary:
-    """The same, of canonical rows."""
-    counts = {Kind.TOPIC: 0, Kind.PARTITION_STATE: 0, Kind.ASSIGNMENT: 0, Kind.TOPIC_CONFIG: 0}
-    sample: dict[str, Any] = {}
-    for row in rows:
-        if row.kind not in counts:
-            continue
-        counts[row.kind] += 1
-        name = row.key[2 : row.key.index('"', 2)]
-        if is_sampled(name, topics):
-            _take(sample.setdefault(name, {"id": None, "partitions": {}, "configs": {}}), row)
-    if counts[Kind.ASSIGNMENT] != counts[Kind.PARTITION_STATE]:
-        raise ValueError(
-            f"{counts[Kind.ASSIGNMENT]} assignments and {counts[Kind.PARTITION_STATE]} states: this cluster has one"
-            " state a partition"
-        )
-    for topic in sample.values():
-        topic["partitions"], topic["configs"] = (
-            dict(sorted(topic["partitions"].items())),
-            dict(sorted(topic["configs"].items())),
-        )
-    return Summary(counts[Kind.TOPIC], counts[Kind.PARTITION_STATE], counts[Kind.TOPIC_CONFIG], sample)
-
-
 def summary_of_columns(columns: TopicColumns, topics: int) -> Summary:
     """The same, of columns."""
     held, sample = columns.partitions, {}
@@ -145,20 +119,6 @@ def joined(summaries: Iterable[Summary]) -> Summary:
     return Summary(
         sum(p.topics for p in parts), sum(p.partitions for p in parts), sum(p.configs for p in parts), sample
     )
-
-
-def _take(topic: dict[str, Any], row: Row) -> None:
-    key, value = json.loads(row.key), json.loads(row.value)
-    if row.kind is Kind.TOPIC:
-        topic["id"] = value["topic_id"]
-    elif row.kind is Kind.TOPIC_CONFIG:
-        topic["configs"][key[1]] = value
-    else:
-        partition = topic["partitions"].setdefault(str(key[1]), [None] * 7)
-        if row.kind is Kind.ASSIGNMENT:
-            partition[0:3] = value["replicas"], value["adding"], value["removing"]
-        else:
-            partition[3:7] = value["leader"], value["leader_epoch"], value["isr"], value["leader_recovery_state"]
 
 
 def differences(ours: Facts, theirs: Facts) -> int:

@@ -12,6 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab, secured_lab
 from pyspark.sql import SparkSession
+from stage import Stage, open_stage
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.local import supervision
@@ -47,6 +48,14 @@ def own_lab() -> Iterator[Lab]:
     """
     with kept_states.lab_in(Phase.ZOOKEEPER) as lab:
         yield lab
+
+
+@pytest.fixture(scope="module")
+def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A real Airflow beside ``own_lab``."""
+    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
+    yield opened
+    opened.airflow.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import kept_states
 import pytest
 from labs import Lab
-from stage import Stage, open_stage
+from stage import Stage
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import was_read
@@ -24,13 +24,6 @@ def own_lab() -> Iterator[Lab]:
     """A lab that was migrated and finalized."""
     with kept_states.lab_in(Phase.FINALIZED) as lab:
         yield lab
-
-
-@pytest.fixture(scope="module")
-def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
 
 
 def leader(lab: Lab) -> int:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from labs import Lab
-from stage import Stage, kill_worker_of_playbook, open_stage
+from stage import Stage, kill_worker_of_playbook
 
 from kraft_runbook.io.local.supervision import processes
 from lab.layout import layout
 
 DRILL = "quorum_drill__lab"
-
-
-@pytest.fixture(scope="module")
-def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
 
 
 @pytest.mark.long

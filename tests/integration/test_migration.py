@@ -10,14 +10,13 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import by_hand
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab
-from stage import ENDED, MIGRATION, PARITY, ROLLBACK, Stage, kill_worker_of_playbook, open_stage, start_workload
+from stage import ENDED, MIGRATION, PARITY, ROLLBACK, Stage, kill_worker_of_playbook, start_workload
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import read_records
@@ -26,13 +25,6 @@ from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import observe
 from kraft_runbook_airflow.base.journal import run_file_name
 from lab.layout import layout, starts
-
-
-@pytest.fixture(scope="module")
-def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
 
 
 def everything(lab: Lab) -> dict[str, object]:

@@ -27,7 +27,6 @@ from stage import (
     ROLLBACK,
     Stage,
     kill_worker_of_playbook,
-    open_stage,
     start_workload,
     worker_of_playbook,
 )
@@ -48,13 +47,6 @@ def own_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     first = any(getattr(item, "function", None) is FIRST for item in request.session.items)
     with kept_states.lab_in(Phase.HYBRID if first else Phase.ZOOKEEPER) as lab:
         yield lab
-
-
-@pytest.fixture(scope="module")
-def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
 
 
 @pytest.fixture(scope="module", autouse=True)

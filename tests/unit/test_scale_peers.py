@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.copy import DEFAULTS, Outcome, table
-from benchmarks.facts import CAMEL, Facts, LogScript, differences, summary_of_facts, summary_of_rows
+from benchmarks.facts import CAMEL, Facts, LogScript, differences, summary_of_facts
 from benchmarks.parity import LINES, Run, _require_same
 from benchmarks.parity import table as parity_table
 from benchmarks.scale.cluster import Plan, heaps, load_spec, saved_plan, write_cluster_file
@@ -16,7 +16,6 @@ from benchmarks.scale.driver_log import COPIED, DUAL_WRITE
 from benchmarks.scale.measure import CopyFigures
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.kafka.stand_in_server import LEADER_AND_ISR, UPDATE_METADATA, done
-from kraft_runbook.metadata import canonical_rows
 
 PARTITION = {
     "partitionId": 0,
@@ -92,17 +91,9 @@ def test_the_dict_diff_counts_each_fact_once() -> None:
     assert differences(right, left) == 3
 
 
-def test_rows_and_dicts_give_one_summary() -> None:
+def test_a_summary_holds_each_partition_of_its_sample() -> None:
     facts = Facts({"t": "id"}, {}, {"t": {"a": "1"}})
     facts.partition("t", 0, ((3, 1), (), (), 3, 7, (1, 3), 0))
-    rows = [
-        canonical_rows.topic("t", "id"),
-        canonical_rows.assignment("t", 0, [3, 1], [], []),
-        canonical_rows.partition_state("t", 0, 3, 7, [3, 1], 0),
-        canonical_rows.topic_config("t", "a", "1"),
-        canonical_rows.producer_ids(0, 999),
-    ]
-    assert summary_of_rows(rows, 1) == summary_of_facts(facts, 1)
     assert json.loads(json.dumps(summary_of_facts(facts, 1).sample))["t"]["partitions"]["0"] == [
         [3, 1],
         [],

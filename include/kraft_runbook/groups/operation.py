@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.changes import By, Change, State, changes_between
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed
+from kraft_runbook.runbook.check_results import Finding, Severity
 from kraft_runbook.runbook.checklist import Checklist
+from kraft_runbook.runbook.cluster_checks import phase_known
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.running import RUNNING, no_phase, read_running, why_unknown
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
@@ -40,9 +41,7 @@ def the_phase_is_known_to_move_groups(seen: ClusterObservation, spec: ClusterSpe
     Whether old consumers find brokers at all depends on it: the way back leads nowhere once the last broker has left
     migration mode.
     """
-    reading = detect_phase(seen)
-    because = "; ".join(reading.reasons)
-    return failed(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
+    return phase_known(seen)
 
 
 def require_brokers_for_old_members(seen: ClusterObservation) -> None:

@@ -8,7 +8,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree, phase_known
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
@@ -45,9 +45,7 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     Whether a controller's restart could make a migration final depends on it.
     """
-    reading = detect_phase(seen)
-    because = "; ".join(reading.reasons)
-    return failed(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
+    return phase_known(seen)
 
 
 @CHECKS.check(

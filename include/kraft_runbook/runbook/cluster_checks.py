@@ -10,7 +10,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, wa
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import broker_files
-from kraft_runbook.runbook.check_results import Finding, Severity, sample, settle
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
 from kraft_runbook.runbook.health import quorum_whole
@@ -177,6 +177,13 @@ def zookeeper_behind(seen: ClusterObservation) -> Finding:
     wrong = [] if reading.phase in (Phase.FINALIZED, Phase.KRAFT, Phase.UNKNOWN) else [f"it is in {reading.phase}"]
     unread = reading.reasons if reading.phase is Phase.UNKNOWN else ()
     return settle(wrong, unread, f"it is in {reading.phase}")
+
+
+def phase_known(seen: ClusterObservation) -> Finding:
+    """Whether the observation proves the cluster's phase. An unread part, or a contradiction, is never guessed."""
+    reading = detect_phase(seen)
+    because = "; ".join(reading.reasons)
+    return unknown(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
 
 
 def whole_quorum(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:

@@ -4,6 +4,7 @@ whether this tool may delete KRaft's znodes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -27,17 +28,17 @@ def not_deletable(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
     """Why this tool may not delete KRaft's znodes in ZooKeeper. None if it may, and if ZooKeeper can't be asked, which
     the plan reports.
     """
-    try:
-        with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
-            return why_not_deletable(zookeeper)
-    except Unreachable:
-        return None
+    return _asked(why_not_deletable, spec, secrets)
 
 
 def epoch_not_writable(spec: ClusterSpec, *, secrets: Secrets) -> str | None:
     """Why this tool may not write /controller_epoch; None as above."""
+    return _asked(why_epoch_not_writable, spec, secrets)
+
+
+def _asked(why_not: Callable[[ZookeeperReader], str | None], spec: ClusterSpec, secrets: Secrets) -> str | None:
     try:
         with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
-            return why_epoch_not_writable(zookeeper)
+            return why_not(zookeeper)
     except Unreachable:
         return None

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DURING_MIGRATION, UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, phase_known
 from kraft_runbook.runbook.read_parts import split_read, unread_reasons
 
 BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
@@ -29,9 +29,7 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     Every step depends on it. An unread part is never guessed.
     """
-    reading = detect_phase(seen)
-    because = "; ".join(reading.reasons)
-    return unknown(because) if reading.phase is Phase.UNKNOWN else passed(f"{reading.phase}: {because}")
+    return phase_known(seen)
 
 
 @check("KRB-PRE-002", severity=BLOCKING, fix="there is nothing to migrate; the cluster file may leave out 'zookeeper'")
