@@ -265,7 +265,7 @@ NOT_READ = ConsumerGroups({GroupClass.UNKNOWN: 1}, unread=SomeGroups(1, ("orders
     [
         (
             LIVE,
-            r"broker 3 is the last one in migration mode, .*: 1: orders \(ALL_OLD\); kraft-runbook groups scan",
+            r"broker 3 is the last in migration mode, .*: 1: orders \(ALL_OLD\); kraft-runbook groups scan",
             "move these groups",
         ),
         (NOT_READ, r"not read: 1: orders \(NoAuth\)", "make readable"),

@@ -122,6 +122,13 @@ def test_a_run_that_waits_says_so_where_it_still_holds_the_claim(znodes: Znodes,
     assert znodes.data[PATH] == ACTING.to_json(), "what another task of the run has said is left alone"
     rest_cluster(SPEC, ACTING, **given)
     assert znodes.data[PATH] == ONE.to_json()
+    beside = replace(ONE, acting="roll_brokers_to_kraft.broker_2.restart")
+    for each in (ACTING, beside):
+        hold_cluster(SPEC, each, ask=lambda _: RunState.ACTIVE, now=NOW, **given)
+    rest_cluster(SPEC, beside, **given)
+    assert znodes.data[PATH] == ACTING.to_json(), "the task beside it still acts"
+    rest_cluster(SPEC, ACTING, **given)
+    assert znodes.data[PATH] == ONE.to_json()
     znodes.hold(["a"], TWO, tmp_path)
     znodes.data[PATH] = ACTING.to_json()
     rest_cluster(SPEC, replace(TWO, acting=ACTING.acting), **given)

@@ -235,6 +235,10 @@ class ClusterObservation:
     """Of a look with hosts, where ZooKeeper is behind. Before that ``tree`` has the same."""
     consumer_groups: ConsumerGroups | Unread = Unread("not asked for: consumer groups were not read")
     """Of a look of scope FULL, where there is a ZooKeeper."""
+    short_together: Mapping[int, Found] | Unread = Unread("not asked for: no brokers are restarted together")
+    """By the first broker of each batch that is restarted together, the partitions that would have fewer than
+    min.insync.replicas in sync without it; batches without any are left out. Of a look with hosts.
+    """
     own_stores: tuple[StoreSeen, ...] | Unread = Unread("not asked for: this tool's own certificates were not read")
     """The files with this tool's certificates, and with those that it trusts: of a look of scope FULL with hosts."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)

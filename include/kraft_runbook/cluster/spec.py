@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
@@ -16,6 +17,7 @@ from pydantic import Field, model_validator
 
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
+from kraft_runbook.cluster.broker_batches import Roll, batches, why_not_together
 from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.group_logs import GroupLogs
@@ -102,6 +104,8 @@ class ClusterSpec(Model):
     """The cluster that is to be migrated before this one; None: none."""
     canary: CanaryBroker | None = None
     """The broker that each roll begins with, and waits for; None: the first one, and no wait but that for its ISRs."""
+    roll: Roll | None = None
+    """None: brokers are restarted one by one."""
     rehearses: Rehearses | None = None
     """A rehearsal writes it into the file of its throwaway cluster; no other file may have it."""
     parity_schedule: str | None = None
@@ -112,10 +116,21 @@ class ClusterSpec(Model):
         return tuple(b.id for b in self.brokers)
 
     @property
+    def batches(self) -> tuple[tuple[Broker, ...], ...]:
+        """The brokers in the order in which a roll restarts them; those of one batch together (``batches``)."""
+        return batches(self.brokers, self.canary.broker if self.canary else None, self.roll)
+
+    @property
     def rolled(self) -> tuple[Broker, ...]:
-        """The brokers in the order in which a roll restarts them: the canary first, then as in the file."""
-        first = self.canary.broker if self.canary else None
-        return tuple(sorted(self.brokers, key=lambda each: each.id != first))
+        """The brokers in that order, one after the other."""
+        return tuple(chain.from_iterable(self.batches))
+
+    def batch_of(self, node_id: int) -> frozenset[int]:
+        """The ids of the brokers that a roll restarts together with this one, itself included; of a controller, itself
+        alone.
+        """
+        found = (frozenset(b.id for b in batch) for batch in self.batches)
+        return next((batch for batch in found if node_id in batch), frozenset({node_id}))
 
     @property
     def controller_ids(self) -> tuple[int, ...]:
@@ -195,6 +210,8 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         yield f"canary.broker: {spec.canary.broker} is no broker of this file"
     elif spec.canary is not None and len(spec.brokers) == 1:
         yield "canary.broker: there is no other broker to compare it with; leave 'canary' out"
+    demotes = {"rolling_restart": spec.rolling_restart.demote, "upgrade_software": spec.upgrade_software.demote}
+    yield from why_not_together(spec.brokers, spec.roll, [key for key, asked in demotes.items() if asked])
     if spec.after is not None and spec.after.cluster == spec.name:
         yield f"after.cluster: {spec.name} can't wait for itself; name the cluster that is migrated before it"
     sockets: dict[tuple[str, int], str] = {}

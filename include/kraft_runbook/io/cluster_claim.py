@@ -40,11 +40,21 @@ class Claim:
     host: str
     until: datetime
     acting: str = ""
-    """The task that acts now, or was killed while it acted; empty: the run waits."""
+    """The tasks that act now, or were killed while they acted, separated by blanks; empty: the run waits."""
 
     def is_of(self, other: Claim) -> bool:
         """Whether both are of one DAG run."""
         return (self.dag_id, self.run_id, self.run_after) == (other.dag_id, other.run_id, other.run_after)
+
+    def beside(self, held: Claim | None) -> Claim:
+        """This claim of a task, where other tasks of its run act too."""
+        if held is None or not held.is_of(self):
+            return self
+        return replace(self, acting=" ".join(sorted({*held.acting.split(), *self.acting.split()})))
+
+    def without(self, resting: Claim) -> Claim:
+        """The same once that task acts no more."""
+        return replace(self, acting=" ".join(each for each in self.acting.split() if each != resting.acting))
 
     def to_json(self) -> bytes:
         return json.dumps({**asdict(self), "until": self.until.isoformat()}).encode()
@@ -120,7 +130,7 @@ def hold_claim(place: ClaimPlace, cluster: str, mine: Claim, *, ask: AskRun, now
         holder = holder_of(place)
         if holder is not None and not holder.is_of(mine):
             _refuse_unless_free(cluster, holder, ask(holder), now)
-        if place.write(mine.to_json()):
+        if place.write(mine.beside(holder).to_json()):
             return holder is not None and holder.is_of(mine)
         # another run was quicker
 
@@ -169,8 +179,8 @@ def hold_cluster(
 def rest_cluster(
     spec: ClusterSpec, mine: Claim, *, secrets: Secrets, directory: Path, znode: InZookeeper = claim_znode
 ) -> None:
-    """Let the claim say, in both places, that this task (``mine.acting``) acts no more. Where another run holds it, or
-    another task of this run acts, nothing is written. Raises Refused, Unreachable, as ``hold_cluster``.
+    """Let the claim say, in both places, that this task (``mine.acting``) acts no more. Where another run holds it,
+    nothing is written. Raises Refused, Unreachable, as ``hold_cluster``.
     """
     with claim_file(directory, spec.name) as file:
         _rest(file, mine)
@@ -182,9 +192,9 @@ def rest_cluster(
 def _rest(place: ClaimPlace, mine: Claim) -> None:
     while True:
         holder = holder_of(place)
-        if holder is None or not holder.is_of(mine) or not mine.acting or holder.acting != mine.acting:
+        if holder is None or not holder.is_of(mine) or mine.acting not in holder.acting.split():
             return
-        if place.write(replace(mine, acting="").to_json()):
+        if place.write(holder.without(mine).to_json()):
             return
         # another task was quicker
 

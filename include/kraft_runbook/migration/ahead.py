@@ -12,6 +12,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.transitions import TABLE, Gate
 from kraft_runbook.migration.way_back import BROKER_SECONDS, CONTROLLER_SECONDS
+from kraft_runbook.runbook.broker_batches import in_turn, turns
 from kraft_runbook.runbook.canary import first_and_watched
 
 
@@ -76,8 +77,8 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, mode: BrokerMode, nam
     ahead = [b.id for b in seen.brokers.values() if not (b.running is True and b.mode in (mode, BrokerMode.KRAFT))]
     if ahead:
         yield (
-            f"Restart {nodes('broker', ahead)} in {named}, one by one. Each waits until the one before is in every ISR."
-            f" About {roughly(len(ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
+            f"Restart {nodes('broker', ahead)} in {named}, {in_turn(spec)}."
+            f" About {roughly(turns(spec, ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
             f"{first_and_watched(spec, ahead)}"
         )
 

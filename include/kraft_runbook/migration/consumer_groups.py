@@ -4,6 +4,8 @@ last broker out of migration mode.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -25,7 +27,7 @@ def groups_that_need_zookeeper(groups: ConsumerGroups | Unread, spec: ClusterSpe
     return unknown(unread) if unread else passed(f"none of {groups.total}")
 
 
-def leaves_last(seen: ClusterObservation, node: int) -> bool:
-    """Whether no other broker is seen in ZooKeeper or migration mode: /brokers/ids is empty once this one has left."""
-    others = (each.mode for each in seen.brokers.values() if each.id != node)
+def leave_last(seen: ClusterObservation, leaving: Collection[int]) -> bool:
+    """Whether no other broker is seen in ZooKeeper or migration mode: /brokers/ids is empty once these have left."""
+    others = (each.mode for each in seen.brokers.values() if each.id not in leaving)
     return not any(mode in (BrokerMode.ZOOKEEPER, BrokerMode.HYBRID) for mode in others)

@@ -153,10 +153,7 @@ TABLE = Transitions(
             Phase.PRE_MIGRATION,
             Phase.HYBRID,
             Gate.START,
-            does=(
-                "restart each broker in migration mode, one by one; the last registration starts the copy of the"
-                " metadata"
-            ),
+            does=("restart each broker in migration mode; the last registration starts the copy of the metadata"),
             waits=(BROKER_REGISTERED_AS_MIGRATING, BROKER_IN_SYNC, METADATA_COPIED),
             after=(
                 "wait: metadata copied, ZkMigrationState 1 on all, dual write runs",
@@ -168,7 +165,7 @@ TABLE = Transitions(
             Phase.HYBRID,
             Phase.DUAL_WRITE,
             Gate.DUAL_WRITE,
-            does="restart each broker in KRaft mode, one by one; ZooKeeper is still written",
+            does="restart each broker in KRaft mode; ZooKeeper is still written",
             waits=(BROKER_REGISTERED_IN_KRAFT, BROKER_IN_SYNC),
             before=("gate dual_write: a person approves the parity and the checks",),
             after=("parity of ZooKeeper and KRaft by Spark", "soak: health and parity again and again"),

@@ -56,6 +56,7 @@ from kraft_runbook.procedures.look_deadline import Deadline, in_time
 from kraft_runbook.procedures.observe_features import has_levels, observe_features
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_groups import sum_up_groups
+from kraft_runbook.procedures.short_together import short_together
 from kraft_runbook.procedures.topic_margins import topic_margins
 from kraft_runbook.procedures.topics_not_shown import with_topics_not_shown
 
@@ -219,6 +220,8 @@ def observe(
         own_stores=own_stores,
         features=features,
     )
+    if with_hosts and spec.roll:
+        seen = replace(seen, short_together=part_read(lambda: short_together(spec, secrets=secrets)))
     if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):
         margins = part_read(lambda: topic_margins(spec, secrets=secrets))
         return replace(seen, margins=margins, features=with_dynamic_classes(spec, features, margins))

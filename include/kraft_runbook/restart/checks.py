@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
@@ -28,6 +29,7 @@ CHECKS.take(
             "KRB-PRE-113",
             "KRB-PRE-115",
             CANARY,
+            BATCHES,
             *PRODUCERS,
             *REFERENCES,
         )

@@ -12,6 +12,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.restart.checks import CHECKS
 from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
+from kraft_runbook.runbook.broker_batches import in_turn
 from kraft_runbook.runbook.canary import first_and_watched
 from kraft_runbook.runbook.changes import By, Change, State, changes_between, others
 from kraft_runbook.runbook.leaders_off import leaders_off
@@ -43,8 +44,8 @@ TABLE = Transitions(
     gates=(
         GateTerms(
             RESTART,
-            asks="restart its processes, one by one?",
-            means="Approving restarts the processes one by one, with the files that they have.",
+            asks="restart its processes?",
+            means="Approving restarts the processes with the files that they have.",
             next="preflight, then the gate where the cluster file asks for one",
         ),
     ),
@@ -90,8 +91,8 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
     )
     return (
         first,
-        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, one by one. Each waits"
-        f" until the one before is in every ISR.{leaders_off(spec.rolling_restart.demote)}"
+        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, {in_turn(spec)}."
+        f"{leaders_off(spec.rolling_restart.demote)}"
         f"{first_and_watched(spec, spec.broker_ids)}",
     )
 

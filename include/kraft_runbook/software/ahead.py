@@ -11,6 +11,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spans import roughly
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.broker_batches import in_turn, turns
 from kraft_runbook.runbook.canary import first_and_watched
 from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
 from kraft_runbook.runbook.leaders_off import leaders_off
@@ -51,16 +52,20 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Ite
     ordered = order([each.id for each in spec.rolled], spec.controller_ids, active.id if active else -1, back=back)
     ahead = [i for i in ordered if (i in on_new) == back]
     version = spec.kafka.version if back else target_version(spec)
-    for kind, ids in (("controller", seen.controllers), ("broker", seen.brokers)):
-        these = [i for i in ahead if i in ids]
-        if these:
-            yield (
-                f"Restart {nodes(kind, these)} on Kafka {version}, one by one"
-                f"{', the active one last' if kind == 'controller' else ', each once the one before is in every ISR'}:"
-                f" about {roughly(len(these) * NODE_SECONDS)}."
-                f"{leaders_off(spec.upgrade_software.demote and kind == 'broker')}"
-                f"{'' if back else first_and_watched(spec, these)}"
-            )
+    controllers = [i for i in ahead if i in seen.controllers]
+    if controllers:
+        yield (
+            f"Restart {nodes('controller', controllers)} on Kafka {version}, one by one, the active one last: about"
+            f" {roughly(len(controllers) * NODE_SECONDS)}."
+        )
+    brokers = [i for i in ahead if i in seen.brokers]
+    if brokers:
+        yield (
+            f"Restart {nodes('broker', brokers)} on Kafka {version}, {in_turn(spec)}: about"
+            f" {roughly(turns(spec, brokers) * NODE_SECONDS)}."
+            f"{leaders_off(spec.upgrade_software.demote)}"
+            f"{'' if back else first_and_watched(spec, brokers)}"
+        )
     yield "No feature level is changed."
 
 

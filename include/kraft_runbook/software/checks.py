@@ -9,6 +9,7 @@ from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
@@ -34,7 +35,7 @@ SEGMENT = "segment.bytes"
 CHECKS.take(
     *(
         CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", *PRODUCERS, *REFERENCES)
+        for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", BATCHES, *PRODUCERS, *REFERENCES)
     )
 )
 CHECKS.take(CLUSTER_CHECKS[CANARY], stages=(Rolled.OLD,))

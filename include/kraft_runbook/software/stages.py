@@ -65,13 +65,13 @@ TABLE = Transitions(
         GateTerms(
             Gate.UP,
             asks="bring the nodes to the other Kafka?",
-            means="Approving restarts every node on the target, one by one. No level changes; the way back stays open.",
+            means="Approving restarts every node on the target. No level changes; the way back stays open.",
             next="preflight, then the software_up gate",
         ),
         GateTerms(
             Gate.BACK,
             asks="bring the nodes back to the version before?",
-            means="Approving restarts every node on the version before, brokers first, one by one. No level changes.",
+            means="Approving restarts every node on the version before, brokers first. No level changes.",
             next="the software_back gate",
         ),
     ),
@@ -90,7 +90,7 @@ TABLE = Transitions(
             Rolled.MIXED,
             Rolled.NEW,
             Gate.UP,
-            does="restart each broker on the target, one by one",
+            does="restart each broker on the target",
             waits=(conditions.BROKER_ON_TARGET, conditions.BROKER_IN_SYNC),
         ),
         Edge(
@@ -98,7 +98,7 @@ TABLE = Transitions(
             Rolled.NEW,
             Rolled.MIXED,
             Gate.BACK,
-            does="restart each broker on the version before, one by one",
+            does="restart each broker on the version before",
             waits=(conditions.BROKER_ON_FORMER, conditions.BROKER_IN_SYNC),
         ),
         Edge(

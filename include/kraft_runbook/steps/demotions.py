@@ -20,7 +20,7 @@ from kraft_runbook.evidence.kinds import Moves, Played, of_kind
 from kraft_runbook.procedures.demote_broker import demote_broker, give_orders_back, read_orders
 from kraft_runbook.reassignment.checks import MAY_MOVE_IN
 from kraft_runbook.reassignment.demotion import KeptOrders
-from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.guards import require_other_brokers
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.node_step import Look
 from kraft_runbook.steps.run import Run
@@ -46,8 +46,7 @@ def demotes(asked: Callable[[ClusterSpec], bool]) -> Callable[[Run, Look], None]
     def before(run: Run, look: Look) -> None:
         if asked(look.spec) and demote(run, look) and not run.cluster.rehearses:
             again = replace(look, seen=run.cluster.settled())
-            require_other_brokers_up(again)
-            require_other_brokers_in_sync(again)
+            require_other_brokers(again)
 
     return before
 

@@ -23,8 +23,7 @@ from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.before_the_copy import require_replicas_as_in_zookeeper
 from kraft_runbook.steps.dual_write import require_dual_write
 from kraft_runbook.steps.guards import (
-    require_other_brokers_in_sync,
-    require_other_brokers_up,
+    require_other_brokers,
     require_other_controllers_up,
 )
 from kraft_runbook.steps.live_groups import require_no_live_groups
@@ -116,9 +115,7 @@ def require_safe_restart(look: Look, *, others_in_sync: bool = True) -> None:
     migration. A broker that has ended may be started in any case, since that stops nothing.
     """
     if look.seen.brokers[look.node].running is not False:
-        require_other_brokers_up(look)
-        if others_in_sync:
-            require_other_brokers_in_sync(look)
+        require_other_brokers(look, in_sync=others_in_sync)
     without_flag = look.seen.controllers_in(ControllerMode.KRAFT)
     if without_flag and look.phase is not Phase.FINALIZED:
         raise Refused(
@@ -178,6 +175,7 @@ TO_HYBRID = NodeStep(
     play=_to_hybrid,
     done=lambda look: runs_in(BrokerMode.HYBRID, look),
     guard=_require_hybrid_is_safe,
+    batched=True,
 )
 """Render the configuration of migration mode and restart the broker once, if it does not run with it already."""
 
@@ -213,6 +211,7 @@ TO_KRAFT = NodeStep(
     done=lambda look: runs_in(BrokerMode.KRAFT, look),
     guard=_require_the_way_back,
     excepted=_left_behind,
+    batched=True,
 )
 """The same for KRaft mode, after a check that dual write is alive, and before the last broker that nobody consumes
 through ZooKeeper.

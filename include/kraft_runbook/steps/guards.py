@@ -5,12 +5,26 @@ from __future__ import annotations
 from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.errors import Refused
+from kraft_runbook.procedures.short_together import short_together
+from kraft_runbook.runbook.broker_batches import FEWER_AT_ONCE
+from kraft_runbook.runbook.check_results import sample
 from kraft_runbook.steps.node_step import Look
 
 
-def require_other_brokers_up(look: Look) -> None:
-    """Every other broker answers."""
-    down = [b.id for b in look.seen.brokers.values() if b.id != look.node and b.running is not True]
+def require_other_brokers(look: Look, *, in_sync: bool = True) -> None:
+    """Every other broker answers, and no replica on another is out of sync. Those that are restarted together with this
+    one may be down; then every partition keeps min.insync.replicas without all of them. Not ``in_sync``: replicas may
+    be out of sync.
+    """
+    _require_other_brokers_up(look)
+    if in_sync:
+        _require_other_brokers_in_sync(look)
+    if len(look.together) > 1:
+        _require_enough_without(look)
+
+
+def _require_other_brokers_up(look: Look) -> None:
+    down = [b.id for b in look.seen.brokers.values() if b.id not in look.together and b.running is not True]
     if down:
         raise Refused(
             f"{nodes('broker', down, 'does')} not answer; stopping broker {look.node} too could make"
@@ -19,19 +33,28 @@ def require_other_brokers_up(look: Look) -> None:
         )
 
 
-def require_other_brokers_in_sync(look: Look) -> None:
-    """No replica on another broker is out of sync."""
+def _require_other_brokers_in_sync(look: Look) -> None:
     topics = look.seen.topics
     if not was_read(topics):
         raise Refused(
             f"the state of the partitions could not be read: {topics.reason}",
             way_out="make the brokers' listener reachable and clear this task",
         )
-    lagging = {b: n for b, n in topics.out_of_sync_by_broker.items() if b != look.node and n}
+    lagging = {b: n for b, n in topics.out_of_sync_by_broker.items() if b not in look.together and n}
     if lagging:
         raise Refused(
             f"replicas on other brokers are out of sync ({', '.join(f'broker {b}: {n}' for b, n in lagging.items())})",
             way_out=f"wait until they are in sync, then clear this task; broker {look.node} was not touched",
+        )
+
+
+def _require_enough_without(look: Look) -> None:
+    short = look.cluster.ask(short_together, batches=[look.together])
+    for found in short.values():
+        raise Refused(
+            f"without {nodes('broker', sorted(look.together))}, which are restarted together, partitions would have too"
+            f" few replicas in sync: {sample(found.samples, found.count)}",
+            way_out=f"{FEWER_AT_ONCE}; then clear this task. Broker {look.node} was not touched",
         )
 
 

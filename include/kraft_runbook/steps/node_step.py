@@ -24,7 +24,8 @@ from kraft_runbook.steps.run import Run
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a step on a node goes by. ``params``: the run's form. ``began``: when the run left its first record, in
-    seconds since the epoch; None in a rehearsal.
+    seconds since the epoch; None in a rehearsal. ``companions``: the other brokers that are restarted together with
+    this one.
     """
 
     cluster: Cluster
@@ -33,6 +34,12 @@ class Look:
     reading: Reading
     params: Mapping[str, Any] = field(default_factory=dict)
     began: float | None = None
+    companions: frozenset[int] = frozenset()
+
+    @property
+    def together(self) -> frozenset[int]:
+        """The nodes that are restarted together: this one and its companions."""
+        return self.companions | {self.node}
 
     @property
     def spec(self) -> ClusterSpec:
@@ -76,7 +83,8 @@ class NodeStep:
     raises Refused where the step must not run now, though the table allows it. ``excepted``: whether this node may, and
     must, have the step in a stage in which the table refuses it or takes it for done. ``signed``: the digest of what
     the gate must have shown for this step, beside the gate's own signature. ``before``: what is done to the cluster
-    right before the playbook, or would be.
+    right before the playbook, or would be. ``batched``: whether brokers may have it together, where the cluster file
+    says so (``ClusterSpec.batches``).
     """
 
     operation: Operation
@@ -88,6 +96,7 @@ class NodeStep:
     excepted: Callable[[Look], bool] = _never
     signed: Callable[[Look], str | None] = _nothing
     before: Callable[[Run, Look], None] = _no_more
+    batched: bool = False
 
     def why_done(self, look: Look) -> str | None:
         """Why nothing is left to do: on the node, or since the cluster lies beyond the step."""
@@ -111,7 +120,8 @@ def look_at(run: Run, step: NodeStep, node: int) -> Look:
     """A settled look at the cluster, for this step on this node."""
     seen = run.cluster.settled()
     first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
-    return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first)
+    companions = run.spec.batch_of(node) - {node} if step.batched else frozenset()
+    return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions)
 
 
 def is_signed_for(run: Run, step: NodeStep) -> bool:

@@ -14,7 +14,7 @@ from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.demotions import demotes
-from kraft_runbook.steps.guards import require_other_brokers_in_sync, require_other_brokers_up
+from kraft_runbook.steps.guards import require_other_brokers
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
@@ -61,8 +61,7 @@ def _require_the_other_brokers(look: Look) -> None:
     """
     if look.seen.brokers[look.node].running is False:
         return
-    require_other_brokers_up(look)
-    require_other_brokers_in_sync(look)
+    require_other_brokers(look)
     if look.phase is not Phase.ZOOKEEPER and not quorum_led(look.seen).done:
         look.cluster.wait_for(QUORUM_LED, deadline=look.spec.deadlines.quorum)
 
@@ -80,6 +79,7 @@ BROKER = NodeStep(
     play=_restart,
     guard=_require_the_other_brokers,
     before=demotes(lambda spec: spec.rolling_restart.demote),
+    batched=True,
 )
 
 

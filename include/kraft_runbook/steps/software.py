@@ -21,8 +21,7 @@ from kraft_runbook.software.stages import Gate, Step
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import Examined, examine_by_checks
 from kraft_runbook.steps.guards import (
-    require_other_brokers_in_sync,
-    require_other_brokers_up,
+    require_other_brokers,
     require_other_controllers_up,
 )
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, take_step
@@ -129,8 +128,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
 def _broker(step: Step, software: Chooses) -> NodeStep:
     def guard(look: Look) -> None:
         if look.seen.brokers[look.node].running is not False:
-            require_other_brokers_up(look)
-            require_other_brokers_in_sync(look)
+            require_other_brokers(look)
         _require_readable(look, software(look.spec))
 
     return NodeStep(
@@ -141,6 +139,7 @@ def _broker(step: Step, software: Chooses) -> NodeStep:
         passed_over=_started_before,
         guard=guard,
         before=demotes(lambda spec: spec.upgrade_software.demote),
+        batched=True,
     )
 
 

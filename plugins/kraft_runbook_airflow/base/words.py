@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
+from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain, cross_downstream
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -209,6 +209,23 @@ def wait_for_broker(
         step=step,
         unless=unless,
     )
+
+
+def roll(cluster: ClusterSpec, of: Callable[[int], list[BaseOperator]]) -> None:
+    """The tasks ``of`` each broker, in a task group of its own, one behind the other. A batch begins once the one
+    before is through.
+    """
+    before: list[BaseOperator] = []
+    for batch in cluster.batches:
+        lanes = []
+        for broker in batch:
+            with TaskGroup(f"broker_{broker.id}"):
+                lanes.append(of(broker.id))
+        for lane in lanes:
+            chain(*lane)
+        if before:
+            cross_downstream(before, [lane[0] for lane in lanes])
+        before = [lane[-1] for lane in lanes]
 
 
 def give_leaders_back(

@@ -108,21 +108,21 @@ def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
 
 
 def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
-    """Restart each broker in the mode, one by one: the next one only when this one is registered and in every ISR."""
+    """Restart each broker in the mode, batch by batch: the next only when this one is registered and in every ISR."""
     step, registered = {
         BrokerMode.HYBRID: (TO_HYBRID, conditions.BROKER_REGISTERED_AS_MIGRATING),
         BrokerMode.KRAFT: (TO_KRAFT, conditions.BROKER_REGISTERED_IN_KRAFT),
     }[to]
+
+    def of(broker: int) -> list[BaseOperator]:
+        return [
+            TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker),
+            _wait_for_broker(cluster, broker, registered),
+            *words.soak_canary(cluster, MIGRATION, conditions.CANARY_HOLDS, broker),
+        ]
+
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
-        steps: list[BaseOperator] = []
-        for broker in cluster.rolled:
-            with TaskGroup(f"broker_{broker.id}"):
-                steps += [
-                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
-                    _wait_for_broker(cluster, broker.id, registered),
-                    *words.soak_canary(cluster, MIGRATION, conditions.CANARY_HOLDS, broker.id),
-                ]
-        chain(*steps)
+        words.roll(cluster, of)
     return group
 
 

@@ -60,21 +60,20 @@ def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
 
 
 def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
-    """Restart each broker, one by one: the next one only when this one is registered and in every ISR."""
+    """Restart each broker, batch by batch: the next one only when this one is registered and in every ISR."""
+
+    def of(broker: int) -> list[BaseOperator]:
+        return [
+            TakeStep(task_id="restart", cluster=cluster.name, step=BROKER, node=broker),
+            words.wait_for_broker(cluster, RESTARTS, broker, BROKER_BACK, BROKER_IN_SYNC, unless=NO_BROKERS),
+            *words.give_leaders_back(
+                cluster, broker, demotes=cluster.rolling_restart.demote, left_out=restarts_no_brokers
+            ),
+            *words.soak_canary(cluster, RESTARTS, CANARY_HOLDS, broker, unless=NO_BROKERS),
+        ]
+
     with TaskGroup("restart_brokers") as group:
-        steps: list[BaseOperator] = []
-        for broker in cluster.rolled:
-            with TaskGroup(f"broker_{broker.id}"):
-                restart = TakeStep(task_id="restart", cluster=cluster.name, step=BROKER, node=broker.id)
-                in_sync = words.wait_for_broker(
-                    cluster, RESTARTS, broker.id, BROKER_BACK, BROKER_IN_SYNC, unless=NO_BROKERS
-                )
-                back = words.give_leaders_back(
-                    cluster, broker.id, demotes=cluster.rolling_restart.demote, left_out=restarts_no_brokers
-                )
-                soak = words.soak_canary(cluster, RESTARTS, CANARY_HOLDS, broker.id, unless=NO_BROKERS)
-                steps += [restart, in_sync, *back, *soak]
-        chain(*steps)
+        words.roll(cluster, of)
     return group
 
 

@@ -88,23 +88,21 @@ def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
 
 
 def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
-    """Restart each broker on the other software, one by one; each once the one before is registered on it and in every
-    ISR.
+    """Restart each broker on the other software, batch by batch; each once the one before is registered on it and in
+    every ISR.
     """
     step, running = (BROKER_BACK, conditions.BROKER_ON_FORMER) if back else (BROKER_UP, conditions.BROKER_ON_TARGET)
+
+    def of(broker: int) -> list[BaseOperator]:
+        return [
+            TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker),
+            words.wait_for_broker(cluster, SOFTWARE, broker, running, conditions.BROKER_IN_SYNC),
+            *words.give_leaders_back(cluster, broker, demotes=cluster.upgrade_software.demote, left_out=lambda _: None),
+            *([] if back else words.soak_canary(cluster, SOFTWARE, conditions.CANARY_HOLDS, broker)),
+        ]
+
     with TaskGroup(step.step) as group:
-        steps: list[BaseOperator] = []
-        for broker in cluster.rolled:
-            with TaskGroup(f"broker_{broker.id}"):
-                steps += [
-                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id),
-                    words.wait_for_broker(cluster, SOFTWARE, broker.id, running, conditions.BROKER_IN_SYNC),
-                    *words.give_leaders_back(
-                        cluster, broker.id, demotes=cluster.upgrade_software.demote, left_out=lambda _: None
-                    ),
-                    *([] if back else words.soak_canary(cluster, SOFTWARE, conditions.CANARY_HOLDS, broker.id)),
-                ]
-        chain(*steps)
+        words.roll(cluster, of)
     return group
 
 
