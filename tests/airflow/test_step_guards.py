@@ -41,6 +41,7 @@ from kraft_runbook.migration import plays
 from kraft_runbook.parity.dual_write import await_movement
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.see_groups import look_for_live_groups
+from kraft_runbook.procedures.short_together import short_together
 from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.steps import forward
 from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
@@ -281,6 +282,16 @@ def test_the_last_broker_stays_in_migration_mode_while_a_group_needs_zookeeper(
     with pytest.raises(Refused, match=says) as refused:
         TO_KRAFT.guard(look(3, standing(seen, 0), looks))
     assert refused.value.way_out.startswith(way_out) and "broker 3 was not restarted" in refused.value.way_out
+
+
+def test_brokers_that_leave_together_are_all_the_last_ones(looks: RecordingCluster) -> None:
+    """Each sees the other in migration mode still: neither alone would be the last."""
+    seen = broker(1, mode=BrokerMode.KRAFT)(observation(Phase.HYBRID))
+    looks.shown[:] = [standing(seen, 3, at=1050)]
+    looks.answers |= {look_for_live_groups: LIVE, short_together: {}}
+    together = replace(look(3, standing(seen, 0), looks), companions=frozenset({2}))
+    with pytest.raises(Refused, match=r"brokers 2, 3 are the last in migration mode, .*orders \(ALL_OLD\)"):
+        TO_KRAFT.guard(together)
 
 
 def test_the_last_broker_leaves_once_no_group_needs_zookeeper(looks: RecordingCluster) -> None:
