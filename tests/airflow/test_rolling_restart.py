@@ -223,8 +223,8 @@ def test_whatever_differs_from_the_proof_is_somebody_elses_doing() -> None:
         RESTART, seen, SPEC, checks=(), parity=None, rollback=RollbackPlan(True, "", ()), made_at=seen.observed_at
     )
     later = state_of(broker(2, running=False)(seen))
-    assert [each.by for each in RESTARTS.changes(RESTART, proof.state, later, 1)] == [By.OTHERS]
-    assert [each.by for each in RESTARTS.changes(RESTART, proof.state, later, 2)] == [By.THE_STEPS]
+    assert [each.by for each in RESTARTS.changes(RESTART, proof.state, later, [1])] == [By.OTHERS]
+    assert [each.by for each in RESTARTS.changes(RESTART, proof.state, later, [2])] == [By.THE_STEPS]
 
 
 def test_an_edit_that_leaves_the_gate_out_frees_no_run_that_was_to_be_asked(acted: Acted, tmp_path: Path) -> None:

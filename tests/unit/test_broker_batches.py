@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from observations import SPEC, observation
+from observations import SPEC, broker, observation
 from pydantic import ValidationError
 from recording import RecordingCluster
 
@@ -23,8 +23,11 @@ from kraft_runbook.io.kafka.dynamic_configs import Found as Configured
 from kraft_runbook.migration.ahead import what_happens_next
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.procedures.short_together import short_together
+from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.runbook.broker_batches import CODE, in_turn, left_without, short_of, turns
+from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.steps.guards import require_other_brokers
 from kraft_runbook.steps.node_step import Look
 
@@ -228,6 +231,15 @@ def test_those_that_go_together_may_be_down_or_behind_meanwhile() -> None:
 def test_whoever_stays_must_run_and_be_in_sync_and_be_enough(given: dict[str, Any], why: str) -> None:
     with pytest.raises(Refused, match=why):
         guarded(**given)
+
+
+def test_what_was_signed_holds_while_those_that_go_together_are_down() -> None:
+    """Any other broker that is down since the proof is somebody else's doing."""
+    was = state_of(observation(Phase.HYBRID))
+    now = state_of(broker(2, running=False)(observation(Phase.HYBRID)))
+    for changes in (RESTARTS.changes, SOFTWARE.changes):
+        assert {each.by for each in changes("restart", was, now, {1, 2})} == {By.THE_STEPS}
+    assert {each.by for each in RESTARTS.changes("restart", was, now, {1})} == {By.OTHERS}
 
 
 # -- what a person reads -----------------------------------------------------------------------------------------------

@@ -238,8 +238,8 @@ def test_a_step_that_has_begun_is_not_stopped_by_the_proofs_age_but_still_needs_
     proof = proof_of(seen)
     half, tomorrow = broker(1, mode=BrokerMode.KRAFT)(seen), NOW + timedelta(days=1)
     begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
-    assert why(proof, begun, half, confirming=False, now=tomorrow, node=2) is None
-    assert "0 of 1 approvals" in why(proof, signed(proof), half, confirming=False, node=2)
+    assert why(proof, begun, half, confirming=False, now=tomorrow, turn=[2]) is None
+    assert "0 of 1 approvals" in why(proof, signed(proof), half, confirming=False, turn=[2])
     anew = begun.prove(proof.digest)
     assert not anew.at.begun, "what was proven again has not begun"
 
@@ -266,9 +266,9 @@ def test_a_step_that_began_and_changed_nothing_excuses_no_age(gate, seen):
     proof = proof_of(seen, gate)
     begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
     assert begun.at.begun
-    assert "s old" in why(proof, begun, seen, confirming=False, now=NOW + timedelta(days=30), node=1)
+    assert "s old" in why(proof, begun, seen, confirming=False, now=NOW + timedelta(days=30), turn=[1])
     unread = broker(1, mode=Unread("its metrics time out"))(seen)
-    assert "s old" in why(proof, begun, unread, confirming=False, now=NOW + timedelta(days=30), node=1)
+    assert "s old" in why(proof, begun, unread, confirming=False, now=NOW + timedelta(days=30), turn=[1])
 
 
 def test_while_restarts_go_on_the_proofs_age_counts_from_the_last_one():
@@ -311,7 +311,7 @@ def test_a_step_killed_with_its_node_down_goes_on_without_a_new_signature(gate, 
     proof = proof_of(seen, gate)
     begun = signed(proof, "ann").confirm()._of_gate("restart", "begins")
     down = broker(1, running=False)(seen) if node == 1 else with_controller(seen, 102, None, running=False)
-    assert why(proof, begun, down, confirming=False, now=NOW + timedelta(days=1), node=node) is None
+    assert why(proof, begun, down, confirming=False, now=NOW + timedelta(days=1), turn=[node]) is None
 
 
 def test_a_leave_that_gave_the_office_back_goes_on_without_a_new_signature():
@@ -322,7 +322,7 @@ def test_a_leave_that_gave_the_office_back_goes_on_without_a_new_signature():
     proof = proof_of(dead, Gate.ROLLBACK)
     begun = signed(proof, "ann").confirm()._of_gate("leave_kraft", "begins")
     back = replace(dead, zookeeper=replace(dead.zookeeper, controller=ControllerZnode(2, -1), migration=None))
-    assert why(proof, begun, back, confirming=False, now=NOW + timedelta(days=1), node=1) is None
+    assert why(proof, begun, back, confirming=False, now=NOW + timedelta(days=1), turn=[1]) is None
     assert "s old" in why(proof, begun, dead, confirming=False, now=NOW + timedelta(days=1))
 
 
@@ -371,8 +371,8 @@ def test_a_controller_provisioned_anew_in_dual_write_needs_no_other_signature():
     proof = proof_of(START, Gate.START)
     journal = signed(proof, "ann").confirm()._of_gate("provision", "begins")
     lost = with_controller(DUAL, 103, None, running=False)
-    assert why(proof, journal, lost, confirming=False, node=103) is None
-    assert "broker 1" in why(proof, journal, lost, confirming=False, node=2)
+    assert why(proof, journal, lost, confirming=False, turn=[103]) is None
+    assert "broker 1" in why(proof, journal, lost, confirming=False, turn=[2])
 
 
 @pytest.mark.parametrize("seen", [HYBRID, DUAL])
@@ -395,8 +395,8 @@ def test_a_controller_that_dies_after_the_copy_can_be_signed_for_by_a_run_that_f
         assert not is_behind(Gate.START, each)
         assert {c.code for c in CHECKS.run(each, SPEC, seen_phase(each), gate="start", earlier=each).blocking} <= well
         proof = proof_of(each, Gate.START)
-        assert "0 of 1 approvals" in why(proof, Journal(proof).prove(passed=True), each, confirming=False, node=103)
-        assert why(proof, signed(proof, "ann").confirm(), each, confirming=False, node=103) is None
+        assert "0 of 1 approvals" in why(proof, Journal(proof).prove(passed=True), each, confirming=False, turn=[103])
+        assert why(proof, signed(proof, "ann").confirm(), each, confirming=False, turn=[103]) is None
     for gate in ("dual_write", "finalize"):
         assert "KRB-PRE-006" in {
             c.code for c in CHECKS.run(lost, SPEC, seen_phase(lost), gate=gate, earlier=lost).blocking
@@ -443,8 +443,8 @@ def with_controller(seen, node_id, state, *, mode=BrokerMode.HYBRID, running=Tru
 )
 def test_what_the_guarded_steps_make_of_the_cluster_is_excused_on_the_way_and_never_at_the_gate(gate, proven, seen):
     proof = proof_of(proven, gate)
-    assert {c.by for c in MIGRATION.changes(proof.gate, proof.state, state_of(seen), None)} <= {By.THE_STEPS, By.UNREAD}
-    assert By.THE_STEPS in {c.by for c in MIGRATION.changes(proof.gate, proof.state, state_of(seen), None)}
+    assert {c.by for c in MIGRATION.changes(proof.gate, proof.state, state_of(seen), ())} <= {By.THE_STEPS, By.UNREAD}
+    assert By.THE_STEPS in {c.by for c in MIGRATION.changes(proof.gate, proof.state, state_of(seen), ())}
     assert why(proof, signed(proof, "ann"), seen, confirming=False) is None
     assert "the cluster changed" in why(proof, signed(proof, "ann"), seen, confirming=True)
 
@@ -470,21 +470,21 @@ def test_what_the_guarded_steps_make_of_the_cluster_is_excused_on_the_way_and_ne
 )
 def test_what_the_guarded_steps_do_not_make_is_never_excused(gate, proven, seen, named):
     proof = proof_of(proven, gate)
-    assert named in why(proof, signed(proof, "ann"), seen, confirming=False, node=1)
+    assert named in why(proof, signed(proof, "ann"), seen, confirming=False, turn=[1])
 
 
 def test_the_node_whose_turn_it_is_may_be_half_way_since_its_own_step_resumes_there():
     proof = proof_of(HYBRID)
     half = broker(2, running=False)(broker(1, mode=BrokerMode.KRAFT)(HYBRID))
-    assert why(proof, signed(proof, "ann"), half, confirming=False, node=2) is None
-    assert "broker 2" in why(proof, signed(proof, "ann"), half, confirming=False, node=3)
+    assert why(proof, signed(proof, "ann"), half, confirming=False, turn=[2]) is None
+    assert "broker 2" in why(proof, signed(proof, "ann"), half, confirming=False, turn=[3])
 
 
 def test_a_part_that_could_not_be_read_is_no_change_and_no_beginning_either():
     proof = proof_of(HYBRID)
     dark = broker(2, mode=Unread("its metrics time out"))(HYBRID)
-    assert why(proof, signed(proof, "ann"), dark, confirming=False, node=1) is None
-    assert "s old" in why(proof, signed(proof, "ann"), dark, confirming=False, node=1, now=NOW + timedelta(days=1))
+    assert why(proof, signed(proof, "ann"), dark, confirming=False, turn=[1]) is None
+    assert "s old" in why(proof, signed(proof, "ann"), dark, confirming=False, turn=[1], now=NOW + timedelta(days=1))
     assert "broker 2" in why(proof, signed(proof, "ann"), dark, confirming=True)
 
 
@@ -493,11 +493,11 @@ def test_an_edited_cluster_file_is_refused_until_it_is_proven_and_signed_anew():
     edited = ANYONE.model_copy(update={"broker_properties": {**ANYONE.broker_properties, "num.io.threads": "9"}})
     assert "lab.yaml was edited after the proof" in why(proof, signed(proof, "ann"), HYBRID, edited)
     half = broker(1, mode=BrokerMode.KRAFT)(HYBRID)
-    assert "was edited after the proof" in why(proof, signed(proof, "ann"), half, edited, confirming=False, node=2)
-    refused = refusal(MIGRATION, proof, signed(proof, "ann").at, half, edited, now=LATER, node=2)
+    assert "was edited after the proof" in why(proof, signed(proof, "ann"), half, edited, confirming=False, turn=[2])
+    refused = refusal(MIGRATION, proof, signed(proof, "ann").at, half, edited, now=LATER, turn=[2])
     assert "undo the edit" in refused.way_out
     anew = proof_of(half, spec=edited)
-    assert why(anew, signed(anew, "ann"), half, edited, confirming=False, node=2) is None
+    assert why(anew, signed(anew, "ann"), half, edited, confirming=False, turn=[2]) is None
     assert digest_of_file(ANYONE) == digest_of_file(ANYONE.model_copy())
 
 

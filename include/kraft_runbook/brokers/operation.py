@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -74,9 +74,9 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """It touches no node: whatever else differs is somebody else's doing."""
-    return changes_between(was, now, node=node, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
+    return changes_between(was, now, turn=turn, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ a DAG's runs in Airflow can set both by hand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -199,7 +199,7 @@ def refusal(
     now: datetime,
     asked: int = 1,
     confirming: bool = False,
-    node: int | None = None,
+    turn: Collection[int] = (),
 ) -> Refusal | None:
     """Why the guarded step may not run on this proof and these signatures; None when it may.
 
@@ -207,8 +207,8 @@ def refusal(
     a rollback controllers may start and stop), and the age counts in full. Without it the guarded steps' own changes
     are allowed. If there is such a change, and the evidence shows that a step has begun to act, the age does not count:
     stopping half-way would be worse than going on. A restart may leave nothing that differs; so the age counts anew
-    from the end of the last one, and a roll of many nodes goes on. ``node``: the node in turn; a killed try may have
-    left it down.
+    from the end of the last one, and a roll of many nodes goes on. ``turn``: the nodes in turn; a killed try may
+    have left them down.
     """
     prove = f"clear gate_{proof.gate}.prove with its downstream tasks: the gate is proven again and asks again"
     terms = operation.table.gate(proof.gate)
@@ -218,7 +218,7 @@ def refusal(
     if proof.cluster_file != digest_of_file(spec):
         why = f"the cluster file {spec.name}.yaml was edited after the proof, so its content is not what was signed"
         return Refusal(why, f"undo the edit and clear this task; or, if the edit is intended, {prove}")
-    found = list(operation.changes(proof.gate, proof.state, state_of(seen), node))
+    found = list(operation.changes(proof.gate, proof.state, state_of(seen), turn))
     flickers = confirming and terms.goes_back
     foreign = [
         each.what for each in found if each.by is By.OTHERS or (confirming and not (flickers and each.of_controller))

@@ -97,7 +97,7 @@ def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[i
     return RollbackPlan(True, "a group that was moved goes back the same way, while brokers serve old members", steps)
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """A broker that fails or comes back changes no group's offsets, and a migration goes on beside the move. Its end,
     or another cluster, is another ground.
     """
@@ -105,7 +105,7 @@ def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Ch
     return changes_between(
         was,
         now,
-        node=node,
+        turn=turn,
         of_broker=_harmless,
         of_controller=_harmless,
         of_phase=lambda: By.OTHERS if over else By.THE_STEPS,

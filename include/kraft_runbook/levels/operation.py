@@ -39,9 +39,9 @@ def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[i
     )
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """A level's change restarts no node."""
-    return changes_between(was, now, node=node, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
+    return changes_between(was, now, turn=turn, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
 
 
 def _whose(before: Any, after: Any) -> By:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -33,13 +33,14 @@ gate guards.
 """
 
 
-def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """How the cluster differs from the proof of a gate of the migration (``Operation.changes``)."""
-    later = _BEHIND_THE_NEXT_GATE if gate == Gate.START and str(node) in was["controllers"] else frozenset()
+    provisions = gate == Gate.START and any(str(each) in was["controllers"] for each in turn)
+    later = _BEHIND_THE_NEXT_GATE if provisions else frozenset()
     return changes_between(
         was,
         now,
-        node=node,
+        turn=turn,
         of_broker=partial(_whose_broker, gate, _BROKER_CHANGES[gate] | later),
         of_controller=partial(_whose_controller, gate, now["phase"]),
         of_phase=partial(_whose_phase, gate, now["phase"]),

@@ -4,7 +4,7 @@ brought back. Both in KRaft mode, where the migration can't become final by them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
@@ -157,9 +157,9 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """A controller that restarts is this run's own doing."""
-    return changes_between(was, now, node=node, of_broker=others, of_controller=the_steps, of_phase=lambda: By.OTHERS)
+    return changes_between(was, now, turn=turn, of_broker=others, of_controller=the_steps, of_phase=lambda: By.OTHERS)
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:

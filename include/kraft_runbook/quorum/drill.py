@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -154,10 +154,10 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """A node that restarts is the drill's own doing; one that can't be read is not known to be."""
     return changes_between(
-        was, now, node=node, of_broker=the_steps, of_controller=the_steps, of_phase=lambda: By.OTHERS
+        was, now, turn=turn, of_broker=the_steps, of_controller=the_steps, of_phase=lambda: By.OTHERS
     )
 
 

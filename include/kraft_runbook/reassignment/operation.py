@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -75,7 +75,7 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """A broker that came, or changed its mode, is another cluster than the plan's. A controller may fail. A broker that
     went down while replicas move may come back: what must be copied to it waits (``batches``), all else goes on.
     """
@@ -86,7 +86,7 @@ def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Ch
     return changes_between(
         was,
         now,
-        node=node,
+        turn=turn,
         of_broker=of_broker,
         of_controller=lambda before, after: By.UNREAD,
         of_phase=lambda: By.OTHERS,

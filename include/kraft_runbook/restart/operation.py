@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -70,9 +70,9 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """A restart leaves every node as it was: whatever else differs is somebody else's doing."""
-    return changes_between(was, now, node=node, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
+    return changes_between(was, now, turn=turn, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
 
 
 def _unasked(step: str, form: Mapping[str, Any]) -> str | None:

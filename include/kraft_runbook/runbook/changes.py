@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -62,15 +62,15 @@ def changes_between(
     was: State,
     now: State,
     *,
-    node: int | None,
+    turn: Collection[int],
     of_broker: Judge,
     of_controller: Judge,
     of_phase: Callable[[], By],
 ) -> Iterator[Change]:
     """How the cluster differs from the proof, part by part.
 
-    ``node``: the node in turn; its own step may have left it down or half-way. ``of_broker``, ``of_controller``: who
-    made the change of another node. ``of_phase``: who changed the phase, asked where it changed.
+    ``turn``: the nodes whose turn it is; their own step may have left them down or half-way. ``of_broker``,
+    ``of_controller``: who made the change of another node. ``of_phase``: who changed the phase, asked where it changed.
     """
     if now["cluster_id"] != was["cluster_id"]:
         yield Change(
@@ -89,7 +89,7 @@ def changes_between(
                 continue
             if before is None or after is None:
                 whose = By.OTHERS
-            elif int(node_id) == node:
+            elif int(node_id) in turn:
                 whose = by_the_steps_if_read(before, after)
             else:
                 whose = of_whom(before, after)

@@ -29,7 +29,7 @@ class FindsWayBack(Protocol):
 class ReadsChanges(Protocol):
     """How the cluster differs from a proof of the gate, and whose each difference is. ``node``: whose turn it is."""
 
-    def __call__(self, gate: str, was: State, now: State, node: int | None) -> Iterator[Change]: ...
+    def __call__(self, gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]: ...
 
 
 class FindsWayOut(Protocol):

@@ -98,9 +98,9 @@ def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[in
     return RollbackPlan(True, f"every node can start on Kafka {spec.kafka.version}", steps)
 
 
-def changes(gate: str, was: State, now: State, node: int | None) -> Iterator[Change]:
+def changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
     """How the cluster differs from a gate's proof. The roll restarts nodes and changes no mode."""
-    return changes_between(was, now, node=node, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
+    return changes_between(was, now, turn=turn, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
 
 
 def _whose(before: Any, after: Any) -> By:

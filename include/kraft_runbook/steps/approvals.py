@@ -9,6 +9,7 @@ confirmed. Tasks' states and XComs count for nothing: whoever may edit a DAG's r
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,17 +29,17 @@ def require_confirmation(
     gate: str,
     seen: ClusterObservation,
     *,
-    node: int | None = None,
+    turn: Collection[int] = (),
     exhibit: str | None = None,
     under_way: bool = False,
 ) -> None:
     """Raise Refused unless this run's gate was confirmed on a signed proof, and the cluster differs from it by nothing
     but the guarded steps' own work.
 
-    ``node``: whose turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must show.
-    ``under_way``: the cluster shows the steps' own work where an observation does not (replicas that move).
+    ``turn``: the nodes whose turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must
+    show. ``under_way``: the cluster shows the steps' own work where an observation does not (replicas that move).
     """
-    proof, at = require_approval(run, operation, gate, seen, node=node, under_way=under_way)
+    proof, at = require_approval(run, operation, gate, seen, turn=turn, under_way=under_way)
     if exhibit is not None and exhibit not in {each.digest for each in proof.exhibits}:
         raise Refused(
             f"what this run would carry out is not what gate {gate} has shown: its plan was made anew, or a playbook"
@@ -68,7 +69,7 @@ def require_approval(
     seen: ClusterObservation,
     *,
     confirming: bool = False,
-    node: int | None = None,
+    turn: Collection[int] = (),
     under_way: bool = False,
 ) -> tuple[Proof, Standing]:
     """The gate's proof and its signatures, where they allow its step now. Raises Refused otherwise, saying why;
@@ -90,7 +91,7 @@ def require_approval(
         now=proof.made_at if under_way and at.begun else datetime.now(UTC),
         asked=asked_signatures(run),
         confirming=confirming,
-        node=node,
+        turn=turn,
     )
     if why_not:
         raise Refused(f"gate {gate} does not allow this step: {why_not.why}", way_out=why_not.way_out)

@@ -6,7 +6,7 @@ For a throwaway cluster alone: each question asks for it again (``rehearsal.perm
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -76,7 +76,7 @@ class JudgedPorts:
         gate: str,
         seen: ClusterObservation,
         *,
-        node: int | None = None,
+        turn: Collection[int] = (),
         exhibit: str | None = None,
         under_way: bool = False,
     ) -> None:

@@ -149,7 +149,7 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     step.require_stage(look)
     asks = is_signed_for(run, step)
     if asks:
-        run.signatures.require(step.operation, step.gate, look.seen, node=node, exhibit=step.signed(look))
+        run.signatures.require(step.operation, step.gate, look.seen, turn=look.together, exhibit=step.signed(look))
     step.guard(look)
     if asks:
         run.signatures.begins(step.gate)

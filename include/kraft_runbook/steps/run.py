@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,7 +46,7 @@ class Signatures(Protocol):
         gate: str,
         seen: ClusterObservation,
         *,
-        node: int | None = None,
+        turn: Collection[int] = (),
         exhibit: str | None = None,
         under_way: bool = False,
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -57,11 +57,11 @@ class OfTask:
         gate: str,
         seen: ClusterObservation,
         *,
-        node: int | None = None,
+        turn: Collection[int] = (),
         exhibit: str | None = None,
         under_way: bool = False,
     ) -> None:
-        require_confirmation(run_with(self), operation, gate, seen, node=node, exhibit=exhibit, under_way=under_way)
+        require_confirmation(run_with(self), operation, gate, seen, turn=turn, exhibit=exhibit, under_way=under_way)
 
     def begins(self, gate: str) -> None:
         begins(run_with(self), gate)
