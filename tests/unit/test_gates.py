@@ -253,7 +253,7 @@ def test_a_node_that_went_down_by_itself_is_no_beginning(down):
         proof = proof_of(seen, gate)
         crashed = broker(1, running=False)(seen) if down == 1 else with_controller(seen, 102, None, running=False)
         journal = signed(proof, "ann").confirm()
-        assert "s old" in why(proof, journal, crashed, confirming=False, now=NOW + timedelta(days=9), node=down)
+        assert "s old" in why(proof, journal, crashed, confirming=False, now=NOW + timedelta(days=9), turn=[down])
 
 
 @pytest.mark.parametrize(
