@@ -14,7 +14,7 @@ ROLL = "roll: {by: rack, at_once: 2}"
 
 @pytest.fixture
 def dag(monkeypatch, tmp_path: Path):
-    text = LAB.replace("rack: rack-b", "rack: rack-a") + f"\n{ROLL}\n"
+    text = LAB.replace("rack: rack-c", "rack: rack-b") + f"\n{ROLL}\n"
     (tmp_path / "lab.yaml").write_text(text)
 
     def named(file: str) -> DAG:
@@ -26,20 +26,26 @@ def dag(monkeypatch, tmp_path: Path):
 @pytest.mark.parametrize(
     ("file", "group"),
     [
-        ("zk_to_kraft_migration", "roll_brokers_to_hybrid"),
         ("zk_to_kraft_migration", "roll_brokers_to_kraft"),
         ("rolling_restart", "restart_brokers"),
     ],
 )
-def test_a_rack_goes_together_and_the_next_one_waits_for_all_of_it(dag, file: str, group: str) -> None:
+def test_the_first_goes_alone_and_then_a_rack_together(dag, file: str, group: str) -> None:
     tasks = dag(file).task_dict
     before = {name: tasks[f"{group}.broker_{name}.restart"].upstream_task_ids for name in (1, 2, 3)}
-    assert before[1] == before[2] and not any(group in each for each in before[1])
-    assert before[3] == {f"{group}.broker_1.in_sync", f"{group}.broker_2.in_sync"}
+    assert not any(group in each for each in before[1])
+    assert before[2] == before[3] == {f"{group}.broker_1.in_sync"}
 
 
-@pytest.mark.parametrize("group", ["roll_brokers_back_to_hybrid", "roll_brokers_to_zookeeper"])
-def test_the_way_back_goes_one_by_one(dag, group: str) -> None:
-    tasks = dag("zk_to_kraft_rollback").task_dict
+@pytest.mark.parametrize(
+    ("file", "group"),
+    [
+        ("zk_to_kraft_migration", "roll_brokers_to_hybrid"),
+        ("zk_to_kraft_rollback", "roll_brokers_back_to_hybrid"),
+        ("zk_to_kraft_rollback", "roll_brokers_to_zookeeper"),
+    ],
+)
+def test_to_hybrid_and_back_they_go_one_by_one(dag, file: str, group: str) -> None:
+    tasks = dag(file).task_dict
     assert tasks[f"{group}.broker_2.restart"].upstream_task_ids == {f"{group}.broker_1.in_sync"}
     assert tasks[f"{group}.broker_3.restart"].upstream_task_ids == {f"{group}.broker_2.in_sync"}

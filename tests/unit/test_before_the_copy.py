@@ -14,7 +14,6 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import IdsApart, ReplicasCompared, WithoutId
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
-from kraft_runbook.procedures.short_together import short_together
 from kraft_runbook.steps.forward import TO_HYBRID
 from kraft_runbook.steps.node_step import Look
 
@@ -26,13 +25,10 @@ def in_hybrid(*brokers: int, phase: Phase = Phase.PRE_MIGRATION) -> ClusterObser
     return both(*(broker(i, mode=BrokerMode.HYBRID) for i in brokers))(observation(phase))
 
 
-def guard(
-    seen: ClusterObservation, found: ReplicasCompared | Unread, node: int = 3, companions: frozenset[int] = frozenset()
-) -> list[dict[str, Any]]:
+def guard(seen: ClusterObservation, found: ReplicasCompared | Unread, node: int = 3) -> list[dict[str, Any]]:
     """The deep looks that the step's guard took; each finds ``found`` on the disks."""
-    answers = {observe_features: all_registered(), short_together: {}}
-    cluster = RecordingCluster(part(replicas=found)(seen), answers=answers)
-    TO_HYBRID.guard(Look(cluster, node, seen, detect_phase(seen), companions=companions))
+    cluster = RecordingCluster(part(replicas=found)(seen), answers={observe_features: all_registered()})
+    TO_HYBRID.guard(Look(cluster, node, seen, detect_phase(seen)))
     return cluster.looks
 
 
@@ -51,11 +47,6 @@ def test_the_last_broker_is_not_restarted_where_a_topic_was_made_anew_since_the_
         guard(in_hybrid(1, 2), found)
     assert way_out in refused.value.way_out
     assert refused.value.way_out.endswith("Broker 3 was not restarted: then clear this task")
-
-
-def test_brokers_that_go_together_are_all_the_last_ones() -> None:
-    with pytest.raises(Refused, match="KRB-PRE-084"):
-        guard(in_hybrid(1), APART, node=2, companions=frozenset({3}))
 
 
 def test_where_every_id_is_right_the_last_broker_goes_after_one_look_with_the_hosts() -> None:

@@ -27,9 +27,11 @@ from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.runbook.broker_batches import CODE, in_turn, left_without, short_of, turns
 from kraft_runbook.runbook.changes import By, state_of
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.health import out_of_sync
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.steps.guards import require_other_brokers
 from kraft_runbook.steps.node_step import Look
+from kraft_runbook.steps.restart import BROKER
 
 MIN_ISR = "min.insync.replicas"
 
@@ -55,8 +57,9 @@ def test_without_roll_each_broker_has_a_turn_of_its_own() -> None:
 
 
 def test_by_rack_no_batch_is_greater_than_it_may_be_nor_in_two_racks() -> None:
-    assert ids(with_brokers(RACKS, roll=BY_TWO)) == [[1, 3], [5, 6], [2, 4]]
-    assert ids(with_brokers(RACKS, roll={"by": "rack", "at_once": 9})) == [[1, 3, 5, 6], [2, 4]]
+    """The first one goes alone: what breaks every broker breaks one."""
+    assert ids(with_brokers(RACKS, roll=BY_TWO)) == [[1], [2, 4], [3, 5], [6]]
+    assert ids(with_brokers(RACKS, roll={"by": "rack", "at_once": 9})) == [[1], [2, 4], [3, 5, 6]]
 
 
 def test_the_canary_goes_alone_and_before_all() -> None:
@@ -152,7 +155,7 @@ SPREAD = with_brokers(RACKS, roll=BY_TWO)
 
 def test_kafka_is_asked_for_the_crowded_topics_alone() -> None:
     kafka = Kafka({"crowded": "1", "both": "1", "spread": "1"}, {})
-    assert kafka.short(SPREAD) == {
+    assert kafka.short(SPREAD, batches=[{1, 3}, {2, 4}, {6}]) == {
         1: Found(2, ("both-0 (0 left, min.insync.replicas 1)", "crowded-1 (0 left, min.insync.replicas 1)"))
     }
     assert kafka.asked == ["topic both", "topic crowded", "topic spread"], "no broker"
@@ -174,7 +177,7 @@ def test_nothing_is_asked_where_no_brokers_go_together() -> None:
 TOGETHER = SPEC.model_copy(
     update={
         "roll": Roll(by="rack", at_once=2),
-        "brokers": tuple(b.model_copy(update={"rack": r}) for b, r in zip(SPEC.brokers, "aab", strict=True)),
+        "brokers": tuple(b.model_copy(update={"rack": r}) for b, r in zip(SPEC.brokers, "abb", strict=True)),
     }
 )
 
@@ -183,7 +186,7 @@ TOGETHER = SPEC.model_copy(
     ("found", "spec", "verdict", "told"),
     [
         ({}, TOGETHER, Verdict.PASS, "2 batches of up to 2 brokers, each in one rack"),
-        ({1: Found(7, ("a-0", "a-1"))}, TOGETHER, Verdict.FAIL, "without brokers 1, 2: 7 partitions, a-0, a-1"),
+        ({2: Found(7, ("a-0", "a-1"))}, TOGETHER, Verdict.FAIL, "without brokers 2, 3: 7 partitions, a-0, a-1"),
         (Unread("no broker answered"), TOGETHER, Verdict.UNKNOWN, "no broker answered"),
         (Unread("not asked for"), SPEC, Verdict.PASS, "brokers are restarted one by one"),
     ],
@@ -199,7 +202,7 @@ def test_it_is_checked_before_the_roll(
 def guarded(
     *, down: Collection[int] = (), lagging: Collection[int] = (), short: Mapping[int, Found] | None = None
 ) -> RecordingCluster:
-    """The guard of broker 1, which goes together with broker 2."""
+    """The guard of broker 2, which goes together with broker 3."""
     seen = observation(Phase.HYBRID)
     assert not isinstance(seen.topics, Unread)
     seen = replace(
@@ -208,23 +211,23 @@ def guarded(
         topics=replace(seen.topics, out_of_sync_by_broker={i: 5 for i in lagging}),
     )
     cluster = RecordingCluster(seen, spec=TOGETHER, answers={short_together: short or {}})
-    require_other_brokers(Look(cluster, 1, seen, detect_phase(seen), companions=frozenset({2})))
+    require_other_brokers(Look(cluster, 2, seen, detect_phase(seen), companions=frozenset({3})))
     return cluster
 
 
 def test_those_that_go_together_may_be_down_or_behind_meanwhile() -> None:
     guarded()
-    guarded(down=[2], lagging=[1, 2])
+    guarded(down=[3], lagging=[2, 3])
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"down": [3]}, "broker 3 does not answer"),
-        ({"lagging": [3]}, "replicas on other brokers are out of sync"),
+        ({"down": [1]}, "broker 1 does not answer"),
+        ({"lagging": [1]}, "replicas on other brokers are out of sync"),
         (
             {"short": {1: Found(1, ("a-0 (0 left, min.insync.replicas 1)",))}},
-            "without brokers 1, 2, which are restarted",
+            "without brokers 2, 3, which are restarted together",
         ),
     ],
 )
@@ -242,13 +245,44 @@ def test_what_was_signed_holds_while_those_that_go_together_are_down() -> None:
     assert {each.by for each in RESTARTS.changes("restart", was, now, {1})} == {By.OTHERS}
 
 
+@pytest.mark.parametrize(
+    ("phase", "verdict"),
+    [(Phase.ZOOKEEPER, "FAIL"), (Phase.PRE_MIGRATION, "FAIL"), (Phase.HYBRID, "PASS"), (Phase.FINALIZED, "PASS")],
+)
+def test_none_go_together_while_a_broker_may_be_the_controller(phase: Phase, verdict: str) -> None:
+    """The others would ask it for new leaders while it stops."""
+    seen = observation(phase)
+    assert RESTARTS.checks["KRB-ROLL-004"].run(seen, TOGETHER).verdict == verdict
+    assert RESTARTS.checks["KRB-ROLL-004"].run(seen, SPEC).verdict is Verdict.PASS
+    cluster = RecordingCluster(seen, spec=TOGETHER, answers={short_together: {}})
+    look = Look(cluster, 2, seen, detect_phase(seen), companions=frozenset({3}))
+    if verdict == "FAIL":
+        with pytest.raises(Refused, match="while one of them may be the controller"):
+            BROKER.guard(look)
+    else:
+        BROKER.guard(look)
+    BROKER.guard(replace(look, companions=frozenset()))
+
+
+def test_the_wait_for_one_does_not_ask_for_those_beside_it() -> None:
+    """Broker 3 is down: the wait for broker 2, which it goes with, ends; that for broker 1 does not."""
+    seen = observation(Phase.FINALIZED, TOGETHER)
+    assert not isinstance(seen.topics, Unread)
+    known = {i: 9 for i in (1, 2)}
+    seen = replace(
+        broker(3, running=False)(seen), topics=replace(seen.topics, topics_known_by_broker=known, offline_count=1)
+    )
+    assert list(out_of_sync(seen, seen, TOGETHER, 2)) == []
+    assert [each for each in out_of_sync(seen, seen, TOGETHER, 1) if "broker 3 to answer" in each]
+
+
 # -- what a person reads -----------------------------------------------------------------------------------------------
 
 
 def test_a_person_reads_how_many_go_together_and_the_time_of_the_batches() -> None:
-    assert in_turn(SPEC) == "one by one. Each waits until the one before is in every ISR"
-    assert in_turn(TOGETHER).startswith("up to 2 of one rack together. Each batch waits")
+    assert in_turn(None) == "one by one. Each waits until the one before is in every ISR"
+    assert in_turn(TOGETHER.roll).startswith("the first alone, then up to 2 of one rack together. Each batch waits")
     assert turns(SPEC, [1, 2, 3]) == 3 and turns(TOGETHER, [1, 2, 3]) == 2 and turns(TOGETHER, [3]) == 1
     seen = observation(Phase.HYBRID)
     told = " ".join(what_happens_next("dual_write", seen, TOGETHER, ()))
-    assert "Restart brokers 1, 2, 3 in KRaft mode, up to 2 of one rack together" in told
+    assert "Restart brokers 1, 2, 3 in KRaft mode, the first alone, then up to 2 of one rack together" in told

@@ -20,8 +20,11 @@ class Roll(Model):
 def batches(brokers: Sequence[Broker], first: int | None, roll: Roll | None) -> tuple[tuple[Broker, ...], ...]:
     """The brokers in the order in which a roll restarts them; those of one batch together. ``first``: the canary, which
     goes alone and before all. The others follow as in the file; with ``roll`` rack by rack, in the order of the racks'
-    first brokers.
+    first brokers. Where brokers go together, one goes alone before them in any case: what breaks every broker then
+    breaks one.
     """
+    if first is None and roll is not None:
+        first = brokers[0].id
     alone = [(each,) for each in brokers if each.id == first]
     others = [each for each in brokers if each.id != first]
     if roll is None:

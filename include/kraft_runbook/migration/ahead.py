@@ -76,9 +76,11 @@ def _start(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
 def _restarts(seen: ClusterObservation, spec: ClusterSpec, mode: BrokerMode, named: str) -> Iterator[str]:
     ahead = [b.id for b in seen.brokers.values() if not (b.running is True and b.mode in (mode, BrokerMode.KRAFT))]
     if ahead:
+        together = mode is BrokerMode.KRAFT
+        count = turns(spec, ahead) if together else len(ahead)
         yield (
-            f"Restart {nodes('broker', ahead)} in {named}, {in_turn(spec)}."
-            f" About {roughly(turns(spec, ahead) * BROKER_SECONDS)} on a small cluster, longer with more partitions."
+            f"Restart {nodes('broker', ahead)} in {named}, {in_turn(spec.roll if together else None)}."
+            f" About {roughly(count * BROKER_SECONDS)} on a small cluster, longer with more partitions."
             f"{first_and_watched(spec, ahead)}"
         )
 

@@ -14,6 +14,14 @@ from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 
+BROKER_CONTROLS = frozenset({Phase.ZOOKEEPER, Phase.PRE_MIGRATION})
+"""Phases in which one of the brokers is the controller. Brokers that stop beside it ask it for new leaders in vain: it
+answers nobody from the moment it stops, and ZooKeeper names it until its logs are closed (``KafkaServer.shutdown`` of
+3.9.2). After three tries they stop without having handed anything over (controlled.shutdown.max.retries).
+"""
+ALONE_WHILE = "no brokers are restarted together while one of them may be the controller"
+ONE_BY_ONE = "take 'roll' out of the cluster file until every broker is in migration mode"
+
 CHECKS = Checklist()
 CHECKS.take(
     *(
@@ -48,6 +56,18 @@ def the_phase_is_known(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     Whether a controller's restart could make a migration final depends on it.
     """
     return phase_known(seen)
+
+
+@CHECKS.check("KRB-ROLL-004", severity=Severity.BLOCKING, fix=ONE_BY_ONE)
+def no_brokers_go_together_beside_their_controller(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Brokers are restarted together only where a KRaft controller leads.
+
+    A ZooKeeper controller is one of the brokers. Those that stop beside it would not hand their partitions over first.
+    """
+    phase = detect_phase(seen).phase
+    if spec.roll is None:
+        return passed("brokers are restarted one by one")
+    return failed(f"{ALONE_WHILE} (phase {phase})") if phase in BROKER_CONTROLS else passed(f"phase {phase}")
 
 
 @CHECKS.check(

@@ -91,7 +91,7 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
     )
     return (
         first,
-        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, {in_turn(spec)}."
+        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, {in_turn(spec.roll)}."
         f"{leaders_off(spec.rolling_restart.demote)}"
         f"{first_and_watched(spec, spec.broker_ids)}",
     )

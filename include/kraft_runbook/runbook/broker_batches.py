@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.broker_batches import Roll
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -42,13 +43,13 @@ def short_of(left: Mapping[TopicPartition, int], least: Mapping[str, int]) -> It
             yield f"{partition} ({count} left, min.insync.replicas {needed})"
 
 
-def in_turn(spec: ClusterSpec) -> str:
+def in_turn(roll: Roll | None) -> str:
     """How a roll goes through the brokers: behind "restart brokers 1 to 3"."""
-    if spec.roll is None:
+    if roll is None:
         return "one by one. Each waits until the one before is in every ISR"
     return (
-        f"up to {spec.roll.at_once} of one rack together. Each batch waits until the one before is in every ISR, and is"
-        " not begun where a partition would have fewer than min.insync.replicas in sync without it"
+        f"the first alone, then up to {roll.at_once} of one rack together. Each batch waits until the one before is in"
+        " every ISR, and is not begun where a partition would have fewer than min.insync.replicas in sync without it"
     )
 
 

@@ -115,6 +115,9 @@ def is_registered(seen: ClusterObservation, node_id: int, mode: BrokerMode) -> b
 def out_of_sync(
     seen: ClusterObservation, earlier: ClusterObservation | None, spec: ClusterSpec, node_id: int
 ) -> Iterator[str]:
+    """What keeps the broker from being in every ISR. One that is restarted together with it may be down: its own wait
+    asks for it, and so does the guard of whoever is next.
+    """
     topics = seen.topics
     if not was_read(topics):
         yield f"waiting for the partitions' state: {topics.reason}"
@@ -124,13 +127,14 @@ def out_of_sync(
             f"waiting for broker {node_id} to be known to all brokers: {len(topics.live_broker_ids)} of"
             f" {len(spec.brokers)} are"
         )
-    silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker]
+    away = {i for i in spec.batch_of(node_id) if i != node_id and seen.brokers[i].running is False}
+    silent = [i for i in spec.broker_ids if i not in topics.topics_known_by_broker and i not in away]
     if silent:
         yield f"waiting for {nodes('broker', silent)} to answer Metadata"
     unaware = list(unaware_brokers(topics, earlier))
     if unaware:
         yield f"waiting for every broker to know all topics ({'; '.join(unaware)})"
-    if topics.offline_count:
+    if topics.offline_count and not away:  # else those of one that is restarted together with it
         yield f"waiting for {topics.offline_count} offline partitions: {', '.join(topics.offline[:5])}"
     lagging = topics.out_of_sync_by_broker.get(node_id, 0)
     if lagging:

@@ -61,7 +61,7 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Ite
     brokers = [i for i in ahead if i in seen.brokers]
     if brokers:
         yield (
-            f"Restart {nodes('broker', brokers)} on Kafka {version}, {in_turn(spec)}: about"
+            f"Restart {nodes('broker', brokers)} on Kafka {version}, {in_turn(spec.roll)}: about"
             f" {roughly(turns(spec, brokers) * NODE_SECONDS)}."
             f"{leaders_off(spec.upgrade_software.demote)}"
             f"{'' if back else first_and_watched(spec, brokers)}"

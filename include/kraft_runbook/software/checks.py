@@ -35,12 +35,15 @@ SEGMENT = "segment.bytes"
 CHECKS.take(
     *(
         CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", BATCHES, *PRODUCERS, *REFERENCES)
+        for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", *PRODUCERS, *REFERENCES)
     )
 )
 CHECKS.take(CLUSTER_CHECKS[CANARY], stages=(Rolled.OLD,))
 CHECKS.take(
-    *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-100")),
+    *(
+        CLUSTER_CHECKS[code]
+        for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-100", BATCHES)
+    ),
     stages=WHOLE,
 )
 

@@ -16,7 +16,7 @@ def require_replicas_as_in_zookeeper(look: Look) -> None:
     """Every replica on disk has its topic's id still. The copy begins once the last broker is in migration mode, and a
     topic may have been made anew since the start gate. Raises Refused, with nothing changed.
     """
-    others = [each.mode for each in look.seen.brokers.values() if each.id not in look.together]
+    others = [each.mode for each in look.seen.brokers.values() if each.id != look.node]
     if look.phase is not Phase.PRE_MIGRATION or any(mode != BrokerMode.HYBRID for mode in others):
         return
     seen = look.cluster.settled(scope=Scope.FULL, with_hosts=True)

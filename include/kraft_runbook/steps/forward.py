@@ -175,7 +175,6 @@ TO_HYBRID = NodeStep(
     play=_to_hybrid,
     done=lambda look: runs_in(BrokerMode.HYBRID, look),
     guard=_require_hybrid_is_safe,
-    batched=True,
 )
 """Render the configuration of migration mode and restart the broker once, if it does not run with it already."""
 

@@ -54,7 +54,10 @@ def _require_enough_without(look: Look) -> None:
         raise Refused(
             f"without {nodes('broker', sorted(look.together))}, which are restarted together, partitions would have too"
             f" few replicas in sync: {sample(found.samples, found.count)}",
-            way_out=f"{FEWER_AT_ONCE}; then clear this task. Broker {look.node} was not touched",
+            way_out=(
+                f"{FEWER_AT_ONCE}; then trigger a new run: what was signed is the former file. Broker {look.node} was"
+                " not touched"
+            ),
         )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
+from kraft_runbook.restart.checks import ALONE_WHILE, BROKER_CONTROLS, ONE_BY_ONE
 from kraft_runbook.restart.conditions import QUORUM_LED, QUORUM_WHOLE
 from kraft_runbook.restart.operation import RESTARTS, Step
 from kraft_runbook.restart.plays import restart_node
@@ -61,9 +63,11 @@ def _require_the_other_brokers(look: Look) -> None:
     """
     if look.seen.brokers[look.node].running is False:
         return
-    require_other_brokers(look)
+    if look.companions and look.phase in BROKER_CONTROLS:
+        raise Refused(f"{ALONE_WHILE} (phase {look.phase})", way_out=f"{ONE_BY_ONE}, then trigger a new run")
     if look.phase is not Phase.ZOOKEEPER and not quorum_led(look.seen).done:
-        look.cluster.wait_for(QUORUM_LED, deadline=look.spec.deadlines.quorum)
+        look = replace(look, seen=look.cluster.wait_for(QUORUM_LED, deadline=look.spec.deadlines.quorum))
+    require_other_brokers(look)
 
 
 CONTROLLER = NodeStep(

@@ -164,8 +164,9 @@ def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
         take_step(run, controller, node)
         run.cluster.wait_for(on, node_id=node, deadline=within.quorum)
     brokers = [b.id for b in seen.brokers.values() if b.running is False]
-    for node in brokers:
+    for node in brokers:  # all are started first: the wait for one asks for the others
         take_step(run, broker, node)
+    for node in brokers:
         run.cluster.wait_for(registered, node_id=node, deadline=within.registration)
         run.cluster.wait_for(conditions.BROKER_IN_SYNC, node_id=node, deadline=within.in_sync)
     if not down and not brokers:

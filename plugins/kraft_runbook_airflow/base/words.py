@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain, cross_downst
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.runbook.conditions import Condition
@@ -211,12 +212,12 @@ def wait_for_broker(
     )
 
 
-def roll(cluster: ClusterSpec, of: Callable[[int], list[BaseOperator]]) -> None:
+def roll(batches: Iterable[Iterable[Broker]], of: Callable[[int], list[BaseOperator]]) -> None:
     """The tasks ``of`` each broker, in a task group of its own, one behind the other. A batch begins once the one
     before is through.
     """
     before: list[BaseOperator] = []
-    for batch in cluster.batches:
+    for batch in batches:
         lanes = []
         for broker in batch:
             with TaskGroup(f"broker_{broker.id}"):

@@ -108,10 +108,12 @@ def provision_controllers(cluster: ClusterSpec) -> TaskGroup:
 
 
 def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
-    """Restart each broker in the mode, batch by batch: the next only when this one is registered and in every ISR."""
-    step, registered = {
-        BrokerMode.HYBRID: (TO_HYBRID, conditions.BROKER_REGISTERED_AS_MIGRATING),
-        BrokerMode.KRAFT: (TO_KRAFT, conditions.BROKER_REGISTERED_IN_KRAFT),
+    """Restart each broker in the mode, the next only when this one is registered and in every ISR; batch by batch where
+    they go to KRaft mode. Before that a broker may be the controller, and the last one lets the copy begin.
+    """
+    step, registered, batches = {
+        BrokerMode.HYBRID: (TO_HYBRID, conditions.BROKER_REGISTERED_AS_MIGRATING, [[b] for b in cluster.rolled]),
+        BrokerMode.KRAFT: (TO_KRAFT, conditions.BROKER_REGISTERED_IN_KRAFT, cluster.batches),
     }[to]
 
     def of(broker: int) -> list[BaseOperator]:
@@ -122,7 +124,7 @@ def roll_brokers(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
         ]
 
     with TaskGroup(f"roll_brokers_to_{to.value}") as group:
-        words.roll(cluster, of)
+        words.roll(batches, of)
     return group
 
 

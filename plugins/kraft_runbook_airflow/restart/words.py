@@ -73,7 +73,7 @@ def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
         ]
 
     with TaskGroup("restart_brokers") as group:
-        words.roll(cluster, of)
+        words.roll(cluster.batches, of)
     return group
 
 

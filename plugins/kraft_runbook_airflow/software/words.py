@@ -102,7 +102,7 @@ def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
         ]
 
     with TaskGroup(step.step) as group:
-        words.roll(cluster, of)
+        words.roll(cluster.batches, of)
     return group
 
 
