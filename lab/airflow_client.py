@@ -103,9 +103,12 @@ class AirflowClient:
         """Every task of the run, with state, start_date and end_date. Of a mapped one the latest instance: a gate has
         one for each time it was proven.
         """
-        found = self._call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", params={"limit": 500})[
-            "task_instances"
-        ]
+        path, found = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances", list[dict[str, Any]]()
+        while True:  # a page holds a hundred at most, whatever is asked for
+            page = self._call("GET", path, params={"limit": 100, "offset": len(found)})
+            found += page["task_instances"]
+            if not page["task_instances"] or len(found) >= page["total_entries"]:
+                break
         return list({each["task_id"]: each for each in sorted(found, key=lambda t: t["map_index"])}.values())
 
     def _instance(self, dag_id: str, run_id: str, task_id: str) -> dict[str, Any]:
