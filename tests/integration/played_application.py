@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -47,7 +48,11 @@ def stop(where: Path, side: str) -> None:
         if process is None:
             continue
         process.terminate()
-        process.wait(SECONDS_TO_END)
+        until = time.monotonic() + SECONDS_TO_END
+        while process_of(pid_file) is not None:  # one that its parent has not asked for yet has ended
+            if time.monotonic() > until:
+                sys.exit(f"{pid_file.stem} has not ended")
+            time.sleep(0.1)
         print(f"stopped {pid_file.stem}")
 
 
