@@ -59,7 +59,7 @@ def seconds_until_shown_as_observed(person: seen_in.Watching, stage: Stage, phas
     """How long after ``observe --json`` the dashboard shows the same phase as the present one."""
     told = stage.command("observe", "--cluster", "lab", "--json")
     assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["phase"] == phase.value
+    assert json.loads(told.stdout)["phase"]["phase"] == phase.value
     began = time.monotonic()
     present = person.page.locator(".krb li[aria-current=step]")
     expect(present).to_have_text(f"{phase.value} (now)", timeout=60_000)
