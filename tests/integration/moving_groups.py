@@ -17,6 +17,7 @@ import by_hand
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 from labs import Lab
 from old_consumers import old_consumer
 
@@ -143,8 +144,10 @@ class New:
 
 def owners(zookeeper: KazooClient) -> set[bytes]:
     """Who owns partitions, if all of them are owned."""
-    paths = [f"/consumers/{GROUP}/owners/{TOPIC}/{n}" for n in range(PARTITIONS)]
-    return {zookeeper.get(each)[0] for each in paths} if all(map(zookeeper.exists, paths)) else set()
+    try:
+        return {zookeeper.get(f"/consumers/{GROUP}/owners/{TOPIC}/{n}")[0] for n in range(PARTITIONS)}
+    except NoNodeError:  # old members rebalance
+        return set()
 
 
 def make_topic(lab: Lab) -> None:
