@@ -62,7 +62,7 @@ def read_zookeeper(
             brokers={b.broker_id: b for b in brokers},
             controller=_controller(controller, epoch) if controller else None,
             controller_epoch=_integer(epoch) if epoch else None,
-            migration=_migration(migration) if migration else None,
+            migration=migration_in(migration) if migration else None,
             pending_topic_deletions=deletions or (),
             reassignment_znode=reassignment is not None,
             preferred_election_znode=election is not None,
@@ -120,7 +120,18 @@ def _controller(znode: Znode, epoch: Znode | None) -> ControllerZnode:
     return replace(found, epoch_set_after=epoch is not None and epoch.mzxid > znode.czxid)
 
 
-def _migration(znode: Znode) -> MigrationZnode:
+def migration_in(znode: Znode) -> MigrationZnode:
+    """What /migration holds. Raises RunbookError where that is not what Kafka writes there. An empty one is nobody's
+    migration: zookeeper-security-migration makes it (KAFKA-19480).
+    """
+    if not znode.data.strip():
+        raise RunbookError(
+            f"{znode.path} is empty: zookeeper-security-migration leaves it so, and controllers can't begin with it",
+            way_out=(
+                f"where no controller of a migration runs, delete it with zookeeper-shell: delete {znode.path}; Kafka"
+                " makes it anew"
+            ),
+        )
     try:
         return parse_migration(znode.data, znode.version)
     except BadZnode:
