@@ -31,6 +31,8 @@ from lab.installation import JARS, java
 
 PARTITIONS = 12
 RATE = 150
+LEVEL = 3
+"""Records of a partition that whoever reads what comes may be behind."""
 """Records a second, all partitions together."""
 
 
@@ -211,6 +213,18 @@ class Group:
     def by_old(self) -> list[HandedOut]:
         """What old members and Java's have printed. ``heard`` says when, too late to judge who came before whom."""
         return [each for log in self.where.glob(f"{self.name}-*.log") for each in printed(self.name, log.read_text())]
+
+    def await_old(self) -> None:
+        """Until the old member reads, and what had piled up before it came is read. One that is ended meanwhile prints
+        on after its last commit: a ConsoleConsumer of 1.1.1 commits in its shutdown hook, beside the thread that reads.
+        """
+
+        def is_level() -> bool:
+            read = self.by_old()
+            last = {each.partition: each.offset for each in sorted(read, key=lambda each: each.offset)}
+            return len(read) > 50 and all(self.sent[number] - offset <= LEVEL for number, offset in last.items())
+
+        by_hand.wait_until("the old one reads what comes", is_level, within=120)
 
     def proof(self) -> ConsumptionProof:
         bounds = {(self.name, number): (0, count) for number, count in self.sent.items()}

@@ -76,7 +76,7 @@ def test_old_disabled_and_migrating_share_a_group(group: Group, zookeeper: Kazoo
                 assert {disabled.member_id, migrating.member_id} < set(owners.values())
                 await_class(group, GroupClass.MIXED_OLD)
                 assert (disabled.mode, migrating.mode) == (Mode.ZOOKEEPER, Mode.ZOOKEEPER)
-                by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
+                group.await_old()
             group.await_owners(zookeeper, [6, 6])
         group.require_each_once()
     assert not zookeeper.get_children(f"/consumers/{group.name}/ids")
@@ -195,7 +195,7 @@ def test_an_old_member_brings_zookeeper_back(group: Group, zookeeper: KazooClien
         with group.old_member():
             await_mode(members, Mode.ZOOKEEPER)
             group.await_owners(zookeeper, [4, 4, 4])
-            by_hand.wait_until("the old one reads", lambda: len(group.by_old()) > 50, within=60)
+            group.await_old()
         await_mode(members, Mode.KAFKA)
 
 

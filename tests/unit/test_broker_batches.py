@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from recording import RecordingCluster
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.cluster.broker_batches import Roll
+from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.observation import Found, Unread
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -34,6 +36,7 @@ from kraft_runbook.steps.node_step import Look
 from kraft_runbook.steps.restart import BROKER
 
 MIN_ISR = "min.insync.replicas"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def with_brokers(racks: Mapping[int, str | None], **given: Any) -> ClusterSpec:
@@ -67,6 +70,11 @@ def test_the_canary_goes_alone_and_before_all() -> None:
     assert ids(spec) == [[3], [1, 5], [6], [2, 4]]
     assert [b.id for b in spec.rolled] == [3, 1, 5, 6, 2, 4]
     assert spec.batch_of(3) == {3} and spec.batch_of(5) == {1, 5} and spec.batch_of(101) == {101}
+
+
+def test_the_forty_brokers_of_the_docs_take_as_many_turns_as_their_page_says() -> None:
+    spec = parse_cluster((DOCS / "forty-brokers.yaml").read_text(), source="forty.yaml", environment={})
+    assert len(spec.batches) == 13 and "take 13 turns, not 40" in (DOCS / "by-rack.md").read_text()
 
 
 @pytest.mark.parametrize(
