@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,6 +41,21 @@ def answered(asked: Mapping[Any, Future[Any]]) -> None:
     """Wait until each request of an admin client was answered; what was refused raises."""
     for each in asked.values():
         each.result(30 * SLOWER)
+
+
+@contextmanager
+def beside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """``work`` goes on in a thread while the block runs; it is given what says that the block has ended, and is waited
+    for.
+    """
+    ended = threading.Event()
+    thread = threading.Thread(target=work, args=(ended,))
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def wait_until(

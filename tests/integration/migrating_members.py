@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,8 @@ class Group:
     @contextmanager
     def records(self) -> Iterator[None]:
         """They come while the block runs."""
-        ended = threading.Event()
-        thread = threading.Thread(target=self._produce, args=(ended,))
-        thread.start()
-        try:
+        with by_hand.beside(self._produce):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
     def _produce(self, ended: threading.Event) -> None:
         producer = Producer({**self.client, "linger.ms": 0, "enable.idempotence": True})
@@ -139,14 +134,8 @@ class Group:
     @contextmanager
     def _listening(self, log: Path) -> Iterator[None]:
         """Note when a member prints its records into this log, which there need not be yet."""
-        ended = threading.Event()
-        thread = threading.Thread(target=self._listen, args=(log, ended))
-        thread.start()
-        try:
+        with by_hand.beside(partial(self._listen, log)):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
     def _listen(self, log: Path, ended: threading.Event) -> None:
         read, last = 0, False
@@ -162,7 +151,6 @@ class Group:
 
     @contextmanager
     def new_member(self, name: str = "new", topics: Collection[str] = ()) -> Iterator[Consumer]:
-        ended = threading.Event()
         consumer = Consumer(
             {
                 **self.client,
@@ -174,13 +162,8 @@ class Group:
             }
         )
         consumer.subscribe(list(topics) or [self.name])
-        thread = threading.Thread(target=self._consume, args=(consumer, name, ended))
-        thread.start()
-        try:
+        with by_hand.beside(partial(self._consume, consumer, name)):
             yield consumer
-        finally:
-            ended.set()
-            thread.join()
 
     def _consume(self, consumer: Consumer, name: str, ended: threading.Event) -> None:
         while not ended.is_set():

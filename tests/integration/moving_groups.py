@@ -113,14 +113,8 @@ class New:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        ended = threading.Event()
-        thread = threading.Thread(target=self._consume, args=(ended,))
-        thread.start()
-        try:
+        with by_hand.beside(self._consume):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
     def _consume(self, ended: threading.Event) -> None:
         consumer = Consumer(

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 
 import browser as seen_in
 import pytest
-from labs import Lab
 from patience import Patience
 from playwright.sync_api import Locator, expect
-from stage import MIGRATION, Stage, open_stage
+from stage import MIGRATION, Stage
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.local import supervision
@@ -28,13 +27,6 @@ WATCH = "cluster_watch__lab"
 GATES = (("start", Phase.ZOOKEEPER), ("dual_write", Phase.HYBRID), ("finalize", Phase.DUAL_WRITE))
 SLOW = 120_000.0
 """Milliseconds that a page may take on two cores that a cluster and Airflow have already."""
-
-
-@pytest.fixture(scope="module")
-def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
 
 
 @pytest.fixture(scope="module")

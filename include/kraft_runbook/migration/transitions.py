@@ -153,7 +153,7 @@ TABLE = Transitions(
             Phase.PRE_MIGRATION,
             Phase.HYBRID,
             Gate.START,
-            does=("restart each broker in migration mode; the last registration starts the copy of the metadata"),
+            does="restart each broker in migration mode; the last registration starts the copy of the metadata",
             waits=(BROKER_REGISTERED_AS_MIGRATING, BROKER_IN_SYNC, METADATA_COPIED),
             after=(
                 "wait: metadata copied, ZkMigrationState 1 on all, dual write runs",

@@ -11,8 +11,8 @@ from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, read_conf
 from kraft_runbook.io.kafka.dynamic_configs import Found as Configured
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.runbook.broker_batches import left_without, short_of
+from kraft_runbook.runbook.producers import MIN_ISR
 
-MIN_ISR = "min.insync.replicas"
 SAMPLES = 20
 
 

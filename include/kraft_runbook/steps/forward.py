@@ -22,10 +22,7 @@ from kraft_runbook.runbook.lost_disk import why_not_anew
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.before_the_copy import require_replicas_as_in_zookeeper
 from kraft_runbook.steps.dual_write import require_dual_write
-from kraft_runbook.steps.guards import (
-    require_other_brokers,
-    require_other_controllers_up,
-)
+from kraft_runbook.steps.guards import require_other_brokers, require_other_controllers_up
 from kraft_runbook.steps.live_groups import require_no_live_groups
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.registrations import require_registered

@@ -50,7 +50,8 @@ def _require_other_brokers_in_sync(look: Look) -> None:
 
 def _require_enough_without(look: Look) -> None:
     short = look.cluster.ask(short_together, batches=[look.together])
-    for found in short.values():
+    if short:
+        (found,) = short.values()
         raise Refused(
             f"without {nodes('broker', sorted(look.together))}, which are restarted together, partitions would have too"
             f" few replicas in sync: {sample(found.samples, found.count)}",

@@ -20,10 +20,7 @@ from kraft_runbook.software.plays import switch_software, target_of
 from kraft_runbook.software.stages import Gate, Step
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import Examined, examine_by_checks
-from kraft_runbook.steps.guards import (
-    require_other_brokers,
-    require_other_controllers_up,
-)
+from kraft_runbook.steps.guards import require_other_brokers, require_other_controllers_up
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, take_step
 from kraft_runbook.steps.registrations import register_anew
 from kraft_runbook.steps.roll import active_one_last, left_for_last

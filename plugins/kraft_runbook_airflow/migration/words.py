@@ -194,13 +194,15 @@ def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
         BrokerMode.HYBRID: (BACK_TO_HYBRID, conditions.BROKER_BACK_IN_MIGRATION_MODE),
         BrokerMode.ZOOKEEPER: (TO_ZOOKEEPER, conditions.BROKER_IN_ZOOKEEPER_MODE),
     }[to]
+
+    def of(broker: int) -> list[BaseOperator]:
+        return [
+            TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker),
+            _wait_for_broker(cluster, broker, back, step.step),
+        ]
+
     with TaskGroup(step.step) as group:
-        steps: list[BaseOperator] = []
-        for broker in cluster.rolled:
-            with TaskGroup(f"broker_{broker.id}"):
-                restart = TakeStep(task_id="restart", cluster=cluster.name, step=step, node=broker.id)
-                steps += [restart, _wait_for_broker(cluster, broker.id, back, step.step)]
-        chain(*steps)
+        words.roll([[each] for each in cluster.rolled], of)
     return group
 
 
