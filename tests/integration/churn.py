@@ -42,8 +42,8 @@ class Churn:
 
 
 @contextmanager
-def churning(lab: Lab) -> Iterator[Churn]:
-    """Four threads, one a kind of metadata, until the context ends."""
+def churning(lab: Lab, *, pause: float = 0.05) -> Iterator[Churn]:
+    """Four threads, one a kind of metadata, until the context ends, each with ``pause`` seconds between changes."""
     churn, stop = Churn(), threading.Event()
     admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
     acts: dict[str, Callable[[int], None]] = {
@@ -55,7 +55,7 @@ def churning(lab: Lab) -> Iterator[Churn]:
 
     def work(kind: str) -> None:
         number = 0
-        while not stop.wait(0.05):
+        while not stop.wait(pause):
             try:
                 acts[kind](number)
                 churn.changes[kind] += 1

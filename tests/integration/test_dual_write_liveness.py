@@ -84,9 +84,7 @@ def test_a_partition_without_its_state_znode_stops_dual_write_and_is_found_named
     by_hand.restart(spec.controller(describe_quorum(spec, secrets=secrets).leader_id), spec)
     assert until(Verdict.PASS, lambda: liveness(own_lab), within=300)
     # The two others wrote ZooKeeper on; what is refused while this one still starts is refused rightly.
-    by_hand.wait_until(
-        "the controller is back", lambda: conditions.QUORUM_WHOLE.progress(observe(spec, secrets=secrets), spec).done
-    )
+    by_hand.wait_until("the controller is back", lambda: is_back(own_lab))
     gates_and_conditions_hold_while_topics_come_and_go(own_lab)
     a_topic_that_zookeeper_lacks_is_found_while_topics_come_and_go(own_lab, zookeeper)
 
@@ -100,6 +98,14 @@ def nothing_is_refused_while_controllers_and_brokers_start(start: Watched) -> No
         "the looks were fast enough to see controllers start"
     )
     assert start.phases() == [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID]
+
+
+def is_back(lab: Lab) -> bool:
+    """Whether every controller is a voter that has caught up, and shows its state of the migration."""
+    seen = observe(lab.spec, secrets=lab.secrets)
+    shown = [c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)]
+    whole = conditions.QUORUM_WHOLE.progress(seen, lab.spec).done
+    return whole and shown == [ZkMigrationState.MIGRATION] * len(lab.spec.controllers)
 
 
 def judge(lab: Lab, earlier: ClusterObservation, seen: ClusterObservation) -> dict[str, str]:
@@ -122,9 +128,11 @@ def judge(lab: Lab, earlier: ClusterObservation, seen: ClusterObservation) -> di
     return found
 
 
-def look_under_churn(lab: Lab, looks: int) -> Iterator[tuple[ClusterObservation, ClusterObservation]]:
+def look_under_churn(
+    lab: Lab, looks: int, *, pause: float = 0.05
+) -> Iterator[tuple[ClusterObservation, ClusterObservation]]:
     """Pairs of looks, ``LIVENESS_SECONDS`` apart, while topics, configs, ACLs and quotas change all the time."""
-    with churning(lab) as churn:
+    with churning(lab, pause=pause) as churn:
         before = [observe(lab.spec, secrets=lab.secrets)]
         while looks:
             time.sleep(lab.spec.deadlines.poll)
@@ -140,11 +148,12 @@ def look_under_churn(lab: Lab, looks: int) -> Iterator[tuple[ClusterObservation,
 def gates_and_conditions_hold_while_topics_come_and_go(lab: Lab) -> None:
     """Of twelve looks while one controller leads, two at most are refused. One that begins to lead meanwhile, as on a
     machine that is short of time, first compares ZooKeeper with its own metadata: what is refused then is refused
-    rightly, and the looks are taken again. So they are where a quarter had no answer.
+    rightly. So is what ZooKeeper has not written three seconds later, where so much changes that it falls behind. The
+    looks are taken again then, with half the changes, as they are where a quarter had no answer.
     """
-    for _ in range(4):
+    for pause in (0.05, 0.1, 0.2, 0.4):
         found, exact, writes, epochs = [], [], [], set()
-        for earlier, seen in look_under_churn(lab, 12):
+        for earlier, seen in look_under_churn(lab, 12, pause=pause):
             active = seen.active_controller
             if active is None or not (
                 was_read(active.metrics) and was_read(seen.topics_apart) and was_read(seen.quorum)
@@ -157,13 +166,14 @@ def gates_and_conditions_hold_while_topics_come_and_go(lab: Lab) -> None:
                 active.metrics.zk_write_behind_lag == 0
                 and not seen.topics_apart.only_in_quorum | seen.topics_apart.only_in_zookeeper
             )
-        if len(epochs) == 1 and len(found) >= 9:
+        behind = sum("KRB-GATE-003" in each for each in found)
+        if len(epochs) == 1 and len(found) >= 9 and behind <= 2:
             break
+    told = "\n".join(f"look {n}: {each}" for n, each in enumerate(found, start=1) if each)
     assert len(epochs) == 1 and len(found) >= 9, f"{len(found)} looks of twelve had an answer, {len(epochs)} leaders"
     assert any(writes) and None not in writes, f"99 % of the writes to ZooKeeper took {writes}"
-    assert exact.count(False) >= 2, "what is exact at one look does not hold here"
+    assert exact.count(False) >= 2, f"what is exact at one look does not hold here: {exact}, {pause} s between changes"
     healthy = lab.spec.deadlines.healthy_in_a_row
-    told = "\n".join(f"look {n}: {each}" for n, each in enumerate(found, start=1) if each)
     assert any(not any(found[n : n + healthy]) for n in range(len(found) - healthy + 1)), told
     assert sum(map(bool, found)) <= 2, told
 
