@@ -123,8 +123,9 @@ demo: ready
 	$(BIN)/python -m lab.demo run --approve "$(APPROVE)"
 
 # The finalized cluster that `make demo` left goes to Kafka 4 and its level to the newest, under a workload. ROUND_TRIP=yes: up, back, up again first.
+# TO=4.3.1: to that one, which Maven brings.
 demo-upgrade: ready
-	$(BIN)/python -m lab.demo_upgrade --approve "$(APPROVE)" $(if $(ROUND_TRIP),--round-trip)
+	$(BIN)/python -m lab.demo_upgrade --approve "$(APPROVE)" $(if $(ROUND_TRIP),--round-trip) $(if $(TO),--to $(TO))
 
 # A controller and a broker fail on purpose, the migration, they fail again, and both sides in one picture. PARTITIONS=1000: on more than the seed's.
 PARTITIONS ?= 0

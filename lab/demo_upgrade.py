@@ -1,7 +1,8 @@
 """``make demo-upgrade``: the finalized cluster that ``make demo`` left goes to Kafka 4 and its level to the newest,
-under a real Airflow and a workload. With ``--round-trip`` the software goes up, back and up again first.
+under a real Airflow and a workload. With ``--round-trip`` the software goes up, back and up again first. ``--to`` names
+another Kafka 4 than the lab's own; Maven brings it.
 
-``python -m lab.demo_upgrade [--approve auto] [--round-trip]``
+``python -m lab.demo_upgrade [--approve auto] [--round-trip] [--to 4.3.1]``
 """
 
 from __future__ import annotations
@@ -27,26 +28,25 @@ from lab.airflow_standalone import USER
 from lab.clients import lab_secrets
 from lab.demo import BUILD, demo_airflow, follow, start_workload, stop_workload
 from lab.demo_command import Say, command
-from lab.installation import kafka4_version
 from lab.layout import config_files, environment, load, starts
 from lab.software import with_kafka4, write_cluster_file
 
 UP, BACK, LEVELS = "upgrade_software__lab", "downgrade_software__lab", "upgrade_features__lab"
 
 
-def run(*, approve_automatically: bool, round_trip: bool, say: Say) -> int:
+def run(*, approve_automatically: bool, round_trip: bool, to: str, say: Say) -> int:
     """The whole demo. Exit code 0 only where every run succeeded, every node shows the target and the level, and no
     acknowledged record was lost.
     """
     began = time.time()
     plain = load()
     require_finalized(plain)
-    spec, airflow = with_kafka4(plain), demo_airflow()
+    spec, airflow = with_kafka4(plain, to), demo_airflow()
     say("stopping what the demo left, to let each node find Kafka through a link of its own")
     airflow.stop()
     lifecycle.down(plain, say=say)
     lifecycle.up(spec, say=say)
-    clusters = write_cluster_file(BUILD / "upgrade-clusters").parent
+    clusters = write_cluster_file(BUILD / "upgrade-clusters", to).parent
     say("starting Airflow")
     airflow.start({**environment(spec), "KRAFT_RUNBOOK_CLUSTERS": str(clusters)}, say=say)
     before = starts(spec)
@@ -86,7 +86,7 @@ def require_finalized(spec: ClusterSpec) -> None:
     links = [Path(node.home_link) for node in nodes if node.home_link]
     if any(link.exists() and link.resolve() != Path(upgraded.kafka.home).resolve() for link in links):
         raise Refused(
-            f"the nodes were brought to Kafka {kafka4_version()} already",
+            "the nodes were brought to another Kafka already",
             way_out="make demo APPROVE=auto begins with a new cluster, then this again",
         )
 
@@ -179,10 +179,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.demo_upgrade", description=__doc__)
     parser.add_argument("--approve", choices=("auto", ""), default="", help="auto: answer the gates by REST")
     parser.add_argument("--round-trip", action="store_true", help="the software goes up, back and up again")
+    parser.add_argument("--to", default="", metavar="VERSION", help="the Kafka 4 to go to (default: the lab's own)")
     options = parser.parse_args(arguments)
 
     automatic = options.approve == "auto"
-    return command(lambda say: run(approve_automatically=automatic, round_trip=options.round_trip, say=say))
+    return command(
+        lambda say: run(approve_automatically=automatic, round_trip=options.round_trip, to=options.to, say=say)
+    )
 
 
 if __name__ == "__main__":

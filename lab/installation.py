@@ -20,11 +20,11 @@ __all__ = [
     "CLASS_ARCHIVE",
     "JARS",
     "JARS4",
-    "JARS_NEWEST",
     "NEWEST",
     "TEMPLATES",
     "fetch_jars",
     "install",
+    "jars_of",
     "java",
     "kafka4_version",
     "lay_out",
@@ -33,9 +33,8 @@ __all__ = [
 JARS = ROOT / "build" / "jars"
 JARS4 = ROOT / "build" / "jars4"
 """The jars of the Kafka 4 that the lab's nodes can go on to (``lab/kafka4/pom.xml``)."""
-JARS_NEWEST = ROOT / "build" / "jars-newest"
-"""Those of the newest Kafka that this tool's schemas know. One long test asks for them; no target of make does."""
 NEWEST = "4.4.0"
+"""The newest Kafka that this tool's schemas know."""
 COMPLETE = ".complete"
 """Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
 CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
@@ -43,7 +42,14 @@ CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
 it.
 """
 _FETCH = "mvn -q -B -f {pom} dependency:copy-dependencies"
-_POMS = {JARS: "lab/pom.xml", JARS4: "lab/kafka4/pom.xml", JARS_NEWEST: "lab/kafka4/pom.xml"}
+_POM, _POM4 = "lab/pom.xml", "lab/kafka4/pom.xml"
+
+
+def jars_of(version: str) -> Path:
+    """Where the jars of a Kafka 4 are, or ``fetch_jars`` brings them. Those of another than the lab's own come when
+    somebody asks for them first: no target of make does before.
+    """
+    return JARS4 if version == kafka4_version() else ROOT / "build" / f"jars-{version}"
 
 
 def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
@@ -51,8 +57,9 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
 
     Raises RunbookError when they are missing and Maven is too, when Maven fails, or when they are of another version.
     """
-    fetch = _FETCH.format(pom=_POMS.get(jars, _POMS[JARS]))
-    other = [f"-Dkafka.version={version}"] if jars == JARS_NEWEST else []
+    is_kafka4 = jars in (JARS4, jars_of(version))
+    fetch = _FETCH.format(pom=_POM4 if is_kafka4 else _POM)
+    other = [f"-Dkafka.version={version}"] if is_kafka4 and jars != JARS4 else []
     if not _complete(jars):
         maven = shutil.which("mvn")
         if not maven:
@@ -91,9 +98,9 @@ def _complete(jars: Path) -> bool:
 
 def kafka4_version() -> str:
     """The version that ``lab/kafka4/pom.xml`` brings."""
-    found = re.search(r"<kafka\.version>([\d.]+)</kafka\.version>", (ROOT / _POMS[JARS4]).read_text())
+    found = re.search(r"<kafka\.version>([\d.]+)</kafka\.version>", (ROOT / _POM4).read_text())
     if found is None:
-        raise RunbookError(f"{_POMS[JARS4]} names no kafka.version", way_out="git checkout lab/kafka4/pom.xml")
+        raise RunbookError(f"{_POM4} names no kafka.version", way_out="git checkout lab/kafka4/pom.xml")
     return found[1]
 
 
@@ -104,7 +111,7 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive:
     lay_out(Path(spec.kafka.home), jars=jars.glob("*.jar"), java_command=java_command, class_archive=class_archive)
     if spec.kafka.upgrade_to:
         target = spec.kafka.upgrade_to
-        newer = fetch_jars(target.version, jars=JARS_NEWEST if target.version == NEWEST else JARS4)
+        newer = fetch_jars(target.version, jars=jars_of(target.version))
         # The archive is of the other version's classes.
         lay_out(
             Path(target.home), jars=newer.glob("*.jar"), java_command=java_command, class_archive=newer / "no-archive"

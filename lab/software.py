@@ -16,8 +16,8 @@ LOOKS_APART = 2
 
 def with_kafka4(spec: ClusterSpec, version: str = "") -> ClusterSpec:
     """The same lab, each node started through a link of its own, and Kafka 4 installed beside. Without ZooKeeper's
-    part nothing of it would run: the lab itself still begins there. ``version``: the one of ``lab/kafka4/pom.xml``, or
-    ``NEWEST``.
+    part nothing of it would run: the lab itself still begins there. ``version``: where it is not the one of
+    ``lab/kafka4/pom.xml``.
     """
     version = version or kafka4_version()
     target = Software(version=version, home=str(layout(spec).directory / f"kafka-{version}"))
@@ -35,10 +35,10 @@ def with_kafka4(spec: ClusterSpec, version: str = "") -> ClusterSpec:
     )
 
 
-def write_cluster_file(directory: Path) -> Path:
+def write_cluster_file(directory: Path, version: str = "") -> Path:
     """``lab.yaml`` of such a lab once its migration is final: with the second Kafka, and without ZooKeeper."""
     place = "${KRB_LAB_DIR:-${PROJECT_ROOT}/build/lab}"
-    version = kafka4_version()
+    version = version or kafka4_version()
     before, _, rest = (ROOT / "include" / "clusters" / "lab.yaml").read_text().partition("zookeeper:\n")
     text = before + rest[rest.index("reach:") :]
     text = text.replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -119,6 +120,14 @@ class Stage:
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         tries = self.task(dag_id, run_id, task_id)["try_number"]
         return "\n".join(self.client.log_lines(dag_id, run_id, task_id, tries))
+
+    def registered_anew(self, dag_id: str, run_id: str) -> set[str]:
+        """The services of the controllers that a roll of the software restarted once more: on a busy machine Kafka
+        loses a registration now and then.
+        """
+        task = f"roll_controllers_{'up' if 'upgrade' in dag_id else 'back'}.active_controller_last.restart"
+        found = re.findall(r"restart_node on node (\d+)", self.log(dag_id, run_id, task))
+        return {f"controller-{each}" for each in found}
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """``kraft-runbook …`` as a user runs it, with the lab's environment."""

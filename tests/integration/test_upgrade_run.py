@@ -5,7 +5,6 @@ Airflow and a workload. The tests build on one another, in this order.
 from __future__ import annotations
 
 import json
-import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,7 +50,7 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
         a_killed_worker_costs_no_needless_restart(stage, run_id)
         assert stage.run_to_its_end(UP, run_id) == "success", stage.failures(UP, run_id)
         assert on_kafka4.versions(lab) == {"4.1.1"}
-        again = registered_anew(stage, run_id)
+        again = stage.registered_anew(UP, run_id)
         raised = stage.start(LEVELS, feature=METADATA_VERSION, level="4.1")
         assert stage.run_to_its_end(LEVELS, raised) == "success", stage.failures(LEVELS, raised)
         workload.send_signal(signal.SIGTERM)
@@ -73,12 +72,6 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
     account = json.loads((tmp_path / "account.json").read_text())
     assert account["acknowledged"] > 0 and account["lost"] == 0, account
     print(f"the workload: {account}")
-
-
-def registered_anew(stage: Stage, run_id: str) -> set[str]:
-    """The controllers that the roll restarted once more: on a busy machine Kafka loses a registration now and then."""
-    log = stage.log(UP, run_id, "roll_controllers_up.active_controller_last.restart")
-    return {f"controller-{each}" for each in re.findall(r"restart_node on node (\d+)", log)}
 
 
 def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:

@@ -300,6 +300,18 @@ def test_elections_of_the_last_hour_are_told_by_the_epochs_of_looks(tmp_path: Pa
     assert facts(tmp_path, NOW + timedelta(hours=5)).elections.count is None
 
 
+def test_the_last_hour_is_drawn_and_told_in_words(tmp_path: Path) -> None:
+    keep(tmp_path, Phase.HYBRID)
+    assert "Fewer than two looks" in render_cluster(facts(tmp_path), LINKS, now=NOW)
+    for seconds, phase in ((15, Phase.HYBRID), (30, Phase.DUAL_WRITE), (45, Phase.DUAL_WRITE)):
+        keep(tmp_path, phase, observed_at=NOW + timedelta(seconds=seconds))
+    seen = facts(tmp_path, NOW + timedelta(seconds=50))
+    page = render_cluster(seen, LINKS, now=NOW + timedelta(seconds=50))
+    assert seen.hour is not None and [each.state for each in seen.hour.lanes[0].spans] == ["HYBRID", "DUAL_WRITE"]
+    assert "HYBRID, 03:04:05 to 03:04:35; DUAL_WRITE, 03:04:35 to 03:04:50" in page and page.count("<rect") >= 3
+    assert "Every broker ran and was in sync" in page
+
+
 def test_the_claim_is_shown_and_one_whose_lease_ended_as_such(tmp_path: Path) -> None:
     claim = Claim(MIGRATION, "r", NOW.isoformat(), "host-1", NOW + timedelta(hours=1))
     (tmp_path / "claims").mkdir()

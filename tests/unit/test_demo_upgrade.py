@@ -52,7 +52,7 @@ def test_it_does_not_begin_on_a_cluster_that_was_upgraded(
         Path(link).unlink(missing_ok=True)
         Path(link).symlink_to(home)
         if refused:
-            with pytest.raises(Refused, match=r"the nodes were brought to Kafka 4\.[\d.]+ already") as error:
+            with pytest.raises(Refused, match="the nodes were brought to another Kafka already") as error:
                 require_finalized(spec)
             assert "make demo APPROVE=auto begins with a new cluster" in error.value.way_out
         else:

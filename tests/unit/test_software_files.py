@@ -26,7 +26,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.software.file_keys import ACL_AUTHORIZER, file_findings
 from kraft_runbook.software.java import needed_java
-from lab.installation import JARS, JARS4, JARS_NEWEST, NEWEST, fetch_jars, kafka4_version
+from lab.installation import JARS, JARS4, NEWEST, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 
 THREE, FOUR = load().kafka.version, kafka4_version()
@@ -100,8 +100,9 @@ def test_the_table_is_the_difference_of_both_versions_definitions() -> None:
 
 
 @pytest.mark.long
-def test_the_table_of_the_newest_kafka_is_that_of_its_jars() -> None:
-    require_the_difference(NEWEST, fetch_jars(NEWEST, jars=JARS_NEWEST))
+@pytest.mark.parametrize("version", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
+def test_the_table_of_each_other_kafka_is_that_of_its_jars(version: str) -> None:
+    require_the_difference(version, fetch_jars(version, jars=jars_of(version)))
 
 
 def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_has_no_table() -> None:

@@ -137,6 +137,36 @@ class ElectionsFact:
 
 
 @dataclass(frozen=True, slots=True)
+class SpanFact:
+    """How long looks showed a state. ``most``: the most replicas out of sync meanwhile; None where that is not told."""
+
+    began: datetime
+    ended: datetime
+    state: str
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFact:
+    """``name``: "phase", "leader" (of the quorum), or a broker, whose spans are those in which it was not in sync."""
+
+    name: str
+    spans: tuple[SpanFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HourFact:
+    """The last hour by the kept looks. ``since``, ``until``: the first and the last of them. ``others``: brokers that
+    were not in sync either and have no lane, in words.
+    """
+
+    since: datetime
+    until: datetime
+    lanes: tuple[LaneFact, ...]
+    others: str
+
+
+@dataclass(frozen=True, slots=True)
 class MovesFact:
     """A reassignment that is under way, as its run last told. ``seconds_left``: None where it is not known."""
 
@@ -195,6 +225,7 @@ class ClusterFacts:
     parity: ParityFact | None
     way_back: WayBackFact | None
     elections: ElectionsFact
+    hour: HourFact | None
     moves: MovesFact | None
     targets: Mapping[str, str]
     claim: ClaimFact | None

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment
 
-from kraft_runbook.dashboard.facts import ClusterFacts, Clusters, GateFact
+from kraft_runbook.dashboard.facts import ClusterFacts, Clusters, GateFact, HourFact, LaneFact, SpanFact
 from kraft_runbook.dashboard.read_facts import in_words
 from kraft_runbook.evidence.templates import templates_of
 
@@ -61,10 +61,58 @@ def render_words(words: str) -> str:
     return _environment().get_template("words.html").render(words=words)
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A span in the picture of a lane, which is ``WIDE`` wide. ``style``: a class of the page's style."""
+
+    x: float
+    width: float
+    style: str
+    words: str
+
+
+WIDE = 1000
+STYLES = {"out of sync": "behind", "does not run": "down", "not read": "unread"}
+SAID = 4
+"""Spans of a lane that are told in words: the last ones."""
+
+
+def bars(lane: LaneFact, hour: HourFact) -> list[Bar]:
+    """The lane's picture. Two states that follow each other differ in their style."""
+    whole = max(1.0, (hour.until - hour.since).total_seconds())
+    found = []
+    for number, span in enumerate(lane.spans):
+        x = (span.began - hour.since).total_seconds() / whole * WIDE
+        width = max(2.0, (span.ended - span.began).total_seconds() / whole * WIDE)
+        style = STYLES.get(span.state, ("one", "other")[number % 2])
+        found.append(Bar(round(min(x, WIDE - 2.0), 1), round(width, 1), style, _told(span)))
+    return found
+
+
+def in_short(lane: LaneFact) -> str:
+    """The lane in words, the last spans of many."""
+    left = len(lane.spans) - SAID
+    told = "; ".join(_told(span) for span in lane.spans[-SAID:])
+    return f"{left} before, then {told}" if left > 0 else told or "nothing"
+
+
+def _told(span: SpanFact) -> str:
+    most = f", up to {span.most} replicas" if span.most is not None else ""
+    return f"{span.state}{most}, {span.began:%H:%M:%S} to {span.ended:%H:%M:%S}"
+
+
 @cache
 def _environment() -> Environment:
     """Made once: its templates are compiled then."""
-    return templates_of("kraft_runbook.dashboard", _known, clock=_clock, ago=in_words, megabytes=_megabytes)
+    return templates_of(
+        "kraft_runbook.dashboard",
+        _known,
+        clock=_clock,
+        ago=in_words,
+        megabytes=_megabytes,
+        bars=bars,
+        in_short=in_short,
+    )
 
 
 def _known(value: object) -> object:

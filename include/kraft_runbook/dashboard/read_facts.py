@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from kraft_runbook.dashboard.facts import (
     WayBackFact,
 )
 from kraft_runbook.dashboard.kept_look import LookKept, moment_of
+from kraft_runbook.dashboard.last_hour import HOUR, last_hour
 from kraft_runbook.dashboard.look_files import AHEAD, read_latest, read_lines, written_at
 from kraft_runbook.dashboard.runs_seen import RunSeen, RunsRead
 from kraft_runbook.evidence.body import moment, number, texts, whole
@@ -40,7 +41,6 @@ NO_WAY_BACK = {
     Phase.FINALIZED: "there is none any more: the migration is final",
     Phase.KRAFT: "there is none: the cluster is in KRaft mode, and no ZooKeeper has its metadata",
 }
-HOUR = timedelta(hours=1)
 LAST_HOUR = 1_000_000
 """Bytes of lines that are read for the last hour: some 3,000 looks."""
 RUNS = 20
@@ -83,6 +83,7 @@ def cluster_facts(
         parity=_parity(seen, usable.approvals.valid_for if usable else None, now),
         way_back=_way_back(seen, look, two_watches, now),
         elections=elections(points, now),
+        hour=last_hour(lines, now) if was_read(lines) else None,
         moves=moves if was_read(moves) else None,
         targets=_targets(usable),
         claim=claim if was_read(claim) else None,

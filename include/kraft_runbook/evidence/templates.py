@@ -7,7 +7,7 @@ from collections.abc import Callable
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
-def templates_of(package: str, shown: Callable[[object], object], **filters: Callable[..., str]) -> Environment:
+def templates_of(package: str, shown: Callable[[object], object], **filters: Callable[..., object]) -> Environment:
     """The templates of this package. ``shown``: what stands for each value, such as a word for None. A name that a
     template has no value for is an error.
     """
