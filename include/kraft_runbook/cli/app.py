@@ -200,7 +200,7 @@ def plan_command(
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
-    hosts: Annotated[bool, typer.Option("--hosts", help="Also compare the brokers' files on their hosts.")] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="Also compare the nodes' files on their hosts.")] = False,
 ) -> None:
     """Show every step from here to FINALIZED, in order, with what changes in each configuration, and the way back."""
     spec = load(cluster, clusters_dir)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
+from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
-from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.migration.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
@@ -59,3 +62,41 @@ def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:
     if roles is None or roles.strip() != "controller":
         found.append(f"process.roles is {'missing' if roles is None else roles or 'empty'}, not controller")
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerFile:
+    """``held`` and ``wanted``: the file and the rendering. ``unread``: why they can't be compared; ``missing``: there
+    is no file.
+    """
+
+    controller: Controller
+    unread: str = ""
+    missing: bool = False
+    held: Mapping[str, str] = field(default_factory=dict)
+    wanted: Mapping[str, str] = field(default_factory=dict)
+
+
+def controller_files(
+    seen: ClusterObservation, spec: ClusterSpec, phase: Phase, size: Size = SMALL
+) -> Iterator[ControllerFile]:
+    """One a controller, in the cluster file's order; of an observation with the hosts. Rendered for the mode that the
+    file is in, so that a step that is still ahead is no difference; ``phase`` decides where a file's mode is not
+    whole. ``size``: of the copy, where no file settles it.
+    """
+    final = phase in (Phase.FINALIZED, Phase.KRAFT)
+    for controller in spec.controllers:
+        config = host_part(seen, controller.id, "config")
+        if isinstance(config, Unread):
+            yield ControllerFile(controller, unread=config.reason)
+        elif not isinstance(config, Mapping):
+            yield ControllerFile(controller, missing=True)
+        elif final or MIGRATION_FLAG not in config:
+            held = {key: value for key, value in config.items() if not of_zookeeper_alone(key)}
+            yield ControllerFile(
+                controller, held=held, wanted=controller_properties(spec, controller, ControllerMode.KRAFT)
+            )
+        else:
+            tuned = (size_in_file(spec, controller, config) or size).properties
+            wanted = controller_properties(spec, controller, ControllerMode.MIGRATION, also=tuned)
+            yield ControllerFile(controller, held=config, wanted=wanted)

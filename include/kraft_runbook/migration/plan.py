@@ -14,6 +14,7 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused
+from kraft_runbook.migration.controller_files import ControllerFile, controller_files
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.migration.transitions import TABLE, Step
@@ -65,10 +66,11 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class FileOnHost:
-    """A broker's file against what is rendered for its mode, by their meaning (KRB-PRE-046): what a rendering would
-    change. ``unread``: why that is not known.
+    """A node's file against what is rendered for its mode: what a rendering would change. A broker's by their meaning
+    (KRB-PRE-046). ``kind``: broker or controller; ``unread``: why that is not known.
     """
 
+    kind: str
     node_id: int
     config_file: str
     changes: tuple[PropertyChange, ...] = ()
@@ -76,7 +78,10 @@ class FileOnHost:
 
     def render_lines(self) -> list[str]:
         told = f": {self.unread}" if self.unread else "" if self.changes else " means the same as what is rendered"
-        return [f"  broker {self.node_id}: {self.config_file}{told}", *(f"         {each}" for each in self.changes)]
+        return [
+            f"  {self.kind} {self.node_id}: {self.config_file}{told}",
+            *(f"         {each}" for each in self.changes),
+        ]
 
 
 ONE_LOOK = "it takes two looks (kraft-runbook explain)"
@@ -87,7 +92,7 @@ class Plan:
     """From the observed phase to FINALIZED. ``way_back_now``: the rollback from the observed phase.
 
     ``copy``: the metadata copy's expected length and what is rendered for it; None once the copy is done. ``files``:
-    the brokers' files, where the hosts were looked at.
+    the nodes' files, where the hosts were looked at.
     """
 
     cluster: str
@@ -133,7 +138,7 @@ def _way_back(plan: RollbackPlan) -> str:
 
 
 def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = False) -> Plan:
-    """The plan from here. It leaves out nodes that are already as a step makes them. ``hosts``: also the brokers'
+    """The plan from here. It leaves out nodes that are already as a step makes them. ``hosts``: also the nodes'
     files; the observation has the hosts then. Raises Refused where the phase is unknown.
     """
     reading = detect_phase(seen)
@@ -144,7 +149,8 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = Fals
         )
     numbers = iter(range(1, 10_000))
     tuning = copy_tuning(seen, spec)
-    steps = tuple(_steps(seen, spec, reading.phase, numbers, tuning.size if was_read(tuning) else SMALL))
+    size = tuning.size if was_read(tuning) else SMALL
+    steps = tuple(_steps(seen, spec, reading.phase, numbers, size))
     return Plan(
         spec.name,
         reading.phase,
@@ -152,16 +158,23 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = Fals
         steps,
         way_back(seen, spec, dual_write_unread=ONE_LOOK),
         tuning if reading.phase in COPY_AHEAD else None,
-        tuple(_on_host(each) for each in broker_files(seen, spec)) if hosts else (),
+        tuple(_on_hosts(seen, spec, reading.phase, size)) if hosts else (),
     )
 
 
-def _on_host(file: BrokerFile) -> FileOnHost:
+def _on_hosts(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, size: Size) -> Iterator[FileOnHost]:
+    for of_broker in broker_files(seen, spec):
+        yield _on_host("broker", of_broker.broker, of_broker)
+    for of_controller in controller_files(seen, spec, phase, size):
+        yield _on_host("controller", of_controller.controller, of_controller)
+
+
+def _on_host(kind: str, node: Broker | Controller, file: BrokerFile | ControllerFile) -> FileOnHost:
     lacks = "there is no such file" if file.missing else ""
     changes = tuple(
         each for each in _changes(file.held, file.wanted) if not is_hidden(each.key, each.before, each.after)
     )
-    return FileOnHost(file.broker.id, file.broker.config_file, changes, file.unread or lacks)
+    return FileOnHost(kind, node.id, node.config_file, changes, file.unread or lacks)
 
 
 def _steps(

@@ -42,9 +42,17 @@ GOALS = (
     "mend racks",
     "explicit",
 )
+WHICH, PACED, ALLOWED = "Which topics", "How fast, and when", "What may change besides"
+"""Sections of the forms."""
 TOPICS: Mapping[str, Param] = {
-    "topics": Param(".*", type="string", title="Topics", description="Patterns, separated by blanks"),
-    "exclude": Param("", type=["null", "string"], title="Topics to leave out"),
+    "topics": Param(".*", type="string", title="Topics", description="Patterns, separated by blanks", section=WHICH),
+    "exclude": Param(
+        "",
+        type=["null", "string"],
+        title="Topics to leave out",
+        description="Patterns too. Nothing: none is left out",
+        section=WHICH,
+    ),
 }
 CANCELLING: Mapping[str, Param] = {
     **TOPICS,
@@ -53,6 +61,7 @@ CANCELLING: Mapping[str, Param] = {
         type=["null", "string"],
         title="Partitions of these topics",
         description="Such as orders-3, orders-7. Nothing: all of them",
+        section=WHICH,
     ),
 }
 PACE: Mapping[str, Param] = {
@@ -63,6 +72,7 @@ PACE: Mapping[str, Param] = {
         maximum=1e6,
         title="Throttle in MB/s a broker",
         description="Nothing: brokers copy as fast as they can. 60 to 70 % of it get through",
+        section=PACED,
     ),
     "partitions_a_request": Param(
         None,
@@ -70,6 +80,7 @@ PACE: Mapping[str, Param] = {
         minimum=1,
         title="Partitions a request",
         description="Nothing: 50 in ZooKeeper mode, 500 in KRaft mode",
+        section=PACED,
     ),
     "moves_a_broker": Param(
         None,
@@ -78,14 +89,23 @@ PACE: Mapping[str, Param] = {
         title="Copies that a broker takes or gives at once",
         description=f"Nothing: {MOVES_AT_ONCE}, or as the brokers are busy, where the cluster file says so"
         " (reassignment.concurrency). A number is the most, then",
+        section=PACED,
     ),
-    "mb_a_broker": Param(None, type=["null", "number"], exclusiveMinimum=0, title="MB of them at once"),
+    "mb_a_broker": Param(
+        None,
+        type=["null", "number"],
+        exclusiveMinimum=0,
+        title="MB that a broker takes or gives at once",
+        description="Nothing: their number alone counts. One larger partition still moves, alone",
+        section=PACED,
+    ),
     "order": Param(
         Order.NAME.value,
         type="string",
         enum=[each.value for each in Order],
         title="Which moves go first",
         description="In any case after partitions that are below or at min.insync.replicas",
+        section=PACED,
     ),
     "hours": Param(
         None,
@@ -93,11 +113,28 @@ PACE: Mapping[str, Param] = {
         pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$",
         title="Hours in which new batches may start, in UTC",
         description="Such as 22:00-06:00. Nothing: any. What moves goes on outside them",
+        section=PACED,
     ),
-    "allow_replication_factor": Param(False, type="boolean", title="The replication factor may change"),
-    "allow_racks": Param(False, type="boolean", title="Racks may be lost"),
+    "allow_replication_factor": Param(
+        False,
+        type="boolean",
+        title="The replication factor may change",
+        description="Without it a plan that gives a partition more or fewer replicas is refused",
+        section=ALLOWED,
+    ),
+    "allow_racks": Param(
+        False,
+        type="boolean",
+        title="Racks may be lost",
+        description="Without it a plan that leaves a partition on fewer racks is refused",
+        section=ALLOWED,
+    ),
     "allow_no_rack": Param(
-        False, type="boolean", title="A broker without a rack counts as a rack of its own where others have racks"
+        False,
+        type="boolean",
+        title="A broker without a rack counts as a rack of its own",
+        description="Where others have racks. Without it such a cluster is refused",
+        section=ALLOWED,
     ),
 }
 CHANGING: Mapping[str, Param] = {
@@ -124,30 +161,61 @@ CHANGING: Mapping[str, Param] = {
         description="Its name, as kraft-runbook evidence gives it. Nothing: the latest whose partitions move",
     ),
 }
+GOAL = "What is wanted"
 MOVING: Mapping[str, Param] = {
-    "goal": Param("even out", type="string", enum=list(GOALS), title="What is wanted"),
+    "goal": Param(
+        "even out",
+        type="string",
+        enum=list(GOALS),
+        title="What is wanted",
+        description="What each goal does, and which fields it uses: docs/reassignment.md",
+        section=GOAL,
+    ),
     "brokers": Param(
         None,
         type=["null", "string"],
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
         title="Brokers to add, drain or demote, or that are lost",
         description="Ids, such as 4 or 4, 5. To replace lost replicas: nothing means all brokers that do not run",
+        section=GOAL,
     ),
-    "even": Param(False, type="boolean", title="Draining: also even out the brokers that stay"),
+    "even": Param(
+        False,
+        type="boolean",
+        title="Draining: also even out the brokers that stay",
+        description="Moves more than the drain alone",
+        section=GOAL,
+    ),
     "keep_order": Param(
         False,
         type="boolean",
         title="Change no order where no replica moves",
         description="Leaders may be uneven then",
+        section=GOAL,
     ),
-    "by": Param("replicas", type="string", enum=["replicas", "bytes"], title="What is to be even"),
-    "factor": Param(None, type=["null", "integer"], minimum=1, title="Replication factor"),
+    "by": Param(
+        "replicas",
+        type="string",
+        enum=["replicas", "bytes"],
+        title="What is to be even",
+        description="The number of replicas a broker, or the bytes that they have on its disks",
+        section=GOAL,
+    ),
+    "factor": Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        title="Replication factor",
+        description="For the goal of that name alone",
+        section=GOAL,
+    ),
     "plan": Param(
         None,
         type=["null", "string"],
         format="multiline",
         title="Explicit plan",
         description="The JSON of kafka-reassign-partitions",
+        section=GOAL,
     ),
     **TOPICS,
     **PACE,
