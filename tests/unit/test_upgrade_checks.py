@@ -138,7 +138,7 @@ def names(found: object, *, unread: tuple[str, ...] = (), name: str = HANDLER) -
 
 
 def test_a_healthy_cluster_may_go_up_and_one_that_went_up_may_go_back() -> None:
-    assert not_passing(cluster(), Gate.UP) == {}
+    assert not_passing(cluster(), Gate.UP).keys() == {"KRB-UPG-023"}, "4.1.1 has known faults"
     assert not_passing(cluster(ALL), Gate.BACK) == {}
     assert not_passing(cluster((101, 102, 103)), Gate.UP) == {}
 

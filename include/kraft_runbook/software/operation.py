@@ -6,7 +6,8 @@ import kraft_runbook.software.checks
 import kraft_runbook.software.class_checks
 import kraft_runbook.software.dynamic_checks
 import kraft_runbook.software.file_checks
-import kraft_runbook.software.old_clients  # noqa: F401 - each fills the list
+import kraft_runbook.software.old_clients
+import kraft_runbook.software.release_checks  # noqa: F401 - each fills the list
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.software.ahead import changes, is_behind, reading_of, way_back, what_happens_next

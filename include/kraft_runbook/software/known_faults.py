@@ -1,0 +1,183 @@
+"""Faults of releases of Kafka 4 that a later release mends. Pure.
+
+A release has a fault where the commit that mends it is no ancestor of the commit that the release was built from, and
+the faulty code is there: by the release branches up to August 2026, and by the jars of 4.2.2 and 4.4.0, which are
+younger. Only faults of servers, that cost data or availability. What is not here may still be wrong: no list of
+faults is ever whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.kafka_version import KafkaVersion
+
+LOOKED_AT: Mapping[str, int] = {"4.0": 2, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 0}
+"""The last release of each minor version that was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFault:
+    """``what``: what happens, and where. ``lines``: by minor version the first release that has it, and the first that
+    does not (None: none was out). ``in_a_roll``: it shows while old and new brokers run side by side.
+    """
+
+    issue: str
+    what: str
+    lines: Mapping[str, tuple[int, int | None]]
+    in_a_roll: bool = False
+
+    def is_in(self, version: KafkaVersion) -> bool:
+        """Whether this release of Apache Kafka has it."""
+        first, mended = self.lines.get(version.minor, (None, None))
+        patch = version.patch
+        return patch is not None and first is not None and first <= patch and (mended is None or patch < mended)
+
+    @property
+    def mended_in(self) -> tuple[str, ...]:
+        """The first release of each minor version that no longer has it."""
+        of_lines = [f"{minor}.{mended}" for minor, (_, mended) in self.lines.items() if mended is not None]
+        later = [f"{minor}.0" for minor in LOOKED_AT if minor > max(self.lines)]
+        return (*of_lines, *later[:1])
+
+    def __str__(self) -> str:
+        return f"{self.issue}: {self.what} (not in {', '.join(self.mended_in)})"
+
+
+FAULTS = (
+    KnownFault(
+        "KAFKA-20322",
+        "a coordinator of 4.2.0 ends transactions by a request that brokers below 4.2 don't know, so no transaction"
+        " ends while versions are mixed",
+        {"4.2": (0, 1)},
+        in_a_roll=True,
+    ),
+    KnownFault(
+        "KAFKA-20634",
+        "a commit of offsets that was acknowledged may be lost as its __consumer_offsets partition changes its leader",
+        {"4.0": (0, None), "4.1": (0, None), "4.2": (0, 2), "4.3": (0, 1)},
+    ),
+    KnownFault(
+        "KAFKA-19862",
+        "groups of type consumer or streams have no coordinator where their __consumer_offsets partition is loaded"
+        " while it is compacted",
+        {"4.0": (0, 2), "4.1": (0, 2)},
+    ),
+    KnownFault(
+        "KAFKA-20115",
+        "members of a group hang until their rebalance timeout where the coordinator lost its partition while a write"
+        " was pending",
+        {"4.0": (1, 2), "4.1": (0, 2)},
+    ),
+    KnownFault(
+        "KAFKA-20845",
+        "a write of the group coordinator that is larger than a batch may be leaves a __consumer_offsets partition that"
+        " can't be loaded (very large groups)",
+        {"4.0": (2, None), "4.1": (1, None), "4.2": (0, 2), "4.3": (0, None)},
+    ),
+    KnownFault(
+        "KAFKA-19760",
+        "commits of offsets fail where offsets.topic.compression.codec is not 0",
+        {"4.0": (0, 2), "4.1": (0, 1)},
+    ),
+    KnownFault(
+        "KAFKA-19716",
+        "a broker may run out of heap while it loads a large __consumer_offsets partition with transactional commits",
+        {"4.0": (0, 2), "4.1": (0, 1)},
+    ),
+    KnownFault(
+        "KAFKA-20254",
+        "a __consumer_offsets partition may not load once a Streams application went from a classic to a streams group",
+        {"4.1": (0, None), "4.2": (0, 1)},
+    ),
+    KnownFault("KAFKA-18991", "a follower may cut off committed records", {"4.0": (0, 1)}),
+    KnownFault(
+        "KAFKA-20732",
+        "tiered storage: retention by size deletes data that should stay, where retention.bytes is not -1",
+        {"4.0": (0, None), "4.1": (0, None), "4.2": (0, None), "4.3": (0, None)},
+    ),
+    KnownFault(
+        "KAFKA-19367",
+        "with transaction.version 2 a producer's epoch overflows at its last value, and its transaction can't go on",
+        {"4.0": (0, 1)},
+    ),
+    KnownFault(
+        "KAFKA-19990",
+        "after one refusal by a controller a broker never asks for producer ids again, until it is restarted",
+        {"4.0": (0, 2), "4.1": (0, 2)},
+    ),
+    KnownFault(
+        "KAFKA-20247",
+        "a controller whose registration timed out once is never registered, and no level can be raised, until it is"
+        " restarted (the roll does that)",
+        {"4.0": (0, None), "4.1": (0, None), "4.2": (0, 1)},
+    ),
+    KnownFault(
+        "KAFKA-19571",
+        "a log directory may go offline after a replica was moved between directories of one broker",
+        {"4.0": (0, 2), "4.1": (0, 2)},
+    ),
+    KnownFault("KAFKA-19407", "a race at a time index stops the replication of a partition", {"4.0": (0, 1)}),
+    KnownFault(
+        "KAFKA-19390",
+        "memory maps of indexes leak until vm.max_map_count ends the broker (Linux, many segments)",
+        {"4.0": (0, 2), "4.1": (0, 1)},
+    ),
+    KnownFault("KAFKA-19294", "a healthy broker under load misses heartbeats and is fenced", {"4.0": (0, 1)}),
+    KnownFault(
+        "KAFKA-19383",
+        "with eligible leader replicas the id of a deleted topic comes back in the metadata",
+        {"4.0": (0, 1)},
+    ),
+    KnownFault("KAFKA-19522", "with eligible leader replicas a fenced broker is elected leader", {"4.0": (0, None)}),
+    KnownFault(
+        "KAFKA-19192",
+        "a node does not start on a bootstrap.checkpoint with a metadata.version below 7",
+        {"4.0": (0, 1)},
+    ),
+    KnownFault("KAFKA-20505", "fetches of share groups of one broker may block each other for good", {"4.2": (0, 1)}),
+    KnownFault(
+        "KAFKA-19561",
+        "an answer may stay unsent after a client has logged in again (connections.max.reauth.ms above 0)",
+        {"4.0": (0, 2), "4.1": (0, 2)},
+    ),
+)
+"""Worst first. Left out: what only clients have, and what another check names (``KRB-UPG-019``)."""
+
+
+def was_looked_at(version: KafkaVersion) -> bool:
+    """Whether the list is of this release too: one of Apache Kafka, that was out when the list was made."""
+    return version.patch is not None and version.patch <= LOOKED_AT.get(version.minor, -1)
+
+
+def faults_of(version: KafkaVersion) -> tuple[KnownFault, ...]:
+    """Those of a release of Apache Kafka 4."""
+    return tuple(each for each in FAULTS if each.is_in(version))
+
+
+def better_patch(version: KafkaVersion) -> str | None:
+    """The first later release of the same minor version with the fewest of them; None where none has fewer."""
+    patch, minor = version.patch, version.minor
+    later = [] if patch is None else range(patch + 1, LOOKED_AT.get(minor, 0) + 1)
+    fewest = min(
+        (KafkaVersion.of(f"{minor}.{each}") for each in later), key=lambda v: len(faults_of(v)), default=version
+    )
+    return fewest.text if len(faults_of(fewest)) < len(faults_of(version)) else None
+
+
+def render_faults() -> str:
+    """docs/known-faults.md below its words: the table, which a test holds against this one."""
+    return "\n".join(["| | what happens | releases that have it |", "|---|---|---|", *map(_row, FAULTS)])
+
+
+def _row(fault: KnownFault) -> str:
+    return f"| {fault.issue} | {fault.what} | {', '.join(_spans(fault.lines.items()))} |"
+
+
+def _spans(lines: Iterable[tuple[str, tuple[int, int | None]]]) -> Iterable[str]:
+    for minor, (first, mended) in lines:
+        one = mended == first + 1
+        yield (
+            f"{minor}.{first}" if one else f"{minor}.{first} on" if mended is None else f"{minor}.{first}–{mended - 1}"
+        )

@@ -1,0 +1,98 @@
+"""Which faults a target is known to have, and what is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from observations import SPEC, observation
+
+from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.runbook.check_results import CheckResult, Verdict
+from kraft_runbook.software.known_faults import (
+    FAULTS,
+    LOOKED_AT,
+    better_patch,
+    faults_of,
+    render_faults,
+    was_looked_at,
+)
+from kraft_runbook.software.operation import SOFTWARE
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def judged(code: str, target: str) -> CheckResult:
+    to = Software(version=target, home="/opt/kafka-4")
+    spec = SPEC.model_copy(update={"kafka": SPEC.kafka.model_copy(update={"upgrade_to": to})})
+    return SOFTWARE.checks[code].run(observation(Phase.FINALIZED, spec), spec)
+
+
+def issues(version: str) -> set[str]:
+    return {each.issue for each in faults_of(KafkaVersion.of(version))}
+
+
+@pytest.mark.parametrize(
+    ("version", "has", "has_not"),
+    [
+        ("4.0.0", {"KAFKA-18991", "KAFKA-19367"}, {"KAFKA-20115", "KAFKA-20845"}),
+        ("4.0.2", {"KAFKA-20634", "KAFKA-20845"}, {"KAFKA-18991", "KAFKA-19862", "KAFKA-20115"}),
+        ("4.1.1", {"KAFKA-19862", "KAFKA-20115"}, {"KAFKA-19760", "KAFKA-20322"}),
+        ("4.2.0", {"KAFKA-20322", "KAFKA-20505"}, {"KAFKA-19862"}),
+        ("4.3.1", {"KAFKA-20845", "KAFKA-20732"}, {"KAFKA-20634"}),
+    ],
+)
+def test_a_release_has_what_was_not_mended_yet(version: str, has: set[str], has_not: set[str]) -> None:
+    assert has <= issues(version) and not has_not & issues(version)
+
+
+def test_the_newest_release_has_none_of_them_and_3_9_is_not_judged() -> None:
+    assert issues("4.4.0") == issues("3.9.2") == set()
+    assert judged("KRB-UPG-023", "4.4.0").verdict is Verdict.PASS
+
+
+def test_each_is_said_with_the_releases_that_do_not_have_it() -> None:
+    said = {each.issue: each.mended_in for each in FAULTS}
+    assert said["KAFKA-20634"] == ("4.2.2", "4.3.1", "4.4.0")
+    assert said["KAFKA-20115"] == ("4.0.2", "4.1.2", "4.2.0")
+    assert said["KAFKA-20732"] == ("4.4.0",)
+    for each in FAULTS:
+        assert each.mended_in and not any(each.is_in(KafkaVersion.of(version)) for version in each.mended_in), each
+
+
+def test_the_way_out_names_the_patch_that_mends_most() -> None:
+    assert better_patch(KafkaVersion.of("4.1.0")) == "4.1.2"
+    assert better_patch(KafkaVersion.of("4.1.2")) is None and better_patch(KafkaVersion.of("4.4.0")) is None
+    found = judged("KRB-UPG-023", "4.1.1")
+    count = len(faults_of(KafkaVersion.of("4.1.1")))
+    left = len(issues("4.1.1") & issues("4.1.2"))
+    assert found.verdict is Verdict.FAIL and f"Kafka 4.1.1 has {count}: KAFKA-" in found.evidence
+    assert f"Kafka 4.1.2 mends {count - left} of {count}" in found.fix
+    assert "no later 4.1 was out that mends one" in judged("KRB-UPG-023", "4.1.2").fix
+
+
+@pytest.mark.parametrize("version", ["4.5.0", "4.0.3", "8.1.0-ccs"])
+def test_what_was_not_looked_at_is_not_known(version: str) -> None:
+    assert not was_looked_at(KafkaVersion.of(version))
+    assert judged("KRB-UPG-023", version).verdict is Verdict.UNKNOWN
+
+
+def test_a_target_that_fails_beside_old_brokers_blocks_the_roll() -> None:
+    found = judged("KRB-UPG-024", "4.2.0")
+    assert found.verdict is Verdict.FAIL and found.blocks and "KAFKA-20322" in found.evidence
+    assert "Kafka 4.2.1 has none of them" in found.fix or "Kafka 4.2.2 has none of them" in found.fix
+    assert "KAFKA-20322" not in judged("KRB-UPG-023", "4.2.0").evidence
+    for other in ("4.2.1", "4.1.1", "4.4.0"):
+        assert judged("KRB-UPG-024", other).verdict is Verdict.PASS
+
+
+def test_the_list_ends_with_no_fault_of_a_release_that_was_not_looked_at() -> None:
+    for each in FAULTS:
+        for minor, (first, mended) in each.lines.items():
+            assert 0 <= first <= LOOKED_AT[minor] and (mended is None or first < mended <= LOOKED_AT[minor]), each
+
+
+def test_the_page_holds_the_table() -> None:
+    assert (DOCS / "known-faults.md").read_text().endswith(f"\n\n{render_faults()}\n")
