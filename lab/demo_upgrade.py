@@ -28,6 +28,7 @@ from lab.airflow_standalone import USER
 from lab.clients import lab_secrets
 from lab.demo import BUILD, demo_airflow, follow, start_workload, stop_workload
 from lab.demo_command import Say, command
+from lab.installation import fetch_jars, jars_of
 from lab.layout import config_files, environment, load, starts
 from lab.software import with_kafka4, write_cluster_file
 
@@ -42,6 +43,9 @@ def run(*, approve_automatically: bool, round_trip: bool, to: str, say: Say) -> 
     plain = load()
     require_finalized(plain)
     spec, airflow = with_kafka4(plain, to), demo_airflow()
+    if to:
+        say(f"bringing Kafka {to}")
+        fetch_jars(to, jars=jars_of(to))  # before anything is stopped: Maven may know no such release
     say("stopping what the demo left, to let each node find Kafka through a link of its own")
     airflow.stop()
     lifecycle.down(plain, say=say)

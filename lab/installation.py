@@ -41,7 +41,6 @@ CLASS_ARCHIVE = JARS.with_name("kafka.jsa")
 """The jars' classes as the JVM keeps them (``class_archive``), where they were made. Another Java or other jars ignore
 it.
 """
-_FETCH = "mvn -q -B -f {pom} dependency:copy-dependencies"
 _POM, _POM4 = "lab/pom.xml", "lab/kafka4/pom.xml"
 
 
@@ -57,9 +56,10 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
 
     Raises RunbookError when they are missing and Maven is too, when Maven fails, or when they are of another version.
     """
-    is_kafka4 = jars in (JARS4, jars_of(version))
-    fetch = _FETCH.format(pom=_POM4 if is_kafka4 else _POM)
-    other = [f"-Dkafka.version={version}"] if is_kafka4 and jars != JARS4 else []
+    pom = _POM4 if jars in (JARS4, jars_of(version)) else _POM
+    fetch = f"mvn -q -B -f {pom} dependency:copy-dependencies -DoutputDirectory={jars} -Dlab.jars={jars}"
+    if pom == _POM4 and jars != JARS4:
+        fetch += f" -Dkafka.version={version}"
     if not _complete(jars):
         maven = shutil.which("mvn")
         if not maven:
@@ -68,7 +68,7 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
                 way_out="install Maven, then: make jars",
             )
         done = subprocess.run(
-            [maven, *shlex.split(fetch)[1:], f"-DoutputDirectory={jars}", f"-Dlab.jars={jars}", *other],
+            [maven, *shlex.split(fetch)[1:]],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -86,7 +86,7 @@ def fetch_jars(version: str, *, jars: Path = JARS) -> Path:
         raise RunbookError(
             f"the cluster file declares Kafka {version}, but {jars} holds {found}",
             way_out=(
-                f"make kafka.version in lab/pom.xml and in the cluster file the same, remove {jars}, then: make jars"
+                f"make kafka.version in {pom} and in the cluster file the same, remove {jars}, then: make jars jars4"
             ),
         )
     return jars

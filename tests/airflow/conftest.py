@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from patience import Patience
-from stage import PATIENT_SCHEDULER
+from stage import PATIENT
 
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.io.zookeeper.servers import server_mode
@@ -155,7 +155,7 @@ def scene(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     airflow.start(
         {
             "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "dags"),
-            **PATIENT_SCHEDULER,
+            **PATIENT,
             "KRB_TEST_SCENE": str(made.file),
             "KRB_TEST_FILES": str(directory),
             "KRB_TEST_ZOOKEEPER": zookeeper,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from observations import SPEC, config, observation, on_host
 
-from kraft_runbook.cluster.node_properties import controller_properties
+from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import ControllerMode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.copy_tuning import SIZES
@@ -63,3 +63,21 @@ def test_the_copys_settings_and_a_finalized_file_beside_one_in_migration_mode_ar
 def test_a_controller_that_is_not_provisioned_has_no_file_yet() -> None:
     text = make_plan(observation(Phase.ZOOKEEPER), SPEC, hosts=True).render_text()
     assert f"controller 101: {SPEC.controller(101).config_file}: there is no such file" in text
+
+
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+def test_a_controllers_file_that_lost_its_flag_by_hand_is_told_to_get_it_back(phase: Phase) -> None:
+    flag = MIGRATION_FLAG.replace(".", "__")
+    plan = make_plan(config(101, **{flag: None})(observation(phase)), SPEC, hosts=True)
+    (changed,) = (each for each in plan.files if each.changes)
+    assert (changed.kind, changed.node_id) == ("controller", 101)
+    assert [str(each) for each in changed.changes] == [f"+ {MIGRATION_FLAG}=true"]
+
+
+def test_what_is_left_of_the_migration_in_a_final_cluster_is_shown_whole() -> None:
+    rendered = controller_properties(SPEC, SPEC.controller(101), ControllerMode.MIGRATION)
+    plan = make_plan(on_host(101, config=rendered)(observation(Phase.FINALIZED)), SPEC, hosts=True)
+    (changed,) = (each for each in plan.files if each.changes)
+    assert {f"- {MIGRATION_FLAG}=true"} <= {str(each) for each in changed.changes}
+    assert any(each.key == "zookeeper.connect" and each.after is None for each in changed.changes)
+    assert f"controller 102: {SPEC.controller(102).config_file} is as rendered" in plan.render_text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from observations import SPEC, observation
+from observations import SPEC, Spoil, a_controller, broker, observation
 
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.phases import Phase
@@ -20,14 +20,15 @@ from kraft_runbook.software.known_faults import (
     was_looked_at,
 )
 from kraft_runbook.software.operation import SOFTWARE
+from kraft_runbook.software.roll import Rolled
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-def judged(code: str, target: str) -> CheckResult:
+def judged(code: str, target: str, spoil: Spoil = lambda seen: seen) -> CheckResult:
     to = Software(version=target, home="/opt/kafka-4")
     spec = SPEC.model_copy(update={"kafka": SPEC.kafka.model_copy(update={"upgrade_to": to})})
-    return SOFTWARE.checks[code].run(observation(Phase.FINALIZED, spec), spec)
+    return SOFTWARE.checks[code].run(spoil(observation(Phase.FINALIZED, spec)), spec)
 
 
 def issues(version: str) -> set[str]:
@@ -70,6 +71,7 @@ def test_the_way_out_names_the_patch_that_mends_most() -> None:
     left = len(issues("4.1.1") & issues("4.1.2"))
     assert found.verdict is Verdict.FAIL and f"Kafka 4.1.1 has {count}: KAFKA-" in found.evidence
     assert f"Kafka 4.1.2 mends {count - left} of {count}" in found.fix
+    assert "mends 13 of 17, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
     assert "no later 4.1 was out that mends one" in judged("KRB-UPG-023", "4.1.2").fix
 
 
@@ -77,6 +79,7 @@ def test_the_way_out_names_the_patch_that_mends_most() -> None:
 def test_what_was_not_looked_at_is_not_known(version: str) -> None:
     assert not was_looked_at(KafkaVersion.of(version))
     assert judged("KRB-UPG-023", version).verdict is Verdict.UNKNOWN
+    assert f"says nothing of {version}" in judged("KRB-UPG-024", version).evidence
 
 
 def test_a_target_that_fails_beside_old_brokers_blocks_the_roll() -> None:
@@ -86,6 +89,16 @@ def test_a_target_that_fails_beside_old_brokers_blocks_the_roll() -> None:
     assert "KAFKA-20322" not in judged("KRB-UPG-023", "4.2.0").evidence
     for other in ("4.2.1", "4.1.1", "4.4.0"):
         assert judged("KRB-UPG-024", other).verdict is Verdict.PASS
+        assert judged("KRB-UPG-025", other).verdict is Verdict.PASS
+
+
+def test_it_blocks_while_controllers_alone_run_it_and_no_longer_once_a_broker_does() -> None:
+    halted = judged("KRB-UPG-024", "4.2.0", a_controller(101, software_version="4.2.0"))
+    assert halted.verdict is Verdict.FAIL
+    assert Rolled.MIXED in (SOFTWARE.checks["KRB-UPG-024"].stages or ())
+    assert judged("KRB-UPG-024", "4.2.0", broker(1, software_version="4.2.0")).verdict is Verdict.PASS
+    back = judged("KRB-UPG-025", "4.2.0")
+    assert back.verdict is Verdict.FAIL and not back.blocks
 
 
 def test_the_list_ends_with_no_fault_of_a_release_that_was_not_looked_at() -> None:

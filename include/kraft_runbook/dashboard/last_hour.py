@@ -1,98 +1,120 @@
 """What the looks of the last hour showed one after the other: phases, leaders of the quorum, brokers that were not in
 sync. Pure.
+
+It is made for every viewer every few seconds, of up to some thousand lines: each line is read once, and a broker costs
+something only where it was not well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
-from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.dashboard.facts import STALE, HourFact, LaneFact, SpanFact
 from kraft_runbook.dashboard.kept_look import moment_of
 
 HOUR = timedelta(hours=1)
 MOST = 12
-"""Brokers that have a lane of their own: those with the most replicas out of sync."""
-_Points = Sequence[tuple[datetime, Mapping[str, Any]]]
-_State = tuple[str, int | None]
-"""What a look shows, and a number of which the greatest is kept."""
+"""Brokers that have a lane of their own: those that do not run now, then those that did not at some time, that were not
+read, or had the most replicas out of sync.
+"""
+DOWN, NOT_READ, BEHIND = "does not run", "not read", "out of sync"
+_Seen = tuple[int, str, int | None]
+"""The number of a look, what it shows, and how many replicas are out of sync."""
 
 
-def last_hour(lines: Iterable[Mapping[str, Any]], now: datetime) -> HourFact | None:
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """When each look was. ``gap``: seconds after which a state may not have lasted."""
+
+    at: Sequence[datetime]
+    gap: float
+
+    def next_to(self, number: int) -> datetime:
+        """Until when what this look shows lasts: the next look, unless that came too late to tell."""
+        follows = self.at[min(number + 1, len(self.at) - 1)]
+        return follows if (follows - self.at[number]).total_seconds() <= self.gap else self.at[number]
+
+
+def last_hour(lines: Iterable[Mapping[str, Any]], now: datetime, *, every: float = 0) -> HourFact | None:
     """By the lines of kept looks, in any order; None where the last hour has fewer than two. A change lies between two
-    looks, and is shown at the later one. Where nobody looked for longer than a look is fresh, nothing is shown: what
-    was so before may not have stayed so.
+    looks, and is shown at the later one. Where nobody looked for longer than a look is fresh, or than two looks of the
+    watch take (``every``: seconds between them), nothing is shown: what was so before may not have stayed so.
     """
     recent = ((at, line) for line in lines if (at := moment_of(line)) and now - HOUR <= at <= now)
     points = sorted(recent, key=lambda point: point[0])
     if len(points) < 2:
         return None
-    lanes = [LaneFact("phase", _spans(points, _phase)), LaneFact("leader", _spans(points, _leader))]
-    ids = {broker for _, line in points for broker in (*_behind(line), *_without_mode(line))}
-    brokers = [LaneFact(f"broker {each}", _spans(points, partial(_broker, each))) for each in ids]
-    brokers.sort(key=lambda lane: (-max(span.most or 0 for span in lane.spans), _number(lane.name)))
-    left = sorted((lane.name for lane in brokers[MOST:]), key=_number)
-    shown = sorted(brokers[:MOST], key=lambda lane: _number(lane.name))
-    return HourFact(points[0][0], points[-1][0], (*lanes, *shown), some(left) if left else "")
+    phases, leaders, brokers = list[_Seen](), list[_Seen](), defaultdict[int, list[_Seen]](list)
+    for number, (_, line) in enumerate(points):
+        phase = line.get("phase")
+        if isinstance(phase, str):
+            phases.append((number, phase, None))
+        leaders.append((number, _leader(line), None))
+        for broker, state, count in _not_well(line):
+            brokers[broker].append((number, state, count))
+    moments = _Moments([at for at, _ in points], max(STALE, 2 * every))
+    ranked = sorted(brokers, key=lambda each: _rank(each, brokers[each], len(points) - 1))
+    return HourFact(
+        points[0][0],
+        points[-1][0],
+        (
+            LaneFact("phase", _spans(phases, moments)),
+            LaneFact("leader", _spans(leaders, moments)),
+            *(LaneFact(f"broker {each}", _spans(brokers[each], moments)) for each in sorted(ranked[:MOST])),
+        ),
+        nodes("broker", sorted(ranked[MOST:])) if ranked[MOST:] else "",
+    )
 
 
-def _spans(points: _Points, value: Callable[[Mapping[str, Any]], _State | None]) -> tuple[SpanFact, ...]:
-    """What lasted how long, by a look's state (``value``; None: nothing to show)."""
+def _spans(seen: Sequence[_Seen], moments: _Moments) -> tuple[SpanFact, ...]:
     found: list[SpanFact] = []
-    before, lasts = points[0][0], False
-    for at, line in points:
-        lasts = lasts and (at - before).total_seconds() <= STALE
-        if lasts:
-            found[-1] = replace(found[-1], ended=at)
-        seen = value(line)
-        if seen is not None and lasts and found[-1].state == seen[0]:
-            found[-1] = replace(found[-1], most=_most(found[-1].most, seen[1]))
-        elif seen is not None:
-            found.append(SpanFact(at, at, *seen))
-        before, lasts = at, seen is not None
+    first = 0
+    for place, (number, state, _) in enumerate(seen):
+        follows = seen[place + 1] if place + 1 < len(seen) else None
+        ends = moments.next_to(number)
+        if follows and follows[:2] == (number + 1, state) and ends == moments.at[number + 1]:
+            continue  # it goes on
+        counts = [count for _, _, count in seen[first : place + 1] if count is not None]
+        found.append(SpanFact(moments.at[seen[first][0]], ends, state, max(counts, default=None)))
+        first = place + 1
     return tuple(found)
 
 
-def _phase(line: Mapping[str, Any]) -> _State | None:
-    phase = line.get("phase")
-    return (phase, None) if isinstance(phase, str) else None
-
-
-def _leader(line: Mapping[str, Any]) -> _State:
+def _leader(line: Mapping[str, Any]) -> str:
     leader, epoch = line.get("leader"), line.get("epoch")
-    if not isinstance(leader, int) or not isinstance(epoch, int):
-        return "not read", None
-    return f"{leader}, epoch {epoch}", None
+    return f"{leader}, epoch {epoch}" if _is_count(leader) and _is_count(epoch) else NOT_READ
 
 
-def _broker(broker: str, line: Mapping[str, Any]) -> _State | None:
-    """None where it ran and all its replicas were in sync."""
-    without, count = _without_mode(line).get(broker), _behind(line).get(broker, 0)
-    if without or not isinstance(count, int):
-        return without or "not read", None
-    return ("out of sync", count) if count else None
+def _not_well(line: Mapping[str, Any]) -> Iterable[tuple[int, str, int | None]]:
+    """Brokers that do not run, were not read, or have replicas that are out of sync, and how many."""
+    modes, behind = line.get("modes"), line.get("out_of_sync")
+    modes = modes if isinstance(modes, dict) else {}
+    behind = behind if isinstance(behind, dict) else {}
+    for name in {*(name for name, mode in modes.items() if mode is None or mode == "down"), *behind}:
+        if not name.isdecimal():
+            continue
+        count = behind.get(name, 0)
+        replicas = count if _is_count(count) else None
+        if modes.get(name) == "down":
+            yield int(name), DOWN, replicas or None
+        elif replicas is None or (name in modes and modes[name] is None):
+            yield int(name), NOT_READ, replicas or None
+        elif replicas:
+            yield int(name), BEHIND, replicas
 
 
-def _behind(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = line.get("out_of_sync")
-    return found if isinstance(found, dict) else {}
+def _rank(broker: int, seen: Sequence[_Seen], last: int) -> tuple[bool, bool, bool, int, int]:
+    """The worst first."""
+    states = {state for _, state, _ in seen}
+    down_now = seen[-1][:2] == (last, DOWN)
+    most = max((count for _, _, count in seen if count is not None), default=0)
+    return not down_now, DOWN not in states, NOT_READ not in states, -most, broker
 
 
-def _without_mode(line: Mapping[str, Any]) -> Mapping[str, str]:
-    """Brokers that do not run, or of which that was not read."""
-    modes = line.get("modes")
-    names = {"down": "does not run", None: "not read"}
-    return {each: names[mode] for each, mode in modes.items() if mode in names} if isinstance(modes, dict) else {}
-
-
-def _most(one: int | None, other: int | None) -> int | None:
-    return max((each for each in (one, other) if each is not None), default=None)
-
-
-def _number(name: str) -> tuple[int, str]:
-    digits = name.rpartition(" ")[2]
-    return (int(digits) if digits.isdigit() else 0, name)
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -71,21 +71,32 @@ class Bar:
     words: str
 
 
-WIDE = 1000
+WIDE, NARROW = 1000, 2.0
+"""Of a picture, and of the narrowest bar in it."""
 STYLES = {"out of sync": "behind", "does not run": "down", "not read": "unread"}
 SAID = 4
 """Spans of a lane that are told in words: the last ones."""
 
 
 def bars(lane: LaneFact, hour: HourFact) -> list[Bar]:
-    """The lane's picture. Two states that follow each other differ in their style."""
-    whole = max(1.0, (hour.until - hour.since).total_seconds())
-    found = []
-    for number, span in enumerate(lane.spans):
-        x = (span.began - hour.since).total_seconds() / whole * WIDE
-        width = max(2.0, (span.ended - span.began).total_seconds() / whole * WIDE)
-        style = STYLES.get(span.state, ("one", "other")[number % 2])
-        found.append(Bar(round(min(x, WIDE - 2.0), 1), round(width, 1), style, _told(span)))
+    """The lane's picture. Two states that follow each other differ in their style. Changes that are too close for a bar
+    each are one bar.
+    """
+    a_second = WIDE / max(1.0, (hour.until - hour.since).total_seconds())
+    found: list[Bar] = []
+    last, turn = "", 0
+    for span in lane.spans:
+        if span.state not in STYLES and span.state != last:
+            last, turn = span.state, 1 - turn
+        x = min((span.began - hour.since).total_seconds() * a_second, WIDE - NARROW)
+        ends = max((span.ended - hour.since).total_seconds() * a_second, x + NARROW)
+        style = STYLES.get(span.state, ("other", "one")[turn])
+        if found and x < found[-1].x + found[-1].width - 0.1:
+            before = found.pop()
+            x, style = before.x, before.style if ends - x < 2 * NARROW else style
+            found.append(Bar(x, round(max(ends - x, before.width), 1), style, "several changes"))
+        else:
+            found.append(Bar(round(x, 1), round(ends - x, 1), style, _told(span)))
     return found
 
 

@@ -58,11 +58,12 @@ def cluster_facts(
     two_watches: float | None = None,
     dags: Collection[str] | None = None,
     ended: Callable[[str, str], bool] = lambda dag, run: False,
+    hour: bool = True,
 ) -> ClusterFacts:
     """``spec``: what the cluster file says, or its problem in words. ``state``, ``evidence``: the directories.
     ``two_watches``: seconds in which the way back is looked at twice; None: not known. ``dags``: of whose runs and
     claims something may be shown; None: of all. ``ended``: whether a run is known to have ended, also without a closing
-    report. Raises nothing for a file that can't be read.
+    report. ``hour``: whether the last hour is wanted too. Raises nothing for a file that can't be read.
     """
     usable = spec if isinstance(spec, ClusterSpec) else None
     look = look_fact(read_latest(state, name), now, written_at(state, name))
@@ -83,7 +84,9 @@ def cluster_facts(
         parity=_parity(seen, usable.approvals.valid_for if usable else None, now),
         way_back=_way_back(seen, look, two_watches, now),
         elections=elections(points, now),
-        hour=last_hour(lines, now) if was_read(lines) else None,
+        hour=last_hour(lines, now, every=usable.cluster_watch.every if usable else 0)
+        if hour and was_read(lines)
+        else None,
         moves=moves if was_read(moves) else None,
         targets=_targets(usable),
         claim=claim if was_read(claim) else None,

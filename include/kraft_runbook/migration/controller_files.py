@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part
 from kraft_runbook.cluster.phases import Phase
@@ -80,23 +79,21 @@ class ControllerFile:
 def controller_files(
     seen: ClusterObservation, spec: ClusterSpec, phase: Phase, size: Size = SMALL
 ) -> Iterator[ControllerFile]:
-    """One a controller, in the cluster file's order; of an observation with the hosts. Rendered for the mode that the
-    file is in, so that a step that is still ahead is no difference; ``phase`` decides where a file's mode is not
-    whole. ``size``: of the copy, where no file settles it.
+    """One a controller, in the cluster file's order; of an observation with the hosts. Rendered for the mode of the
+    phase; in dual write for KRaft mode where the file has left ZooKeeper, so that a finalization that is half done is
+    no difference. ``size``: of the copy, where no file settles it.
     """
-    final = phase in (Phase.FINALIZED, Phase.KRAFT)
     for controller in spec.controllers:
         config = host_part(seen, controller.id, "config")
         if isinstance(config, Unread):
             yield ControllerFile(controller, unread=config.reason)
         elif not isinstance(config, Mapping):
             yield ControllerFile(controller, missing=True)
-        elif final or MIGRATION_FLAG not in config:
-            held = {key: value for key, value in config.items() if not of_zookeeper_alone(key)}
-            yield ControllerFile(
-                controller, held=held, wanted=controller_properties(spec, controller, ControllerMode.KRAFT)
-            )
         else:
-            tuned = (size_in_file(spec, controller, config) or size).properties
-            wanted = controller_properties(spec, controller, ControllerMode.MIGRATION, also=tuned)
+            left = phase is Phase.DUAL_WRITE and not config.keys() & {MIGRATION_FLAG, "zookeeper.connect"}
+            if left or phase in (Phase.FINALIZED, Phase.KRAFT):
+                wanted = controller_properties(spec, controller, ControllerMode.KRAFT)
+            else:
+                tuned = (size_in_file(spec, controller, config) or size).properties
+                wanted = controller_properties(spec, controller, ControllerMode.MIGRATION, also=tuned)
             yield ControllerFile(controller, held=config, wanted=wanted)

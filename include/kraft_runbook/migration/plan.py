@@ -64,10 +64,13 @@ class PlannedStep:
     way_back: RollbackPlan
 
 
+BROKER, CONTROLLER = "broker", "controller"
+
+
 @dataclass(frozen=True, slots=True)
 class FileOnHost:
     """A node's file against what is rendered for its mode: what a rendering would change. A broker's by their meaning
-    (KRB-PRE-046). ``kind``: broker or controller; ``unread``: why that is not known.
+    (KRB-PRE-046), a controller's by their text. ``kind``: broker or controller; ``unread``: why that is not known.
     """
 
     kind: str
@@ -77,7 +80,8 @@ class FileOnHost:
     unread: str = ""
 
     def render_lines(self) -> list[str]:
-        told = f": {self.unread}" if self.unread else "" if self.changes else " means the same as what is rendered"
+        same = " means the same as what is rendered" if self.kind == BROKER else " is as rendered"
+        told = f": {self.unread}" if self.unread else "" if self.changes else same
         return [
             f"  {self.kind} {self.node_id}: {self.config_file}{told}",
             *(f"         {each}" for each in self.changes),
@@ -164,9 +168,9 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = Fals
 
 def _on_hosts(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, size: Size) -> Iterator[FileOnHost]:
     for of_broker in broker_files(seen, spec):
-        yield _on_host("broker", of_broker.broker, of_broker)
+        yield _on_host(BROKER, of_broker.broker, of_broker)
     for of_controller in controller_files(seen, spec, phase, size):
-        yield _on_host("controller", of_controller.controller, of_controller)
+        yield _on_host(CONTROLLER, of_controller.controller, of_controller)
 
 
 def _on_host(kind: str, node: Broker | Controller, file: BrokerFile | ControllerFile) -> FileOnHost:

@@ -48,8 +48,7 @@ class KnownFault:
 FAULTS = (
     KnownFault(
         "KAFKA-20322",
-        "a coordinator of 4.2.0 ends transactions by a request that brokers below 4.2 don't know, so no transaction"
-        " ends while versions are mixed",
+        "a transaction whose coordinator runs 4.2.0 does not end while a broker below 4.2 leads one of its partitions",
         {"4.2": (0, 1)},
         in_a_roll=True,
     ),

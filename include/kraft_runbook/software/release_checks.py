@@ -12,14 +12,13 @@ from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
 
 check = CHECKS.check
-BEFORE_THE_ROLL = (Rolled.OLD,)
-"""A half-done roll goes on, or back, whatever is known of the target: to stand still there is worse."""
+GOES_ON = "brokers run it already: the roll goes on, or back, whatever is known of it"
 
 
 @check(
     "KRB-UPG-023",
     severity=Severity.WARNING,
-    stages=BEFORE_THE_ROLL,
+    stages=(Rolled.OLD,),
     gates={Gate.UP},
     fix="read what each means for this cluster, and take a later patch of the target where one mends it",
 )
@@ -39,17 +38,41 @@ def the_target_has_no_known_fault(seen: ClusterObservation, spec: ClusterSpec) -
 @check(
     "KRB-UPG-024",
     severity=Severity.BLOCKING,
-    stages=BEFORE_THE_ROLL,
+    stages=(Rolled.OLD, Rolled.MIXED),
     gates={Gate.UP},
-    fix="name another release in kafka.upgrade_to",
+    fix="name another release in kafka.upgrade_to; where controllers run it already, go back first",
 )
 def nothing_is_known_to_fail_while_both_versions_run(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The target is no release of Apache Kafka that is known to fail while old and new brokers run side by side.
 
-    A roll is just that, and so is its way back.
+    A roll is just that. Once a broker runs it, standing still is worse than going on.
     """
     version = _target(spec)
-    return _judge(version, [each for each in faults_of(version) if each.in_a_roll])
+    if any(each.software_version == version.text for each in seen.brokers.values()):
+        return passed(GOES_ON)
+    if not was_looked_at(version):
+        return passed(f"the list of known faults says nothing of {version.text} (KRB-UPG-023)")
+    return _judge(version, _in_a_roll(version))
+
+
+@check(
+    "KRB-UPG-025",
+    severity=Severity.WARNING,
+    gates={Gate.BACK},
+    fix="let applications stand still meanwhile that would be hit, or go on to a later patch instead",
+)
+def nothing_is_known_to_fail_on_the_way_back(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The software that is left is not known to fail beside brokers of the version before.
+
+    The way back has old and new brokers side by side too.
+    """
+    version = _target(spec)
+    found = _in_a_roll(version)
+    return failed(_told(version, found)) if found else passed(f"of Kafka {version.text} none is known")
+
+
+def _in_a_roll(version: KafkaVersion) -> list[KnownFault]:
+    return [each for each in faults_of(version) if each.in_a_roll]
 
 
 def _target(spec: ClusterSpec) -> KafkaVersion:
@@ -70,8 +93,10 @@ def _told(version: KafkaVersion, found: list[KnownFault]) -> str:
 
 def _way_out(version: KafkaVersion, found: list[KnownFault]) -> str:
     better = better_patch(version)
-    left = sum(each in found for each in faults_of(KafkaVersion.of(better))) if better else 0
     if better is None:
         return f"read what each means for this cluster: no later {version.minor} was out that mends one"
+    theirs = faults_of(KafkaVersion.of(better))
+    left, new = sum(each in found for each in theirs), [each.issue for each in theirs if not each.is_in(version)]
     mends = f"Kafka {better} mends {len(found) - left} of {len(found)}" if left else f"Kafka {better} has none of them"
-    return f"name it in kafka.upgrade_to: {mends}. Read what each means for this cluster"
+    brings = f", and has {', '.join(new)} instead" if new else ""
+    return f"name it in kafka.upgrade_to: {mends}{brings}. Read what each means for this cluster"

@@ -167,11 +167,11 @@ def clusters_of(dags: frozenset[str]) -> tuple[str, ...]:
 
 def everything(dags: frozenset[str], runs: RunsRead) -> Clusters:
     """All clusters of which one of these DAGs is."""
-    return Clusters(datetime.now(UTC), tuple(facts_of(each, dags, runs) for each in clusters_of(dags)))
+    return Clusters(datetime.now(UTC), tuple(facts_of(each, dags, runs, hour=False) for each in clusters_of(dags)))
 
 
-def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead) -> ClusterFacts:
-    """The facts of a cluster, as far as these DAGs may show them."""
+def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead, *, hour: bool = True) -> ClusterFacts:
+    """The facts of a cluster, as far as these DAGs may show them. ``hour``: with its last hour."""
     spec: ClusterSpec | str
     try:
         spec = load_cluster(cluster, directory=clusters_directory(), environment=os.environ)
@@ -188,6 +188,7 @@ def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead) -> ClusterFacts
         two_watches=seconds_of_two(spec.way_back_schedule, now) if isinstance(spec, ClusterSpec) else None,
         dags=dags,
         ended=has_ended,
+        hour=hour,
     )
 
 

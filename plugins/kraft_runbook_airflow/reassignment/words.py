@@ -119,7 +119,8 @@ PACE: Mapping[str, Param] = {
         False,
         type="boolean",
         title="The replication factor may change",
-        description="Without it a plan that gives a partition more or fewer replicas is refused",
+        description="Without it a plan that gives a partition more or fewer replicas is refused. The goal of that name"
+        " needs no leave",
         section=ALLOWED,
     ),
     "allow_racks": Param(
@@ -168,7 +169,8 @@ MOVING: Mapping[str, Param] = {
         type="string",
         enum=list(GOALS),
         title="What is wanted",
-        description="What each goal does, and which fields it uses: docs/reassignment.md",
+        description="Brokers are named to add, drain or demote them, and where they are lost. A factor and an explicit"
+        " plan belong to the goals of those names",
         section=GOAL,
     ),
     "brokers": Param(
