@@ -223,7 +223,10 @@ def test_a_look_that_is_spoilt_or_gone_is_said_in_words_and_no_old_value_stays(
     shown = page.locator(".krb")
     expect(shown).to_contain_text("HYBRID (now)", timeout=60_000)
     light.complaints.clear()
-    for spoil, words in ((lambda: file.write_text('{"phase": "HYB'), "be read"), (file.unlink, "Nobody has looked")):
+    for spoil, words in (
+        (lambda: file.write_text('{"phase": "HYB'), "can't be read"),
+        (file.unlink, "Nobody has looked"),
+    ):
         spoil()
         expect(shown).to_contain_text(words, timeout=60_000)
         for old in ("(now)", "(when last seen)", "Leader 101", "3.9.2 ", "Traceback"):

@@ -21,7 +21,7 @@ from lab.layout import starts
 from lab.software import write_cluster_file
 
 UP, BACK, LEVELS = "upgrade_software__lab", "downgrade_software__lab", "upgrade_features__lab"
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module", params=["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
