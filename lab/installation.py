@@ -21,6 +21,7 @@ __all__ = [
     "JARS",
     "JARS4",
     "NEWEST",
+    "OTHERS",
     "TEMPLATES",
     "fetch_jars",
     "install",
@@ -35,6 +36,8 @@ JARS4 = ROOT / "build" / "jars4"
 """The jars of the Kafka 4 that the lab's nodes can go on to (``lab/kafka4/pom.xml``)."""
 NEWEST = "4.4.0"
 """The newest Kafka that this tool's schemas know."""
+OTHERS = ("4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST)
+"""The last releases of Kafka 4 besides the lab's own: long tests go through them."""
 COMPLETE = ".complete"
 """Written after the last jar: a copy that was interrupted has none. `make jars` writes it too."""
 CLASS_ARCHIVE = JARS.with_name("kafka.jsa")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,7 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -169,6 +171,25 @@ def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:
         cwd=ROOT,
         env=lab.environment,
     )
+
+
+@contextmanager
+def no_acknowledged_record_is_lost(lab: Lab, report: Path) -> Iterator[None]:
+    """Producers and consumers at work through the block: every record that was acknowledged is there in the end.
+    ``report``: where their account will lie.
+    """
+    workload = start_workload(lab, report)
+    try:
+        yield
+        workload.send_signal(signal.SIGTERM)
+        assert workload.wait(timeout=180) in (0, 1)
+    finally:
+        if workload.poll() is None:
+            workload.kill()
+            workload.wait()
+    account = json.loads(report.read_text())
+    print(f"the workload: {account}")
+    assert account["acknowledged"] > 0 and account["lost"] == 0, account
 
 
 def kill_worker_of_playbook(stage: Stage, playbook: str, *, deadline: float = 300) -> None:

@@ -4,8 +4,6 @@ Airflow and a workload, with a worker that is killed.
 
 from __future__ import annotations
 
-import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import by_hand
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import ENDED, Stage, kill_worker_of_playbook, open_stage, start_workload
+from stage import ENDED, Stage, kill_worker_of_playbook, no_acknowledged_record_is_lost, open_stage
 
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
@@ -64,8 +62,7 @@ def test_the_last_brokers_leaders_are_off_around_its_switch_and_back_on_the_new_
     before, began = seen(lab), starts(lab.spec)
     led = led_by(before, 2)
     assert led, "broker 2 must have leaders to lose"
-    workload = start_workload(lab, tmp_path / "account.json")
-    try:
+    with no_acknowledged_record_is_lost(lab, tmp_path / "account.json"):
         run_id = stage.start(UP)
         stage.wait(UP, run_id, "gate_software_up.approve", {"awaiting_input"})
         stage.client.answer(UP, run_id, "gate_software_up.approve", "Approve")
@@ -78,12 +75,6 @@ def test_the_last_brokers_leaders_are_off_around_its_switch_and_back_on_the_new_
         assert several and all(r[-1] == 2 for r in several.values())
         stage.resume(UP, run_id, RESTART)
         assert stage.run_to_its_end(UP, run_id) == "success", stage.failures(UP, run_id)
-        workload.send_signal(signal.SIGTERM)
-        assert workload.wait(timeout=180) in (0, 1)
-    finally:
-        if workload.poll() is None:
-            workload.kill()
-            workload.wait()
     told = stage.client.xcom(UP, run_id, "roll_brokers_up.broker_2.give_leaders_back")
     assert told["given_back"] > 0 and told["left"] == 0
     for other in (1, 3):
@@ -97,6 +88,3 @@ def test_the_last_brokers_leaders_are_off_around_its_switch_and_back_on_the_new_
     assert before.placement.present.items() <= after.placement.present.items(), "also their order"
     by_hand.wait_until("first replicas lead", lambda: preferred(seen(lab)), within=60)
     assert led <= led_by(seen(lab), 2)
-    account = json.loads((tmp_path / "account.json").read_text())
-    assert account["acknowledged"] > 0 and account["lost"] == 0, account
-    print(f"the workload: {account}")

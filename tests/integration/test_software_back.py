@@ -4,7 +4,6 @@ tests build on one another, in this order.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -14,7 +13,14 @@ import by_hand
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import ENDED, Stage, kill_worker_of_playbook, open_stage, process_of_task, start_workload
+from stage import (
+    ENDED,
+    Stage,
+    kill_worker_of_playbook,
+    no_acknowledged_record_is_lost,
+    open_stage,
+    process_of_task,
+)
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.io.hosts.inventory import node_of
@@ -54,19 +60,8 @@ def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]
 @pytest.fixture(scope="module", autouse=True)
 def account(stage: Stage, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Every record that was acknowledged while the tests ran is there in the end."""
-    file = tmp_path_factory.mktemp("workload") / "account.json"
-    workload = start_workload(lab, file)
-    try:
+    with no_acknowledged_record_is_lost(lab, tmp_path_factory.mktemp("workload") / "account.json"):
         yield
-        workload.send_signal(signal.SIGTERM)
-        assert workload.wait(timeout=180) in (0, 1)
-    finally:
-        if workload.poll() is None:
-            workload.kill()
-            workload.wait()
-    found = json.loads(file.read_text())
-    print(f"the workload: {found}")
-    assert found["acknowledged"] > 0 and found["lost"] == 0, found
 
 
 def first_passive(lab: Lab) -> int:

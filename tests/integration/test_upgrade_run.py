@@ -4,15 +4,13 @@ Airflow and a workload. The tests build on one another, in this order.
 
 from __future__ import annotations
 
-import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import ENDED, Stage, kill_worker_of_playbook, open_stage, start_workload
+from stage import ENDED, Stage, kill_worker_of_playbook, no_acknowledged_record_is_lost, open_stage
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
 from lab.layout import starts
@@ -40,8 +38,7 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
     stage: Stage, lab: Lab, tmp_path: Path
 ) -> None:
     began = starts(lab.spec)
-    workload = start_workload(lab, tmp_path / "account.json")
-    try:
+    with no_acknowledged_record_is_lost(lab, tmp_path / "account.json"):
         run_id = stage.start(UP)
         stage.wait(UP, run_id, "gate_software_up.approve", {"awaiting_input"})
         asked = stage.client.gate(UP, run_id, "gate_software_up.approve")["body"]
@@ -53,12 +50,6 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
         again = stage.registered_anew(UP, run_id)
         raised = stage.start(LEVELS, feature=METADATA_VERSION, level="4.1")
         assert stage.run_to_its_end(LEVELS, raised) == "success", stage.failures(LEVELS, raised)
-        workload.send_signal(signal.SIGTERM)
-        assert workload.wait(timeout=180) in (0, 1)
-    finally:
-        if workload.poll() is None:
-            workload.kill()
-            workload.wait()
     ended = starts(lab.spec)
     restarted = {
         node.service
@@ -69,9 +60,6 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
     assert all(ended[each] == began[each] + 1 for each in restarted - again), "once, although a worker was killed"
     seen = on_kafka4.look(lab)
     assert isinstance(seen.log, LevelsInLog) and seen.log.levels[METADATA_VERSION] == 27
-    account = json.loads((tmp_path / "account.json").read_text())
-    assert account["acknowledged"] > 0 and account["lost"] == 0, account
-    print(f"the workload: {account}")
 
 
 def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:

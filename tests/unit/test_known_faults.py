@@ -80,6 +80,7 @@ def test_what_was_not_looked_at_is_not_known(version: str) -> None:
     assert not was_looked_at(KafkaVersion.of(version))
     assert judged("KRB-UPG-023", version).verdict is Verdict.UNKNOWN
     assert f"says nothing of {version}" in judged("KRB-UPG-024", version).evidence
+    assert judged("KRB-UPG-025", version).verdict is Verdict.UNKNOWN
 
 
 def test_a_target_that_fails_beside_old_brokers_blocks_the_roll() -> None:

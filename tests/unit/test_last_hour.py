@@ -143,8 +143,8 @@ def test_two_leaders_differ_also_where_one_look_between_them_saw_none() -> None:
 
 
 def test_a_broker_that_flaps_at_each_look_is_a_picture_of_bounded_size() -> None:
-    flapping = {name: {str(each): 1 for each in range(1, 13)} for name in ("out_of_sync",)}
-    looks = [line(each, **(flapping if each % 2 else {})) for each in range(3000)]
+    behind = {str(each): 1 for each in range(1, 13)}
+    looks = [line(each, out_of_sync=behind if each % 2 else {}) for each in range(3000)]
     found = hour(*looks)
     drawn = [bars(each, found) for each in found.lanes]
     assert len(found.lanes) == 2 + MOST and max(map(len, drawn)) <= WIDE / 2

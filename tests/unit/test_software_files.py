@@ -26,7 +26,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.software.file_keys import ACL_AUTHORIZER, file_findings
 from kraft_runbook.software.java import needed_java
-from lab.installation import JARS, JARS4, NEWEST, fetch_jars, jars_of, kafka4_version
+from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 
 THREE, FOUR = load().kafka.version, kafka4_version()
@@ -100,7 +100,7 @@ def test_the_table_is_the_difference_of_both_versions_definitions() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("version", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
+@pytest.mark.parametrize("version", OTHERS)
 def test_the_table_of_each_other_kafka_is_that_of_its_jars(version: str) -> None:
     require_the_difference(version, fetch_jars(version, jars=jars_of(version)))
 

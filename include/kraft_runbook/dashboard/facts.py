@@ -213,7 +213,8 @@ class RunFact:
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """All that is shown of a cluster. ``problem``: of its file; None where that is usable. A part that could not be
-    read is a text in ``unread``, and None here. ``targets``: version that the file declares, and the one to come.
+    read is a text in ``unread``, and None here. ``hour``: None too where it has fewer than two looks, and in the list
+    of all clusters. ``targets``: version that the file declares, and the one to come.
     """
 
     cluster: str

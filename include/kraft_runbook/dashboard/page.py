@@ -10,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment
 
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters, GateFact, HourFact, LaneFact, SpanFact
+from kraft_runbook.dashboard.last_hour import BEHIND, DOWN, NOT_READ
 from kraft_runbook.dashboard.read_facts import in_words
 from kraft_runbook.evidence.templates import templates_of
 
@@ -73,7 +74,7 @@ class Bar:
 
 WIDE, NARROW = 1000, 2.0
 """Of a picture, and of the narrowest bar in it."""
-STYLES = {"out of sync": "behind", "does not run": "down", "not read": "unread"}
+STYLES = {BEHIND: "behind", DOWN: "down", NOT_READ: "unread"}
 SAID = 4
 """Spans of a lane that are told in words: the last ones."""
 

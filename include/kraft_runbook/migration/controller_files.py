@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part
@@ -11,6 +10,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.migration.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
+from kraft_runbook.runbook.broker_files import NodeFile
 
 
 def controller_log4j(spec: ClusterSpec, mode: ControllerMode, size: Size = SMALL) -> dict[str, str]:
@@ -63,22 +63,9 @@ def lacking_migration_mode(properties: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerFile:
-    """``held`` and ``wanted``: the file and the rendering. ``unread``: why they can't be compared; ``missing``: there
-    is no file.
-    """
-
-    controller: Controller
-    unread: str = ""
-    missing: bool = False
-    held: Mapping[str, str] = field(default_factory=dict)
-    wanted: Mapping[str, str] = field(default_factory=dict)
-
-
 def controller_files(
     seen: ClusterObservation, spec: ClusterSpec, phase: Phase, size: Size = SMALL
-) -> Iterator[ControllerFile]:
+) -> Iterator[NodeFile]:
     """One a controller, in the cluster file's order; of an observation with the hosts. Rendered for the mode of the
     phase; in dual write for KRaft mode where the file has left ZooKeeper, so that a finalization that is half done is
     no difference. ``size``: of the copy, where no file settles it.
@@ -86,9 +73,9 @@ def controller_files(
     for controller in spec.controllers:
         config = host_part(seen, controller.id, "config")
         if isinstance(config, Unread):
-            yield ControllerFile(controller, unread=config.reason)
+            yield NodeFile(controller, unread=config.reason)
         elif not isinstance(config, Mapping):
-            yield ControllerFile(controller, missing=True)
+            yield NodeFile(controller, missing=True)
         else:
             left = phase is Phase.DUAL_WRITE and not config.keys() & {MIGRATION_FLAG, "zookeeper.connect"}
             if left or phase in (Phase.FINALIZED, Phase.KRAFT):
@@ -96,4 +83,4 @@ def controller_files(
             else:
                 tuned = (size_in_file(spec, controller, config) or size).properties
                 wanted = controller_properties(spec, controller, ControllerMode.MIGRATION, also=tuned)
-            yield ControllerFile(controller, held=config, wanted=wanted)
+            yield NodeFile(controller, held=config, wanted=wanted)

@@ -14,12 +14,12 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused
-from kraft_runbook.migration.controller_files import ControllerFile, controller_files
+from kraft_runbook.migration.controller_files import controller_files
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning
 from kraft_runbook.migration.copy_tuning import SMALL, CopyTuning, Size
 from kraft_runbook.migration.transitions import TABLE, Step
 from kraft_runbook.migration.way_back import rollback_plan, way_back
-from kraft_runbook.runbook.broker_files import BrokerFile, broker_files
+from kraft_runbook.runbook.broker_files import NodeFile, broker_files
 from kraft_runbook.runbook.differing_files import is_hidden
 from kraft_runbook.runbook.way_back import RollbackPlan
 
@@ -155,6 +155,7 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = Fals
     tuning = copy_tuning(seen, spec)
     size = tuning.size if was_read(tuning) else SMALL
     steps = tuple(_steps(seen, spec, reading.phase, numbers, size))
+    files = (*broker_files(seen, spec), *controller_files(seen, spec, reading.phase, size)) if hosts else ()
     return Plan(
         spec.name,
         reading.phase,
@@ -162,23 +163,17 @@ def make_plan(seen: ClusterObservation, spec: ClusterSpec, *, hosts: bool = Fals
         steps,
         way_back(seen, spec, dual_write_unread=ONE_LOOK),
         tuning if reading.phase in COPY_AHEAD else None,
-        tuple(_on_hosts(seen, spec, reading.phase, size)) if hosts else (),
+        tuple(map(_on_host, files)),
     )
 
 
-def _on_hosts(seen: ClusterObservation, spec: ClusterSpec, phase: Phase, size: Size) -> Iterator[FileOnHost]:
-    for of_broker in broker_files(seen, spec):
-        yield _on_host(BROKER, of_broker.broker, of_broker)
-    for of_controller in controller_files(seen, spec, phase, size):
-        yield _on_host(CONTROLLER, of_controller.controller, of_controller)
-
-
-def _on_host(kind: str, node: Broker | Controller, file: BrokerFile | ControllerFile) -> FileOnHost:
+def _on_host(file: NodeFile) -> FileOnHost:
     lacks = "there is no such file" if file.missing else ""
     changes = tuple(
         each for each in _changes(file.held, file.wanted) if not is_hidden(each.key, each.before, each.after)
     )
-    return FileOnHost(kind, node.id, node.config_file, changes, file.unread or lacks)
+    kind = BROKER if isinstance(file.node, Broker) else CONTROLLER
+    return FileOnHost(kind, file.node.id, file.node.config_file, changes, file.unread or lacks)
 
 
 def _steps(

@@ -11,17 +11,18 @@ from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zook
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.runbook.differing_files import bound_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerFile:
-    """``held`` and ``wanted``: the file and the rendering, by their meaning. ``unread``: why they can't be compared;
-    ``missing``: there is no file. ``bound``: by listener, the host that the file binds where another is rendered.
+class NodeFile:
+    """A node's file. ``held`` and ``wanted``: it and the rendering, a broker's by their meaning. ``unread``: why they
+    can't be compared; ``missing``: there is no file. ``mode``, ``bound``: a broker's; ``bound``: by listener, the host
+    that the file binds where another is rendered.
     """
 
-    broker: Broker
+    node: Broker | Controller
     mode: BrokerMode | None = None
     unread: str = ""
     missing: bool = False
@@ -30,18 +31,18 @@ class BrokerFile:
     bound: Mapping[str, str] = field(default_factory=dict)
 
 
-def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[BrokerFile]:
+def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFile]:
     """One a broker, in the cluster file's order; of an observation with the hosts."""
     newest = KafkaVersion.of(spec.kafka.version).minor
     for broker in spec.brokers:
         mode = seen.brokers[broker.id].mode
         config = host_part(seen, broker.id, "config")
         if not was_read(mode):
-            yield BrokerFile(broker, unread=f"broker {broker.id}'s mode: {mode.reason}")
+            yield NodeFile(broker, unread=f"broker {broker.id}'s mode: {mode.reason}")
         elif isinstance(config, Unread):
-            yield BrokerFile(broker, mode, unread=f"broker {broker.id}: {config.reason}")
+            yield NodeFile(broker, mode, unread=f"broker {broker.id}: {config.reason}")
         elif not isinstance(config, Mapping):
-            yield BrokerFile(broker, mode, missing=True)
+            yield NodeFile(broker, mode, missing=True)
         else:
             # Properties that KRaft mode does not read need no restart. A broker rendered by an older version of this
             # tool still has some.
@@ -54,4 +55,4 @@ def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Broker
             rendered = broker_properties(spec, broker, mode)
             means, wanted = alike(held, rendered, newest_ibp=newest)
             bound = bound_elsewhere(held.get("listeners", ""), rendered["listeners"])
-            yield BrokerFile(broker, mode, held=means, wanted=wanted, bound=bound)
+            yield NodeFile(broker, mode, held=means, wanted=wanted, bound=bound)

@@ -427,9 +427,9 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
         if each.unread:
             unread.append(each.unread)
         elif each.missing:
-            wrong.append(f"broker {each.broker.id} has no file {each.broker.config_file}")
+            wrong.append(f"broker {each.node.id} has no file {each.node.config_file}")
         elif differences := differing_keys(each.held, each.wanted):
-            wrong.append(f"broker {each.broker.id} ({each.mode}): {capped(differences)}")
+            wrong.append(f"broker {each.node.id} ({each.mode}): {capped(differences)}")
             bound |= dict.fromkeys(each.bound.items())
     found = settle(wrong, unread, "all are")
     return replace(found, fix=f"{render_bound(bound)}; for all other keys: {AS_RENDERED}") if bound else found

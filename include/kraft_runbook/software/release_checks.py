@@ -12,7 +12,6 @@ from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
 
 check = CHECKS.check
-GOES_ON = "brokers run it already: the roll goes on, or back, whatever is known of it"
 
 
 @check(
@@ -30,8 +29,7 @@ def the_target_has_no_known_fault(seen: ClusterObservation, spec: ClusterSpec) -
     """
     version = _target(spec)
     if not was_looked_at(version):
-        who = "Confluent's" if version.is_confluents else "its"
-        return unknown(f"the list of known faults says nothing of {version.text}", f"read {who} release notes")
+        return unknown(_not_told(version), f"read {'Confluent' if version.is_confluents else 'Kafka'}'s release notes")
     return _judge(version, [each for each in faults_of(version) if not each.in_a_roll])
 
 
@@ -49,9 +47,9 @@ def nothing_is_known_to_fail_while_both_versions_run(seen: ClusterObservation, s
     """
     version = _target(spec)
     if any(each.software_version == version.text for each in seen.brokers.values()):
-        return passed(GOES_ON)
+        return passed("brokers run it already: the roll goes on, or back, whatever is known of it")
     if not was_looked_at(version):
-        return passed(f"the list of known faults says nothing of {version.text} (KRB-UPG-023)")
+        return passed(f"{_not_told(version)} (KRB-UPG-023)")
     return _judge(version, _in_a_roll(version))
 
 
@@ -67,8 +65,14 @@ def nothing_is_known_to_fail_on_the_way_back(seen: ClusterObservation, spec: Clu
     The way back has old and new brokers side by side too.
     """
     version = _target(spec)
+    if not was_looked_at(version):
+        return unknown(_not_told(version), "read its release notes")
     found = _in_a_roll(version)
     return failed(_told(version, found)) if found else passed(f"of Kafka {version.text} none is known")
+
+
+def _not_told(version: KafkaVersion) -> str:
+    return f"the list of known faults says nothing of {version.text}"
 
 
 def _in_a_roll(version: KafkaVersion) -> list[KnownFault]:
