@@ -6,6 +6,8 @@ import re
 
 PROPERTY_KEY = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_.$\-]*")
 """The form of a Kafka or log4j property's name. Anything else is a mistake, or an attempt to write a second line."""
+VOTERS_KEY = "controller.quorum.voters"
+"""The voters of a static quorum, in the file of every node that knows controllers."""
 OWNED_PROPERTIES = frozenset(
     [
         "broker.id",
@@ -22,7 +24,7 @@ OWNED_PROPERTIES = frozenset(
         "broker.rack",
         "zookeeper.connect",
         "zookeeper.metadata.migration.enable",
-        "controller.quorum.voters",
+        VOTERS_KEY,
         "controller.listener.names",
         "inter.broker.protocol.version",
         "authorizer.class.name",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
+from kraft_runbook.cluster.owned_properties import VOTERS_KEY
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import broker_files
@@ -376,9 +377,6 @@ def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) 
     return settle(wrong, [*unread, *(each for each in unread_too if each not in unread)], "nothing else was seen")
 
 
-VOTERS = "controller.quorum.voters"
-
-
 @check(
     "KRB-PRE-115",
     severity=WARNING,
@@ -397,9 +395,9 @@ def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, sp
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "config"))
     wanted = _voters(spec.quorum_voters)
     wrong = [
-        f"node {i} names {', '.join(sorted(_voters(config[VOTERS]) - wanted)) or 'fewer voters'}"
+        f"node {i} names {', '.join(sorted(_voters(config[VOTERS_KEY]) - wanted)) or 'fewer voters'}"
         for i, config in found.items()
-        if config and config.get(VOTERS) and _voters(config[VOTERS]) != wanted
+        if config and config.get(VOTERS_KEY) and _voters(config[VOTERS_KEY]) != wanted
     ]
     return settle(wrong, unread, f"all name {', '.join(sorted(wanted))}")
 
