@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,8 @@ from lab.layout import ROOT
 SPARK = Path(pyspark.__file__).parent
 MASTER_PORT, WEB_PORT = 7077, 8088
 WORKERS = 2
+SECRET = secrets.token_hex(32)
+"""By which master, workers and jobs know each other: no other master is used than a secured one (``remote_master``)."""
 FORMS = ("local[1]", "local[2]")
 
 
@@ -63,6 +66,8 @@ def _environment() -> dict[str, str]:
     return {
         **os.environ,
         "SPARK_HOME": str(SPARK),
+        "SPARK_CONF_DIR": str(ROOT / "docker" / "spark"),
+        "_SPARK_AUTH_SECRET": SECRET,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": str(ROOT / "include"),
         "PYSPARK_PYTHON": sys.executable,
@@ -79,7 +84,7 @@ def standalone(plan: Plan) -> Iterator[str]:
     run = [str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy"]
     java = {
         "SPARK_DAEMON_MEMORY": "256m",
-        **{key: value for key, value in _environment().items() if key.startswith(("SPARK", "PY", "JAVA"))},
+        **{key: value for key, value in _environment().items() if key.startswith(("SPARK", "_SPARK", "PY", "JAVA"))},
     }
     names = ["master", *(f"worker-{number}" for number in range(WORKERS))]
     try:

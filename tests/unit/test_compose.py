@@ -31,7 +31,7 @@ def given_variables() -> dict[str, str]:
         line.partition("=")[0]: "x"
         for line in (ROOT / ".env.example").read_text().splitlines()
         if line and not line.startswith("#")
-    } | {"KRB_SSH_DIR": "./ssh"}
+    } | {"KRB_SSH_DIR": "./ssh", "KRB_CERTIFICATES_DIR": "./certificates", "KRB_CLUSTERS_ENV": "", "KRB_UID": "1000"}
 
 
 def refused(compose: Compose) -> list[str]:
@@ -93,7 +93,7 @@ def test_every_variable_is_named_in_the_example_and_no_secret_has_a_value():
 
 def test_what_is_mounted_is_in_the_repository_and_mounted_read_only():
     mounts = [v for v in SERVICES["airflow-scheduler"]["volumes"] if v.startswith("./")]
-    assert {m.split(":")[0] for m in mounts} == {"./dags", "./plugins", "./include", "./playbooks"}
+    assert {m.split(":")[0] for m in mounts} == {"./dags", "./plugins", "./include", "./playbooks", "./docker/spark"}
     assert all((ROOT / m.split(":")[0]).is_dir() and m.endswith(":ro") for m in mounts)
 
 
@@ -106,6 +106,94 @@ def test_airflow_and_spark_share_one_image_so_that_driver_and_workers_run_the_sa
 def test_nothing_is_published_beyond_this_machine():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published and all(port.startswith("127.0.0.1:") for port in published)
+
+
+AIRFLOWS = {name for name in SERVICES if name.startswith("airflow-")}
+SPARKS = {"spark-master", "spark-worker"}
+
+
+def test_no_password_is_part_of_a_url():
+    urls = {
+        f"{name}.{key}": value
+        for name, service in SERVICES.items()
+        for key, value in service.get("environment", {}).items()
+        if "://" in value
+    }
+    assert "airflow-scheduler.AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in urls
+    assert {key: value for key, value in urls.items() if "${" in value or re.search(r"//[^/]*:[^/]*@", value)} == {}
+
+
+def test_what_connects_to_postgres_has_the_password_that_postgres_was_given():
+    given = SERVICES["postgres"]["environment"]["POSTGRES_PASSWORD"]
+    assert {name for name in AIRFLOWS if SERVICES[name]["environment"]["PGPASSWORD"] == given} == AIRFLOWS
+
+
+def test_sparks_containers_hold_nothing_of_airflows():
+    for name in SPARKS:
+        spark = SERVICES[name]
+        assert set(spark["environment"]) <= {"PYTHONPATH", "SPARK_CONF_DIR", "_SPARK_AUTH_SECRET", "SPARK_WORKER_DIR"}
+        assert "env_file" not in spark
+        mounted = {mount.rsplit(":", 2)[1] for mount in spark["volumes"]}
+        assert not mounted & {"/home/airflow/.ssh", "/opt/kraft-runbook-state", "/opt/airflow/logs"}
+    text = yaml.dump({name: SERVICES[name] for name in SPARKS})
+    assert set(re.findall(r"\$\{(KRB_[A-Z_]+)", text)) == {"KRB_UID", "KRB_SPARK_SECRET", "KRB_CERTIFICATES_DIR"}
+
+
+def test_the_sparks_and_airflow_know_each_other_by_one_secret_and_encrypt_everything():
+    holders = {name for name, each in SERVICES.items() if "_SPARK_AUTH_SECRET" in each["environment"]}
+    assert holders == SPARKS | AIRFLOWS
+    assert {SERVICES[name]["environment"]["_SPARK_AUTH_SECRET"].split(":")[0] for name in holders} == {
+        "${KRB_SPARK_SECRET"
+    }
+    assert {SERVICES[name]["environment"]["SPARK_CONF_DIR"] for name in holders} == {"/opt/kraft-runbook/spark"}
+    lines = (ROOT / "docker" / "spark" / "spark-defaults.conf").read_text().splitlines()
+    settings = dict(line.split() for line in lines if line and not line.startswith("#"))
+    assert not any("secret" in name for name in settings)
+    assert {name for name, value in settings.items() if value == "true"} >= {
+        "spark.authenticate",
+        "spark.network.crypto.enabled",
+        "spark.io.encryption.enabled",
+    }
+
+
+def test_the_secrets_certificates_and_ssh_keys_of_cluster_files_have_a_way_in():
+    for name in AIRFLOWS:
+        assert SERVICES[name]["env_file"] == ["${KRB_CLUSTERS_ENV:-docker/clusters.env.example}"]
+        mounted = {mount.rsplit(":", 2)[1] for mount in SERVICES[name]["volumes"]}
+        assert mounted >= {"/home/airflow/.ssh", "/opt/kraft-runbook/certificates"}
+    example = (ROOT / "docker" / "clusters.env.example").read_text()
+    assert all(line.startswith("#") for line in example.splitlines() if line), "the default gives no variable a value"
+    worker = {mount.rsplit(":", 2)[1] for mount in SERVICES["spark-worker"]["volumes"]}
+    assert "/opt/kraft-runbook/certificates" in worker, "it reads ZooKeeper over TLS itself"
+
+
+def test_signals_and_ended_processes_are_seen_to():
+    assert {name for name, service in SERVICES.items() if service.get("init") is not True} == set()
+
+
+def test_the_image_names_no_processor_and_its_user_owns_what_services_write():
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
+    assert not re.search("amd64|arm64|x86_64|aarch64", re.sub(r"^#.*$", "", dockerfile, flags=re.M))
+    assert not any("platform" in service for service in SERVICES.values())
+    owned = re.findall(r"chown -R airflow ([^\n\\]+)", dockerfile)[0].split()
+    written = [SERVICES["spark-worker"]["environment"]["SPARK_WORKER_DIR"]]
+    written += [
+        mount.split(":")[1]
+        for service in SERVICES.values()
+        for mount in service["volumes"]
+        if mount.split(":")[0] in {"state", "logs"}
+    ]
+    for place in written:
+        assert any(place == each or place.startswith(f"{each}/") for each in owned), place
+
+
+def test_the_image_is_built_from_what_it_copies_and_from_nothing_else():
+    lines = [each for each in (ROOT / ".dockerignore").read_text().splitlines() if each and not each.startswith("#")]
+    dockerfile = (ROOT / "docker" / "Dockerfile").read_text()
+    copied = {each for line in re.findall(r"^COPY (.*) \S+$", dockerfile, flags=re.M) for each in line.split()}
+    assert lines[0] == "*"
+    assert {each.removeprefix("!") for each in lines if each.startswith("!")} == copied
+    assert all((ROOT / each).exists() for each in copied)
 
 
 def compose_command() -> list[str] | None:

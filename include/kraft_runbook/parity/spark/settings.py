@@ -1,5 +1,5 @@
-"""The settings of the comparison's Spark session. Apart from the session, so that who submits the job needs no pyspark
-to name them.
+"""The settings of the comparison's Spark session, where nobody chose others. Apart from the session, so that who
+submits the job needs no pyspark to name them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def driver_options(archive: Path = CLASS_ARCHIVE) -> str:
     )
 
 
+JVM_OPTIONS = "spark.driver.extraJavaOptions"
+"""The one setting that must be known before the driver's JVM starts: who submits the job gives it to spark-submit."""
+
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -35,7 +38,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.maxResultSize": "0",
-    "spark.driver.extraJavaOptions": driver_options(),
+    JVM_OPTIONS: driver_options(),
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Else Spark writes Java for each step of a query and compiles it: 6.9 instead of 5.7 cpu-seconds of a small
     # cluster's comparison, JVM start included. 200,000 topics cost the same either way (6.0 and 6.4).
