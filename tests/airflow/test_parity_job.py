@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
 from observations import SPEC
 
+from kraft_runbook.cluster.operation_settings import SparkSettings
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
 from kraft_runbook.evidence.store import read_records
@@ -32,6 +33,7 @@ class Job:
         self.state, self.patch, self.started = state, patch, list[tuple[list[str], dict[str, str]]]()
         patch.setenv("KRAFT_RUNBOOK_STATE", str(state))
         patch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
+        patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
         vars(spark_submit).setdefault("kube_client", object())
 
     def compare(
@@ -90,3 +92,49 @@ def test_a_missing_spark_submit_is_told_and_recorded(job: Job) -> None:
     told = job.compare("local[2]", None, SPEC)
     assert told.startswith("failed: the parity job could not be started: ") and "/nowhere/spark-submit" in told
     assert "spark-submit (pyspark brings it) and java be on the PATH" in told
+
+
+def on(**spark: Any) -> Any:
+    return SPEC.model_copy(update={"spark": SparkSettings(**spark)})
+
+
+def conf_of(command: list[str]) -> dict[str, str]:
+    """The settings among spark-submit's arguments, which take the place of those in any file."""
+    return dict(command[at + 1].split("=", 1) for at, each in enumerate(command) if each == "--conf")
+
+
+def test_a_connection_that_airflow_does_not_have_is_told_and_never_taken_as_yarn(job: Job) -> None:
+    told = job.compare("yarn", None, on(connection="spark_elsewhere"))
+    assert told.startswith("refused: Airflow has no connection spark_elsewhere") and not job.started
+    assert "airflow connections add spark_elsewhere --conn-type spark --conn-host 'local[*]'" in told
+
+
+def test_the_job_goes_where_the_cluster_file_says_with_the_settings_of_its_file(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_PROD", '{"conn_type": "spark", "host": "local[2]"}')
+    init = SparkSubmitHook.__init__
+    monkeypatch.setattr(
+        SparkSubmitHook, "__init__", lambda hook, *a, **k: (asked.append(k["conn_id"]), init(hook, *a, **k))[1]
+    )
+    file = tmp_path / "spark.conf"
+    file.write_text("spark.ui.enabled true\n")
+    job.compare("local[2]", None, on(connection="spark_prod", properties_file=str(file)))
+    ((command, _),) = job.started
+    assert set(asked) == {"spark_prod"}
+    assert command[command.index("--properties-file") + 1] == str(file)
+    assert set(conf_of(command)) == {"spark.driver.extraJavaOptions"}, "the file decides all others"
+
+
+@pytest.mark.parametrize("written", ["spark.driver.extraJavaOptions -Xmx1g", "  spark.driver.extraJavaOptions=-Xmx1g"])
+def test_the_files_own_jvm_options_are_left_to_it(job: Job, tmp_path: Path, written: str) -> None:
+    file = tmp_path / "spark.conf"
+    file.write_text(f"# one\n{written}\n")
+    job.compare("local[2]", None, on(properties_file=str(file)))
+    assert conf_of(job.started[0][0]) == {}
+
+
+def test_a_properties_file_that_is_not_on_the_worker_is_told(job: Job) -> None:
+    told = job.compare("local[2]", None, on(properties_file="/nowhere/spark.conf"))
+    assert told.startswith("refused: 'spark.properties_file'") and "/nowhere/spark.conf" in told and not job.started

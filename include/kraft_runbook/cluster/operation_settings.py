@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -98,3 +99,18 @@ class QuorumDrill(Model):
     """
 
     sigkill: bool = False
+
+
+class SparkSettings(Model):
+    """Where the comparisons run. ``connection``: Airflow's, which names Spark's master. ``properties_file``: on
+    Airflow's workers, as of ``spark-submit --properties-file``, in place of ``spark-defaults.conf``; None: that.
+    ``pool``: Airflow's, of the tasks that start a job.
+    """
+
+    connection: str = Field(default="spark_default", min_length=1)
+    properties_file: str | None = Field(default=None, pattern=r"^/")
+    pool: str | None = Field(default=None, min_length=1)
+
+
+AccessControl = Mapping[str, tuple[str, ...] | Mapping[str, tuple[str, ...]]]
+"""By a role of Airflow: what it may do with the cluster's DAGs, or that by resource (``DAG.access_control``)."""

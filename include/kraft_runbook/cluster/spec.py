@@ -24,11 +24,13 @@ from kraft_runbook.cluster.group_logs import GroupLogs
 from kraft_runbook.cluster.group_toggles import GroupToggles
 from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.operation_settings import (
+    AccessControl,
     ClusterWatch,
     QuorumDrill,
     QuorumHealth,
     ReassignmentSettings,
     RollingRestart,
+    SparkSettings,
     UpgradeSoftware,
 )
 from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES, PROPERTY_KEY
@@ -108,6 +110,9 @@ class ClusterSpec(Model):
     """None: brokers are restarted one by one."""
     rehearses: Rehearses | None = None
     """A rehearsal writes it into the file of its throwaway cluster; no other file may have it."""
+    spark: SparkSettings = SparkSettings()
+    access_control: AccessControl | None = None
+    """None: as Airflow's roles say of all DAGs."""
     parity_schedule: str | None = None
     way_back_schedule: str | None = "*/10 * * * *"
 

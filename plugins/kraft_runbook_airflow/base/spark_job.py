@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -20,22 +21,23 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 import kraft_runbook
+from kraft_runbook.cluster.operation_settings import SparkSettings
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.evidence.unwritten import NOT_WRITABLE
 from kraft_runbook.io.secrets import connection_variable, references
-from kraft_runbook.parity.spark.settings import SETTINGS
+from kraft_runbook.parity.spark.settings import JVM_OPTIONS, SETTINGS
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
 
 INCLUDE = Path(kraft_runbook.__file__).resolve().parents[1]
 """Where the core lies: ``include`` of a checkout, or the site-packages that it was installed into."""
-
-SPARK_CONNECTION = "spark_default"
 
 ENVIRONMENT = {
     "PYSPARK_PYTHON": sys.executable,
@@ -46,16 +48,20 @@ PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl  # looked up here: between fork and exec nothing is to be loaded
 
 
+def given_to_a_job(cluster: ClusterSpec) -> dict[str, Any]:
+    """What an operator that starts a job for a cluster is made with, for ``words``."""
+    return {"cluster": cluster.name, **({"pool": cluster.spark.pool} if cluster.spark.pool else {})}
+
+
 def how_to_submit(cluster: str, job: str, what: str) -> dict[str, Any]:
     """What SparkSubmitOperator is made with. ``job``: the job's file below ``kraft_runbook``. ``what``: its
-    name for a person, such as "parity".
+    name for a person, such as "parity". Where it runs is in the cluster file, which each task reads anew.
     """
     return {
         "application": str(INCLUDE / "kraft_runbook" / job),
         "name": f"kraft-runbook-{what}-{cluster}",
-        "conn_id": SPARK_CONNECTION,
         "env_vars": ENVIRONMENT,
-        "conf": SETTINGS,
+        "conf": {JVM_OPTIONS: SETTINGS[JVM_OPTIONS]},
         "verbose": False,
     }
 
@@ -79,9 +85,10 @@ def run_job(
     """Run the task's job once; it leaves its report in ``output``, whatever the report says. ``by_hand``: the command
     that does the same without Airflow.
 
-    Raises Refused where its passwords could be seen, StepFailed where it can't be started, AirflowFailException where
-    it left no report.
+    Raises Refused where its passwords could be seen or the cluster file's Spark is not there, StepFailed where it can't
+    be started, AirflowFailException where it left no report.
     """
+    settle_where(task, run.spec.spark)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)
     fixed = ["--cluster", run.spec.name, "--clusters-dir", str(clusters_directory()), "--output", str(output)]
@@ -91,7 +98,7 @@ def run_job(
     failure: AirflowException | None = None
     try:
         if passwords:
-            require_environment_passed(task._get_hook())
+            require_environment_passed(task._get_hook(), run.spec.spark.connection)
         SparkSubmitOperator.execute(task, context)
     except AirflowException as error:  # a report that says no is an exit code too: the report decides
         failure = error
@@ -101,8 +108,8 @@ def run_job(
         raise StepFailed(
             f"the {what} job could not be started: {error}",
             way_out=(
-                "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another"
-                f" binary in the extra 'spark-binary' of the connection {SPARK_CONNECTION}; then clear this task"
+                "let spark-submit (pyspark brings it) and java be on the PATH of this worker, or name another binary in"
+                f" the extra 'spark-binary' of the connection {run.spec.spark.connection}; then clear this task"
             ),
         ) from None
     if not output.is_file():
@@ -113,19 +120,46 @@ def run_job(
         )
 
 
-def require_environment_passed(hook: SparkSubmitHook) -> None:
+def settle_where(task: SparkSubmitOperator, spark: SparkSettings) -> None:
+    """Let the task submit where the cluster file says, by the settings of its properties file. Raises Refused where
+    Airflow has no such connection, or this worker can't read that file.
+    """
+    try:
+        BaseHook.get_connection(spark.connection)
+    except AirflowNotFoundException:
+        raise Refused(
+            f"Airflow has no connection {spark.connection}, which says where Spark runs",
+            way_out=(
+                f"airflow connections add {spark.connection} --conn-type spark --conn-host 'local[*]' lets it run on"
+                " the worker itself; 'spark.connection' of the cluster file names another (docs/own-airflow.md)"
+            ),
+        ) from None
+    task._conn_id, task.properties_file = spark.connection, spark.properties_file
+    if spark.properties_file is None:
+        return
+    try:
+        text = Path(spark.properties_file).read_text()
+    except OSError as error:
+        raise Refused(
+            f"'spark.properties_file' of the cluster file can't be read on this worker: {error}",
+            way_out="let it be on every worker of Airflow, readable by Airflow's user; then clear this task",
+        ) from None
+    if re.search(rf"^\s*{re.escape(JVM_OPTIONS)}[\s=:]", text, re.MULTILINE):
+        task.conf = {}
+
+
+def require_environment_passed(hook: SparkSubmitHook, connection: str) -> None:
     """Raise Refused where SparkSubmitHook would put the job's environment into spark-submit's arguments, which ``ps``
     and Spark's own pages show.
     """
     if hook._is_yarn or hook._is_kubernetes:
         raise Refused(
             "the cluster file takes passwords from Airflow connections, and Airflow's Spark connection"
-            f" {SPARK_CONNECTION} leads to {hook._connection['master']}: they would stand in the arguments of"
+            f" {connection} leads to {hook._connection['master']}: they would stand in the arguments of"
             " spark-submit, for anyone to see",
             way_out=(
-                f"let {SPARK_CONNECTION} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these"
-                " get the passwords in the process's environment (Airflow takes yarn where the connection is not"
-                " defined)"
+                f"let {connection} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these get the"
+                " passwords in the process's environment"
             ),
         )
 

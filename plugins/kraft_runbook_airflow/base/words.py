@@ -41,6 +41,18 @@ def load_clusters() -> Iterator[ClusterSpec]:
             problem_dag(path.stem, str(error))
 
 
+def permitted(cluster: ClusterSpec) -> dict[str, Any]:
+    """Who may see and run a cluster's DAGs, for ``DAG``, where its file says so: actions by role, and by resource."""
+    if cluster.access_control is None:
+        return {}
+    return {
+        "access_control": {
+            role: {to: set(actions) for to, actions in may.items()} if isinstance(may, Mapping) else set(may)
+            for role, may in cluster.access_control.items()
+        }
+    }
+
+
 def clusters_served_by(operation: Operation) -> Iterator[ClusterSpec]:
     """Those whose file lets them have the operation."""
     return (cluster for cluster in load_clusters() if operation.serves(cluster))
@@ -62,6 +74,7 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
         schedule=None,
         catchup=False,
         tags=[*TAGS, cluster.name],
+        **permitted(cluster),
         default_args={"retries": 0},
         params={
             "dry_run": Param(
@@ -160,6 +173,7 @@ def read_only_dag(
         catchup=False,
         max_active_runs=1,
         tags=[*TAGS, cluster.name, "read-only"],
+        **permitted(cluster),
         params={"dry_run": Param(False, type="boolean", title="Dry run"), **params},
         dagrun_timeout=timedelta(hours=6),
     )

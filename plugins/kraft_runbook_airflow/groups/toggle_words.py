@@ -97,6 +97,7 @@ def fleet_dag(cluster: ClusterSpec, settings: GroupToggles, *, doc: str | None) 
         max_active_runs=1,
         is_paused_upon_creation=True,
         tags=[*words.TAGS, name],
+        **words.permitted(cluster),
         default_args={"retries": 0},
         params={
             "dry_run": Param(False, type="boolean", title="Dry run"),

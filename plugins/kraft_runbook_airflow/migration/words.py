@@ -27,6 +27,7 @@ from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
+from kraft_runbook_airflow.base.spark_job import given_to_a_job
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
 from kraft_runbook_airflow.migration.rollback import ProveBeforeLeaving
@@ -92,7 +93,7 @@ def approve(cluster: ClusterSpec, gate: Gate, *, parity: BaseOperator | None = N
         examine,
         shows=ShowsParity(parity.task_id) if parity else shows_nothing,
         keep=examine_and_keep,
-        again=(lambda task_id: ParityOperator(task_id=task_id, cluster=cluster.name)) if compared else None,
+        again=(lambda task_id: ParityOperator(task_id=task_id, **given_to_a_job(cluster))) if compared else None,
     )
 
 
@@ -135,12 +136,12 @@ def await_metadata_copy(cluster: ClusterSpec) -> BaseOperator:
 
 def verify_parity(cluster: ClusterSpec, task_id: str) -> ParityOperator:
     """Prove by Spark that both stores hold the same."""
-    return ParityOperator(task_id=task_id, cluster=cluster.name)
+    return ParityOperator(task_id=task_id, **given_to_a_job(cluster))
 
 
 def soak(cluster: ClusterSpec) -> SoakOperator:
     """Watch health and prove parity for the soak time of the run."""
-    return SoakOperator(task_id="soak", cluster=cluster.name)
+    return SoakOperator(task_id="soak", **given_to_a_job(cluster))
 
 
 def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
@@ -208,7 +209,7 @@ def roll_brokers_back(cluster: ClusterSpec, *, to: BrokerMode) -> TaskGroup:
 
 def prove_before_leaving(cluster: ClusterSpec) -> ParityOperator:
     """The last full parity. Keys that change after it are proven again inside the fence."""
-    return ProveBeforeLeaving(task_id="parity_before_leaving", cluster=cluster.name)
+    return ProveBeforeLeaving(task_id="parity_before_leaving", **given_to_a_job(cluster))
 
 
 def leave_kraft(cluster: ClusterSpec, *, proven: ParityOperator) -> BaseOperator:
@@ -253,7 +254,7 @@ def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     with words.read_only_dag(
         cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full
     ) as dag:
-        ParityCheck(task_id="parity", cluster=cluster.name)
+        ParityCheck(task_id="parity", **given_to_a_job(cluster))
     return dag
 
 

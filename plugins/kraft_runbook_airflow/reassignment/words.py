@@ -25,7 +25,8 @@ from kraft_runbook.steps.reassignment.watch import watch_reassignments
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator, ClaimOperator
-from kraft_runbook_airflow.base.words import TAGS, ask, read_only_dag
+from kraft_runbook_airflow.base.spark_job import given_to_a_job
+from kraft_runbook_airflow.base.words import TAGS, ask, permitted, read_only_dag
 from kraft_runbook_airflow.reassignment.ending import Ends, ReassignmentReport
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
@@ -268,7 +269,13 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         leaders = TakeSteps(task_id="prefer_leaders", does=prefer_leaders, **given)
         verified = TakeSteps(task_id="verify", does=partial(verify_plan, asks=asks), changes=False, **given)
         chain(
-            saved, throttled, moved, back, leaders, verified, CompareAssignment(task_id="compare_assignment", **given)
+            saved,
+            throttled,
+            moved,
+            back,
+            leaders,
+            verified,
+            CompareAssignment(task_id="compare_assignment", **given_to_a_job(cluster)),
         )
         moved >> leaders
     return group
@@ -348,6 +355,7 @@ def pace_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
         catchup=False,
         max_active_runs=1,
         tags=[*TAGS, cluster.name],
+        **permitted(cluster),
         default_args={"retries": 0},
         params=dict(CHANGING),
     ) as dag:

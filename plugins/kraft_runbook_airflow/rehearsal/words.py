@@ -46,6 +46,7 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
         max_active_runs=1,
         is_paused_upon_creation=True,
         tags=[*words.TAGS, cluster.name],
+        **words.permitted(cluster),
         default_args={"retries": 0},
         deadline=deadline_alert(limit + REMOVAL),
         params={
