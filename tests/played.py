@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMode
@@ -24,14 +23,13 @@ def restart_broker(
     secrets: Secrets,
     check: bool = False,
     on_event: Tell | None = None,
-    state_dir: Path | None = None,
     finalized: bool = False,
     way_back: bool = False,
     gone: Collection[int] = (),
     **how: Any,
 ) -> PlaybookResult:
     what = plays.restart_broker(spec, node_id, mode, finalized=finalized, way_back=way_back, gone=gone)
-    return play(spec, what, secrets=secrets, check=check, on_event=on_event, state_dir=state_dir, **how)
+    return play(spec, what, secrets=secrets, check=check, on_event=on_event, **how)
 
 
 def provision_controller(

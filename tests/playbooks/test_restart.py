@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -307,14 +308,18 @@ def test_two_runs_at_once_restart_the_broker_once(node: Node) -> None:
 
 
 @pytest.mark.long
-def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(node: Node, tmp_path: Path) -> None:
+def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
     def interrupt(line: str) -> None:
         if "stop the service" in line:
             raise KeyboardInterrupt
 
     node.run_broker()
     with pytest.raises(KeyboardInterrupt):
-        to(node, on_event=interrupt, state_dir=tmp_path)
+        to(node, on_event=interrupt)
     assert list(tmp_path.iterdir()) == []
     assert [t.name for t in threading.enumerate() if t.name.startswith("ansible-")] == []
     to(node)

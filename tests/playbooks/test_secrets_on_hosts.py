@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -64,12 +65,11 @@ def a_provisioned_controller(node: Node) -> None:
 def test_a_planted_secret_is_in_the_secrets_file_alone(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("SOME_TOKEN", "planted-in-the-environment")
     lines: list[str] = []
     with Watch(tmp_path) as watch:
-        result = restart_broker(
-            node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lines.append, state_dir=tmp_path
-        )
+        result = restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lines.append)
     assert {"hosts.yml", "command", "cmdline"} <= watch.read
     assert watch.found == set()
     assert list(tmp_path.iterdir()) == []
@@ -114,7 +114,10 @@ def test_secrets_that_someone_wrote_into_the_file_by_hand_are_not_shown_and_the_
     assert config.stat().st_mode & 0o777 == Path(f"{config}.before-kraft-runbook").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(node: Node, tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_removed_by_the_next(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = tmp_path / "kraft-runbook-run-left"
     left.mkdir()
     (left / ".alive").touch()
@@ -125,7 +128,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(node: Node, tmp_path: Pat
     held.mkdir()
     with (held / ".alive").open("w") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
-        restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), check=True, state_dir=tmp_path)
+        restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), check=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "kraft-runbook-run-being-made",
         "kraft-runbook-run-held",

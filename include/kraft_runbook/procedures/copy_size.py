@@ -5,7 +5,6 @@ ZooKeeper.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -24,7 +23,6 @@ def provisioning_size(
     *,
     secrets: Secrets,
     tell: Callable[[str], object],
-    state_dir: Path | None = None,
     gather: Callable[..., Mapping[int, HostState]] = gather_host_facts,
     look: Callable[..., ClusterObservation] = observe,
 ) -> Size:
@@ -34,7 +32,7 @@ def provisioning_size(
     ZooKeeper). So the step renders the same file whenever it is run again, and the same for all controllers. Raises
     Refused if a file or the count that decides can't be read.
     """
-    hosts = gather(spec, spec.controller_ids, state_dir=state_dir)
+    hosts = gather(spec, spec.controller_ids)
     found = settled_size(spec, files_of(hosts), first=node_id)
     unread = {
         i: host.config.reason

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from kraft_runbook.cluster.feature_levels import NodeHost, NodeOnDisk
 from kraft_runbook.cluster.observation import Unread
@@ -16,10 +15,10 @@ from kraft_runbook.io.secrets import Secrets
 
 
 def node_hosts(
-    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, secrets: Secrets, state_dir: Path | None = None
+    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, secrets: Secrets
 ) -> Mapping[int, NodeHost | Unread]:
     """These nodes' hosts (default: all). Changes nothing; what can't be read is Unread, never an exception."""
-    hosts = read_feature_state(spec, node_ids, state_dir=state_dir)
+    hosts = read_feature_state(spec, node_ids)
     disks = {
         node_id: host.disk
         for node_id, host in hosts.items()

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
 from kraft_runbook.cluster.feature_levels import (
@@ -34,15 +33,13 @@ NOT_ASKED = Unread("not asked for: hosts were not examined")
 T = TypeVar("T")
 
 
-def observe_features(
-    spec: ClusterSpec, *, secrets: Secrets, with_hosts: bool = True, state_dir: Path | None = None
-) -> FeatureObservation:
+def observe_features(spec: ClusterSpec, *, secrets: Secrets, with_hosts: bool = True) -> FeatureObservation:
     """Ask every declared node, the quorum and (``with_hosts``) every host. Raises nothing for what does not answer."""
     with (
         MetricsClient(spec.metrics, secrets=secrets) as metrics,
         ThreadPoolExecutor(len(spec.node_ids) + 2, thread_name_prefix="features") as pool,
     ):
-        hosts = pool.submit(node_hosts, spec, secrets=secrets, state_dir=state_dir) if with_hosts else None
+        hosts = pool.submit(node_hosts, spec, secrets=secrets) if with_hosts else None
         log = pool.submit(read_levels, spec, secrets=secrets)
         nodes = {i: pool.submit(_look, spec, i, metrics, secrets) for i in spec.node_ids}
         found = _answer(log)

@@ -64,7 +64,7 @@ class QuorumFence:
         self._plan = plan
         self._secrets = secrets
         self._tell = tell
-        self._place = private_directory(None)
+        self._place = private_directory()
         self._report: RunReport | None = None
         self._broken: BaseException | None = None
         self._run = threading.Thread(target=self._work, name="leave-kraft", daemon=True)
@@ -221,7 +221,6 @@ class QuorumFence:
                 secret_values=[],
                 tell=self._hear,
                 labels={host_name(c): f"controller {c.id}" for c in self._stoppable},
-                directory=None,
                 groups={"guarded": list(guarded)},
                 on_failure=self._hear_of_failure,
             )

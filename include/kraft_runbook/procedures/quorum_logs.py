@@ -34,7 +34,6 @@ def read_logs(spec: ClusterSpec, *, stop: bool, gone: Collection[int] = (), tell
         secret_values=[],
         tell=tell,
         labels={host_name(each): f"controller {each.id}" for each in asked},
-        directory=None,
     )
     return tuple(_account(each.id, report.hosts[host_name(each)], report.output) for each in asked)
 

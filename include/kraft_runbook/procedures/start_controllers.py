@@ -38,7 +38,6 @@ def start_controllers(
         secret_values=[],
         tell=tell,
         labels={name: name.replace("-", " ", 1) for name in (*guarded, *starting)},
-        directory=None,
         groups={"guarded": list(guarded), "starting": list(starting)},
     )
     failures = [(name, host.failure) for name, host in report.hosts.items() if host.failure]

@@ -12,8 +12,6 @@ from kraft_runbook.groups.stopped import Silence, Started, in_place, listen, sta
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_groups import look_at_groups
 
-Watch = Callable[[], tuple[str, ...]]
-"""One more look; returns what is not so yet, a line a group."""
 Looks = Callable[..., Iterable[GroupLook]]
 """How groups are looked at: as ``look_at_groups``."""
 

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from airflow.sdk import BaseOperator
-from airflow.triggers.base import BaseTrigger, StartTriggerArgs, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
+from airflow.triggers.base import StartTriggerArgs, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import RunbookError
-from kraft_runbook_airflow.base.task_run import hand
+from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 
 LASTS = 890.0
 """Seconds in which a run begins its looks: the next run begins after 15 minutes. Airflow keeps each run as a row, so
@@ -23,7 +23,7 @@ there are few of them.
 """
 
 
-class LooksTrigger(BaseTrigger):
+class LooksTrigger(ClusterTrigger):
     """Looks every ``every`` seconds for ``LASTS`` seconds, and ends the task itself. What it sees is kept by ``hand``.
 
     Where the cluster can't be asked at all (its file is wrong, or a secret is missing), it says so and goes on, so that
@@ -31,13 +31,9 @@ class LooksTrigger(BaseTrigger):
     """
 
     def __init__(self, cluster: str, every: float) -> None:
-        super().__init__()
-        self.cluster = cluster
+        super().__init__(cluster, every=every)
         self.every = every
         self.sleep, self.clock = asyncio.sleep, time.monotonic
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "every": self.every}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         began = self.clock()
@@ -56,7 +52,7 @@ class LooksTrigger(BaseTrigger):
 
     def look(self) -> str:
         """One look, in a line."""
-        seen = hand(self.cluster, self.log.info).observe()
+        seen = self.hand().observe()
         reading = detect_phase(seen)
         return f"{reading.phase}: {'; '.join(reading.reasons)}"
 

@@ -7,27 +7,22 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import TriggerEvent
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.toggles.waiting import WATCHES
+from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.task_run import hand
 
 
-class LaterTrigger(BaseTrigger):
+class LaterTrigger(ClusterTrigger):
     """Fires once it is over, or the time is; with what was seen. ``watch``, ``given``, ``until``: as of ``Later``."""
 
     def __init__(self, cluster: str, watch: str, given: Mapping[str, Any], until: float) -> None:
-        super().__init__()
-        self.cluster, self.watch, self.given, self.until = cluster, watch, dict(given), until
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        names = ("cluster", "watch", "given", "until")
-        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+        super().__init__(cluster, watch=watch, given=dict(given), until=until)
+        self.watch, self.given, self.until = watch, given, until
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         looking, over = self.looking(), False
@@ -42,10 +37,6 @@ class LaterTrigger(BaseTrigger):
 
     def looking(self) -> Any:
         return WATCHES[self.watch](**self.given)
-
-    def hand(self) -> Cluster:
-        """The cluster as its file is now."""
-        return hand(self.cluster, self.log.info)
 
 
 class WaitLater(ClusterOperator):

@@ -7,16 +7,16 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import TriggerEvent
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.procedures.watch_groups import Listening, Starting
 from kraft_runbook.steps.groups.files import GroupFiles, files_of_all
 from kraft_runbook.steps.groups.waiting import GRACE_SECONDS, Awaited, Waits, WhileWaiting, watch_of
 from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.task_run import hand
 
 POLL_SECONDS = 1.0
 AWAKE_SECONDS = 900.0
@@ -25,29 +25,15 @@ after it must last less: the form bounds the interval.
 """
 
 
-class GroupTrigger(BaseTrigger):
+class GroupTrigger(ClusterTrigger):
     """Fires once the task has something to do (``steps.groups.waiting``), or after ``AWAKE_SECONDS``, with what is
     missing then. ``run``, ``digest``, ``groups`` and ``interval``: as of ``Waits``.
     """
 
     def __init__(self, cluster: str, run: str, digest: str, groups: Sequence[str], interval: float | None) -> None:
-        super().__init__()
-        self.cluster = cluster
-        self.run_name = run
-        self.digest = digest
-        self.groups = list(groups)
-        self.interval = interval
+        super().__init__(cluster, run=run, digest=digest, groups=list(groups), interval=interval)
+        self.run_name, self.digest, self.groups, self.interval = run, digest, groups, interval
         self.poll, self.awake, self.grace = POLL_SECONDS, AWAKE_SECONDS, GRACE_SECONDS
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        given = {
-            "cluster": self.cluster,
-            "run": self.run_name,
-            "digest": self.digest,
-            "groups": self.groups,
-            "interval": self.interval,
-        }
-        return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         ends = time.monotonic() + self.awake
@@ -63,7 +49,7 @@ class GroupTrigger(BaseTrigger):
     def watch(self) -> Listening | Starting:
         """The cluster as its file is now. Raises RunbookError."""
         files = GroupFiles(files_of_all(state_directory()) / self.run_name)
-        return watch_of(files, hand(self.cluster, self.log.info), self.digest, self.groups, self.interval)
+        return watch_of(files, self.hand(), self.digest, self.groups, self.interval)
 
 
 class AwaitGroups(ClusterOperator):

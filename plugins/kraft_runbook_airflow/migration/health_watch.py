@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import TriggerEvent
 
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import RunbookError
@@ -16,7 +15,7 @@ from kraft_runbook.migration.checks.catalogue import CHECKS
 from kraft_runbook.migration.checks.liveness import dual_write_liveness
 from kraft_runbook.steps.disk_watch import DiskWatch
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook_airflow.base.task_run import hand
+from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 
 LOOK_EVERY = 3.0
 """Seconds between two looks of the health watch."""
@@ -26,7 +25,7 @@ not end well while something does.
 """
 
 
-class HealthWatchTrigger(BaseTrigger):
+class HealthWatchTrigger(ClusterTrigger):
     """Watches dual write until a moment; comes back at once with what broke. ``until``: seconds since the epoch.
 
     A check must fail or be unknown three times in a row before it counts: a leader election is not an outage. The
@@ -35,13 +34,9 @@ class HealthWatchTrigger(BaseTrigger):
     """
 
     def __init__(self, cluster: str, until: float) -> None:
-        super().__init__()
-        self.cluster = cluster
+        super().__init__(cluster, until=until)
         self.until = until
         self.sleep = asyncio.sleep
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return f"{type(self).__module__}.{type(self).__qualname__}", {"cluster": self.cluster, "until": self.until}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
@@ -58,10 +53,6 @@ class HealthWatchTrigger(BaseTrigger):
         finally:
             on_disk.stop()
         yield TriggerEvent({"broken": broken})
-
-    def hand(self) -> Cluster:
-        """The cluster as its file is now."""
-        return hand(self.cluster, self.log.info)
 
     async def _watch(self, cluster: Cluster, on_disk: DiskWatch) -> str | None:
         """What broke, as soon as it did; None when the time is over and nothing blocked at the last look: what did is

@@ -62,11 +62,8 @@ class DiskTrigger(WhileItMoves):
     """Waits until the task has something to do (``steps.reassignment.disks.WhileCopying``)."""
 
     def __init__(self, cluster: str, run: str, at_once: int, rests: float = 0.0) -> None:
-        super().__init__(cluster, run, rests, poll=POLL_SECONDS)
+        super().__init__(cluster, run, rests, poll=POLL_SECONDS, at_once=at_once)
         self.at_once = at_once
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return self.made_of({"at_once": self.at_once})
 
     def looks(self) -> Callable[[Cluster], str]:
         wait, said = disks.WhileCopying(self.files, self.at_once), 0.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from airflow.triggers.base import BaseTrigger, TriggerEvent
+from airflow.triggers.base import TriggerEvent
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.reassignment.batches import Limits
@@ -15,8 +15,8 @@ from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, WhileMoving
+from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 from kraft_runbook_airflow.base.environment import state_directory
-from kraft_runbook_airflow.base.task_run import hand
 
 POLL_SECONDS = 2.0
 """A list of 2,000 moving partitions takes a controller 0.1 to 0.6 s (measured)."""
@@ -24,26 +24,21 @@ AWAKE_SECONDS = 600.0
 """The task renews its claim at least so often; a lease lasts longer."""
 
 
-class WhileItMoves(BaseTrigger):
+class WhileItMoves(ClusterTrigger):
     """Waits until a look says why the task should go on.
 
     ``run``: the name of the run's files; ``rests``: after so many seconds the task tries again what it failed at,
     without a look; ``poll``: seconds between two looks.
     """
 
-    def __init__(self, cluster: str, run: str, rests: float, *, poll: float) -> None:
-        super().__init__()
-        self.cluster, self.run_name, self.rests = cluster, run, rests
+    def __init__(self, cluster: str, run: str, rests: float, *, poll: float, **given: Any) -> None:
+        super().__init__(cluster, run=run, rests=rests, **given)
+        self.run_name, self.rests = run, rests
         self.poll, self.say, self.awake = poll, SAY_SECONDS, AWAKE_SECONDS
 
     def looks(self) -> Callable[[Cluster], str]:
         """Makes the look, which says why the task should go on; empty: it should not. It may raise RunbookError."""
         raise NotImplementedError
-
-    def made_of(self, further: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """As ``serialize``: what it is made of, with what is a subclass's own."""
-        given = {"cluster": self.cluster, "run": self.run_name, "rests": self.rests, **further}
-        return f"{type(self).__module__}.{type(self).__qualname__}", given
 
     @property
     def files(self) -> RunFiles:
@@ -67,10 +62,6 @@ class WhileItMoves(BaseTrigger):
             await asyncio.sleep(self.poll)
         yield TriggerEvent({"why": "the claim is renewed"})
 
-    def hand(self) -> Cluster:
-        """The cluster as its file is now."""
-        return hand(self.cluster, self.log.info)
-
 
 class ReassignmentTrigger(WhileItMoves):
     """Waits until the task has something to do (``steps.reassignment.waiting``).
@@ -89,12 +80,19 @@ class ReassignmentTrigger(WhileItMoves):
         hours: str | None = None,
         most: int | None = None,
     ) -> None:
-        super().__init__(cluster, run, rests, poll=POLL_SECONDS)
-        self.limits = limits
-        self.throttled = throttled
-        self.being_deleted = list(being_deleted)
-        self.hours = hours
-        self.most = most
+        self.limits, self.throttled, self.being_deleted = limits, throttled, list(being_deleted)
+        self.hours, self.most = hours, most
+        super().__init__(
+            cluster,
+            run,
+            rests,
+            poll=POLL_SECONDS,
+            limits=limits,
+            throttled=throttled,
+            being_deleted=self.being_deleted,
+            hours=hours,
+            most=most,
+        )
 
     @staticmethod
     def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
@@ -103,17 +101,6 @@ class ReassignmentTrigger(WhileItMoves):
         hours = str(wait.hours) if wait.hours else None
         return ReassignmentTrigger(
             cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most
-        )
-
-    def serialize(self) -> tuple[str, dict[str, Any]]:
-        return self.made_of(
-            {
-                "limits": self.limits,
-                "throttled": self.throttled,
-                "being_deleted": self.being_deleted,
-                "hours": self.hours,
-                "most": self.most,
-            }
         )
 
     def looks(self) -> Callable[[Cluster], str]:

@@ -58,7 +58,6 @@ def run_ansible(
     secret_values: Sequence[str],
     tell: Tell,
     labels: Mapping[str, str],
-    directory: Path | None,
     groups: Mapping[str, Sequence[str]] | None = None,
     on_failure: Callable[[str, str], None] | None = None,
     foreign: bool = False,
@@ -72,7 +71,7 @@ def run_ansible(
     before it goes on. Raises StepFailed when the private directory can't be removed.
     """
     hide = hider(secret_values)
-    with private_directory(directory) as private, _in_memory(secret_text) as channel:
+    with private_directory() as private, _in_memory(secret_text) as channel:
         given = {
             name: {**variables, **({"secrets_channel": channel} if channel else {})}
             for name, variables in inventory.items()
@@ -224,12 +223,12 @@ def _in_memory(text: str | None) -> Iterator[str | None]:
 
 
 @contextlib.contextmanager
-def private_directory(parent: Path | None) -> Iterator[Path]:
-    """A directory of one run, removed at its end. Directories of runs whose process was killed are removed first."""
-    base = parent or Path(tempfile.gettempdir())
-    base.mkdir(parents=True, exist_ok=True, mode=0o700)
-    remove_what_killed_runs_left(base)
-    private = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+def private_directory() -> Iterator[Path]:
+    """A directory of one run in the system's temporary one, removed at its end. Those of runs whose process was killed
+    are removed first.
+    """
+    remove_what_killed_runs_left()
+    private = Path(tempfile.mkdtemp(prefix=_PREFIX))
     alive = _mark_alive(private)
     try:
         (private / "tmp").mkdir(mode=0o700)
@@ -259,14 +258,13 @@ def _mark_alive(private: Path) -> int:
     return handle
 
 
-def remove_what_killed_runs_left(parent: Path | None = None) -> None:
-    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``. ``parent``: the system's
-    temporary directory.
+def remove_what_killed_runs_left() -> None:
+    """Remove the directories of runs whose process is gone: nobody holds their ``.alive``.
 
     One without it is being made, or was made again by an ended run's last task (ansible's cache of module code): it
     goes when it is old.
     """
-    for left in (parent or Path(tempfile.gettempdir())).glob(f"{_PREFIX}*"):
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # another user's, or gone meanwhile
             if (left / ".alive").exists():
                 handle = os.open(left / ".alive", os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -8,7 +8,6 @@ for its own snapshots (measured on 3.9.2 and 4.1.1). Each node, broker or contro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.class_keys import BUILT_IN, CLASS_KEYS
@@ -39,7 +38,6 @@ def read_feature_state(
     node_ids: Sequence[int] | None = None,
     *,
     dynamic_classes: Mapping[int, Sequence[tuple[str, str]]] | None = None,
-    state_dir: Path | None = None,
     tell: Tell | None = None,
 ) -> dict[int, NodeHost | Unread]:
     """These nodes' hosts (default: all), read in one run. Changes nothing; a host or a part that can't be read is
@@ -69,7 +67,6 @@ def read_feature_state(
         secret_values=[],
         tell=tell or (lambda _: None),
         labels={host_name(each): label(each) for each in nodes},
-        directory=state_dir,
     )
     return {each.id: _host(each.id, report.hosts[host_name(each)], report.output) for each in nodes}
 

@@ -22,7 +22,6 @@ def play_application(
     group: str,
     coordination: str,
     tell: Tell,
-    directory: Path | None = None,
 ) -> tuple[str, ...]:
     """Play it on every host of the application, and wait for its end. Returns the hosts on which it changed something.
 
@@ -40,7 +39,6 @@ def play_application(
         secret_values=[],
         tell=tell,
         labels={name: name for name in application.hosts},
-        directory=directory,
         foreign=True,
     )
     if why := _why_not(application, report):

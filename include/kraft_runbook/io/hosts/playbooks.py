@@ -85,7 +85,7 @@ class PlaybookResult:
 
 
 def forget_zookeeper_secrets(
-    spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None, state_dir: Path | None = None
+    spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None
 ) -> tuple[str, ...]:
     """Remove ZooKeeper's secrets from every host's secrets file, once the migration is final. Restarts nothing, and
     needs no secret itself.
@@ -105,7 +105,6 @@ def forget_zookeeper_secrets(
         secret_values=[],
         tell=on_event or _silent,
         labels={host_name(node): label(node) for node in nodes},
-        directory=state_dir,
     )
     failed = [
         f"{label(node)} ({node.host}): {failure[1]}"
@@ -135,16 +134,14 @@ def play(
     secrets: Secrets,
     check: bool = False,
     on_event: Tell | None = None,
-    state_dir: Path | None = None,
     guarded_by: Callable[..., Mapping[str, Mapping[str, Any]]] = guarded_controllers,
 ) -> PlaybookResult:
     """Play ``playbooks/<what.playbook>.yml`` on its node and wait for its end. With ``check`` it is a rehearsal that
     changes nothing.
 
     ``secrets`` resolves the values of the host's secrets file, and of the connections to the guarded controllers.
-    ``on_event`` gets a line at each progress. ``state_dir``: where the run's private directory is created (default: the
-    system's temporary directory). ``guarded_by``: who must prove what (``migration_guard``). Raises Refused if the
-    guard does not hold, and SecretMissing, both before any change; StepFailed.
+    ``on_event`` gets a line at each progress. ``guarded_by``: who must prove what (``migration_guard``). Raises Refused
+    if the guard does not hold, and SecretMissing, both before any change; StepFailed.
     """
     node = node_of(spec, what.node_id)
     values = {key: secrets(ref) for key, ref in spec.secrets.items()} if what.writes_secrets else {}
@@ -161,7 +158,6 @@ def play(
         secret_values=list(values.values()),
         tell=on_event or _silent,
         labels={host_name(node): label(node)},
-        directory=state_dir,
         groups={"guarded": list(guarded)},
     )
     raise_unless_proven(f"{what.playbook} on {label(node)}", guarded, report)
@@ -183,7 +179,7 @@ def play(
 
 
 def gather_host_facts(
-    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, replicas: bool = False, state_dir: Path | None = None
+    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, replicas: bool = False
 ) -> dict[int, HostState]:
     """The facts of these nodes' hosts (default: all nodes), read in one run. Changes nothing. ``replicas``: also read
     every replica's topic id (1 s for 20,000 replicas on a host, measured).
@@ -215,7 +211,6 @@ def gather_host_facts(
         secret_values=[],
         tell=_silent,
         labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
-        directory=state_dir,
     )
     return {
         each.id: _host_state(each.id, report.hosts[name], report)

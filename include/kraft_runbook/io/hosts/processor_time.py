@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.processor_time import Spent
@@ -19,7 +18,7 @@ from kraft_runbook.io.hosts.playbooks import playbook_directory
 _SECONDS = 60.0
 
 
-def read_processor_time(spec: ClusterSpec, *, state_dir: Path | None = None) -> dict[str, Spent | Unread]:
+def read_processor_time(spec: ClusterSpec) -> dict[str, Spent | Unread]:
     """By ``broker 1``, ``controller 101`` and ``ZooKeeper host:port``. A ZooKeeper server is looked for on the hosts of
     the nodes. What can't be read is Unread with its reason, never an exception.
     """
@@ -44,7 +43,6 @@ def read_processor_time(spec: ClusterSpec, *, state_dir: Path | None = None) -> 
             secret_values=[],
             tell=lambda _: None,
             labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
-            directory=state_dir,
         )
     except (RunbookError, OSError) as error:
         why = Unread(error.problem if isinstance(error, RunbookError) else str(error))

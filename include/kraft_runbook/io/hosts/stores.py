@@ -58,7 +58,6 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
         secret_values=values,
         tell=lambda _: None,
         labels={host_name(node): label(node) for node in there},
-        directory=None,
     )
     found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
     for node in there:

@@ -50,7 +50,6 @@ def read_hosts(asked: Sequence[AskedHost], *, manager: str, socket: str | None) 
         secret_values=[],
         tell=lambda _: None,
         labels={name: each.at.name for name, each in zip(names, asked, strict=True)},
-        directory=None,
     )
     found = []
     for name in names:

@@ -21,7 +21,7 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
 
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+BLOCKING = Severity.BLOCKING
 
 CHECKS.take(
     *(CLUSTER_CHECKS[code] for code in ("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-113"))

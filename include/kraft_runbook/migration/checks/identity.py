@@ -14,7 +14,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, phase_known
 from kraft_runbook.runbook.read_parts import split_read, unread_reasons
 
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+BLOCKING = Severity.BLOCKING
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-005", "KRB-PRE-009")))
 

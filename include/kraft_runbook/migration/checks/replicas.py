@@ -19,7 +19,7 @@ from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sampl
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import needed
 
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+BLOCKING = Severity.BLOCKING
 
 
 @check(

@@ -24,7 +24,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+BLOCKING = Severity.BLOCKING
 
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"], CLUSTER_CHECKS["KRB-PRE-100"])
 
