@@ -160,12 +160,12 @@ def changed_by_others(files: list) -> dict:
     return {path: lines for path, lines in told.items() if lines is not None}
 
 
-def configuration_managers(processes: str = "/proc") -> list:
+def configuration_managers() -> list:
     """The agents that run on this host and may write files by themselves."""
     found = set()
-    for pid in filter(str.isdigit, os.listdir(processes)):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(os.path.join(processes, pid, "cmdline"), "rb") as stream:
+            with open(os.path.join("/proc", pid, "cmdline"), "rb") as stream:
                 words = stream.read().split(b"\0")[:2]
         except OSError:
             continue  # it has ended

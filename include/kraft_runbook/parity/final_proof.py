@@ -37,11 +37,11 @@ class FinalProof:
     quorum is fenced. Raises LogTruncated where the log does not reach back to ``since`` any more, Unreachable.
     """
 
-    def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets, timeout: float = 30.0) -> None:
+    def __init__(self, spec: ClusterSpec, *, since: int, secrets: Secrets) -> None:
         self._spec, self._secrets = spec, secrets
         self._decoding = decoding_of(spec, secrets=secrets)
         self._replay = LogReplay(since, self._decoding.fingerprints, spec.kafka.ibp)
-        self._log = LogFollower(spec, self._replay, secrets=secrets, timeout=timeout, looks=1)  # a fence has no time
+        self._log = LogFollower(spec, self._replay, secrets=secrets, looks=1)  # a fence has no time
 
     def __enter__(self) -> FinalProof:
         self._log.__enter__()

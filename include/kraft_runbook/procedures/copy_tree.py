@@ -42,22 +42,20 @@ def copy_tree(
     cluster_id: str,
     encoder_secret: str,
     tell: Callable[[str], object] = print,
-    timeout: float = 10.0,
 ) -> CopiedTree:
     """Read the source's tree once, without a write but the session's own, and write it as a snapshot file below
     ``into``, a ZooKeeper's ``dataDir`` on which none has run: ``into/version-2/snapshot.<zxid>``, mode 0600, in
     directories of mode 0700. The file is there whole or not at all.
 
     ``zookeeper.read_rate`` is respected. ``cluster_id``: the copy's own. ``encoder_secret``: the throwaway's
-    password.encoder.secret. ``timeout``: seconds that each reply may take. What ZooKeeper does not show (its ACL) is
-    named in the answer.
+    password.encoder.secret. What ZooKeeper does not show (its ACL) is named in the answer.
 
     Raises Unreachable; Refused where ``cluster_id`` is the source's, or a ZooKeeper has run on ``into``; RunbookError
     where the source has no readable /cluster/id, or does not show its root; OSError.
     """
     began, cpu = time.monotonic(), time.process_time()
     given = Replacements(cluster_id, encoder_secret, source_encoder_secret(spec, secrets)[0])
-    with _reader(spec, secrets, timeout) as reader, snapshot_file(into) as snapshot:
+    with _reader(spec, secrets) as reader, snapshot_file(into) as snapshot:
         source = _cluster_id(reader)
         if source == cluster_id:
             raise Refused(
@@ -95,13 +93,13 @@ def copy_tree(
     return copied
 
 
-def look_since(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> Look:
+def look_since(spec: ClusterSpec, *, secrets: Secrets) -> Look:
     """The source's topics, configs, quotas, ACLs and tokens as they are now, for ``changes_since``. Reads two znodes a
     topic, no partition; ``zookeeper.read_rate`` is respected. Raises Unreachable, RunbookError.
     """
     found: list[LookedAt] = []
     unread: list[str] = []
-    with _reader(spec, secrets, timeout) as reader:
+    with _reader(spec, secrets) as reader:
         zxid = reader.newest_zxid
         users = children_of(reader, ["/config/users"])
         parents = [TOPICS, "/config/topics", "/config/brokers", "/config/clients", "/config/ips", TOKENS]
@@ -116,8 +114,8 @@ def look_since(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) ->
     return Look(zxid, tuple(found), tuple(unread))
 
 
-def _reader(spec: ClusterSpec, secrets: Secrets, timeout: float) -> ZookeeperReader:
-    return ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout, rate=spec.ensemble.read_rate)
+def _reader(spec: ClusterSpec, secrets: Secrets) -> ZookeeperReader:
+    return ZookeeperReader(spec.ensemble, secrets=secrets, rate=spec.ensemble.read_rate)
 
 
 def _cluster_id(reader: ZookeeperReader) -> str:

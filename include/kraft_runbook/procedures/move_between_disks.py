@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -48,7 +47,6 @@ def start_disk_moves(
     moves: Iterable[DiskMove],
     *,
     secrets: Secrets,
-    alter: Callable[..., Mapping[TopicPartition, str]] = alter_replica_log_dirs,
 ) -> tuple[DiskMove, ...]:
     """Let each broker begin these copies, or end those whose target is where the replica lies. Returns what was taken.
     A replica that has left the broker meanwhile is no error. Raises StepFailed, which names what was refused, once all
@@ -60,7 +58,9 @@ def start_disk_moves(
     taken: list[DiskMove] = []
     refused: list[str] = []
     for broker, mine in sorted(by_broker.items()):
-        answers = alter(spec, spec.broker(broker), {m.partition: m.target for m in mine}, secrets=secrets)
+        answers = alter_replica_log_dirs(
+            spec, spec.broker(broker), {m.partition: m.target for m in mine}, secrets=secrets
+        )
         taken += [m for m in mine if m.partition not in answers]
         refused += [f"{p} on broker {broker}: {why}" for p, why in sorted(answers.items()) if why not in GONE]
     if refused:

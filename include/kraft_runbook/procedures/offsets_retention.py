@@ -17,7 +17,6 @@ def read_offsets_retention(
     spec: ClusterSpec,
     *,
     secrets: Secrets,
-    timeout: float = 10.0,
     read: Callable[..., Mapping[Entity, Found]] = read_configs,
 ) -> Retention:
     """The least of the brokers that answer; the others are named. Raises Unreachable where none does, Refused where
@@ -28,7 +27,7 @@ def read_offsets_retention(
     for broker in spec.brokers:
         entity = Entity(EntityKind.BROKER, str(broker.id))
         try:
-            found = read(spec, [entity], [KEY], secrets=secrets, timeout=timeout)[entity].effective.get(KEY)
+            found = read(spec, [entity], [KEY], secrets=secrets, timeout=10.0)[entity].effective.get(KEY)
         except Unreachable as error:
             unread.append(error.problem)
             continue

@@ -29,14 +29,12 @@ from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 NOT_ASKED = Unread("ZooKeeper's time was not asked for: no group is judged by its age")
 
 
-def scan_groups(
-    spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None, timeout: float = 10.0
-) -> GroupScan:
+def scan_groups(spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None) -> GroupScan:
     """Every group, judged. ``names``: only these. Raises Unreachable where ZooKeeper does not answer, Refused where the
     cluster file names none.
     """
     began = time.monotonic()
-    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         clock = _Clock(reader)
         groups = tuple(report(each) for each in _looks(reader, spec, clock, secrets, names, logs=True))
     read_at = datetime.fromtimestamp(clock.told / 1000, UTC) if was_read(clock.told) else None
@@ -49,12 +47,11 @@ def look_at_groups(
     secrets: Secrets,
     names: Collection[str] | None = None,
     topics: Collection[str] = (),
-    timeout: float = 10.0,
 ) -> tuple[GroupLook, ...]:
     """The same, not judged. A name that is not below /consumers is left out. ``topics``: whose logs each look holds
     too, though the group does not name them any more. Raises as ``scan_groups``.
     """
-    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         return tuple(_looks(reader, spec, _Clock(reader), secrets, names, logs=True, also=topics))
 
 
@@ -88,10 +85,10 @@ def sum_up_groups(
         return Unread(error.problem, way_out=error.way_out)
 
 
-def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> ConsumerGroups | Unread:
+def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets) -> ConsumerGroups | Unread:
     """The same, in a session of its own."""
     try:
-        with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+        with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
             return sum_up_groups(reader, spec, secrets=secrets)
     except RunbookError as error:
         return Unread(error.problem, way_out=error.way_out)

@@ -19,18 +19,18 @@ SHORTEST_WATCH = 12.0
 """Seconds; three looks, three seconds apart, fit in, so that even the shortest soak can find a broken check; and
 Airflow has put away the deferred process before the trigger fires.
 """
+PARITY_EVERY = timedelta(minutes=15)
 
 
 class SoakOperator(ParityOperator):
-    """Watch health in the triggerer for ``parity_every`` or the rest of the soak, prove parity, and so on until the
+    """Watch health in the triggerer for ``PARITY_EVERY`` or the rest of the soak, prove parity, and so on until the
     time is over.
 
     The last parity run comes after the time is over; its report is what the finalize gate shows.
     """
 
-    def __init__(self, *, parity_every: timedelta = timedelta(minutes=15), **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.parity_every = parity_every
         self.ends_at = datetime.max.replace(tzinfo=UTC)
 
     def act(self, context: Any, run: Run) -> Any:
@@ -42,13 +42,11 @@ class SoakOperator(ParityOperator):
 
     def rehearse(self, context: Any, run: Run) -> Any:
         told = "Dry run: would soak for %g minutes, parity at least every %s"
-        self.log.info(told, _minutes(context), self.parity_every)
+        self.log.info(told, _minutes(context), PARITY_EVERY)
 
     def watch_until(self, ends_at: datetime) -> None:
         """Hand the wait to the triggerer; it comes back to prove parity."""
-        seconds = max(
-            SHORTEST_WATCH, min((ends_at - datetime.now(UTC)).total_seconds(), self.parity_every.total_seconds())
-        )
+        seconds = max(SHORTEST_WATCH, min((ends_at - datetime.now(UTC)).total_seconds(), PARITY_EVERY.total_seconds()))
         self.log.info("Soaking until %s; parity again in %.0f s", ends_at.isoformat(timespec="seconds"), seconds)
         trigger = HealthWatchTrigger(self.cluster, time.time() + seconds)
         self.defer(trigger=trigger, method_name="after_watch", kwargs={"ends_at": ends_at.isoformat()})

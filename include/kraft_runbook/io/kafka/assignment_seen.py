@@ -37,14 +37,16 @@ PATIENCE_SECONDS, APART_SECONDS = 30.0, 1.5
 (broker.session.timeout.ms), 18 s in ZooKeeper mode (zookeeper.session.timeout.ms); those are Kafka's defaults.
 """
 
+ANSWERED_WITHIN = 30.0
 
-def assignment_seen(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 30.0) -> AssignmentSeen:
+
+def assignment_seen(spec: ClusterSpec, *, secrets: Secrets) -> AssignmentSeen:
     """All partitions as the controller's broker knows them (in KRaft mode: as one live broker does). Where the broker
     that is named for it does not answer, the brokers are asked again, for ``PATIENCE_SECONDS``. Raises Unreachable.
 
     In ZooKeeper mode the other brokers hear of a change later than that one.
     """
-    return patiently(lambda: _seen_by_one(spec, secrets, timeout))
+    return patiently(lambda: _seen_by_one(spec, secrets))
 
 
 def patiently(
@@ -64,22 +66,22 @@ def patiently(
         sleep(APART_SECONDS)
 
 
-def _seen_by_one(spec: ClusterSpec, secrets: Secrets, timeout: float) -> AssignmentSeen:
+def _seen_by_one(spec: ClusterSpec, secrets: Secrets) -> AssignmentSeen:
     address, who = controller_address(spec, secrets=secrets)
-    with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=timeout) as connection:
+    with KafkaConnection(address, who, spec.broker_security, secrets=secrets, timeout=ANSWERED_WITHIN) as connection:
         brokers = connection.send(MetadataRequest(version=8, topics=[]))
     racks = {int(each.node_id): each.rack for each in brokers.brokers}
     options: dict[str, str | int | float | bool] = {
         "bootstrap.servers": address,
         "client.id": "kraft-runbook",
-        "socket.timeout.ms": int(timeout * 1000),
+        "socket.timeout.ms": int(ANSWERED_WITHIN * 1000),
         "log_level": 0,
         **client_security(spec.broker_security, secrets),
     }
     try:
         # A new client is connected to its bootstrap server alone, so that one answers. librdkafka decodes by the
         # hundred thousand, kafka-python does not.
-        metadata = AdminClient(options, logger=_quiet).list_topics(timeout=timeout)
+        metadata = AdminClient(options, logger=_quiet).list_topics(timeout=ANSWERED_WITHIN)
     except KafkaException as error:
         raise Unreachable(
             f"{who} at {address} did not answer Metadata: {error.args[0].str()}",

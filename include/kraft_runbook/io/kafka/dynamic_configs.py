@@ -82,7 +82,6 @@ def alter_configs(
     changes: Mapping[Entity, Mapping[str, ConfigChange]],
     *,
     secrets: Secrets,
-    timeout: float = 30.0,
 ) -> tuple[Entity, ...]:
     """Set these keys, delete those whose value is None, append to lists or subtract from them; no other key is touched.
     Returns the topics that do not exist (any more), which is no error.
@@ -93,7 +92,7 @@ def alter_configs(
     gone: list[Entity] = []
     refused: list[str] = []
     for broker_id, asked in _by_who_answers([entity for entity, values in changes.items() if values]):
-        with _connection(spec, broker_id, secrets, timeout) as connection:
+        with _connection(spec, broker_id, secrets, 30.0) as connection:
             for some in _batches(asked):
                 for entity, code, text in _alter(connection, {each: changes[each] for each in some}):
                     if code == UNKNOWN_TOPIC:

@@ -52,7 +52,6 @@ def read_kafka_groups(
     *,
     secrets: Secrets,
     silent: dict[int, str] | None = None,
-    timeout: float = 10.0,
     apart: float = APART_SECONDS,
     at_once: int = GROUPS_A_REQUEST,
     connect: Connect = connect_to,
@@ -68,7 +67,7 @@ def read_kafka_groups(
     next broker names its coordinator then.
     """
     silent = {} if silent is None else silent
-    ask = partial(connect, spec, secrets=secrets, timeout=timeout)
+    ask = partial(connect, spec, secrets=secrets, timeout=10.0)
     found: dict[str, GroupSide] = {}
     left = list(names)
     for turn in range(TRIES):

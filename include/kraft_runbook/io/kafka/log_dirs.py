@@ -32,7 +32,6 @@ def describe_log_dirs(
     *,
     secrets: Secrets,
     partitions: Collection[TopicPartition] | None = None,
-    timeout: float = 30.0,
 ) -> BrokerLogs:
     """The broker's directories, with the bytes of all partitions in them, or of these alone.
 
@@ -42,7 +41,7 @@ def describe_log_dirs(
     asked = None
     if partitions is not None:
         asked = [topic(topic=name, partitions=ids) for name, ids in by_topic(partitions).items()]
-    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+    with connect_to(spec, broker, secrets=secrets, timeout=30.0) as connection:
         answer = connection.send(DescribeLogDirsRequest(version=4, topics=asked))
         if answer.error_code == NOT_ALLOWED:
             raise Refused(
@@ -73,7 +72,6 @@ def alter_replica_log_dirs(
     targets: Mapping[TopicPartition, str],
     *,
     secrets: Secrets,
-    timeout: float = 30.0,
 ) -> dict[TopicPartition, str]:
     """Let the broker copy these replicas to these directories of its own (AlterReplicaLogDirs, KIP-113); to the one
     where a replica lies: end its copy. Returns why not, of those that the broker refused. Raises Unreachable; Refused
@@ -92,7 +90,7 @@ def alter_replica_log_dirs(
         )
         for path, these in by_path.items()
     ]
-    with connect_to(spec, broker, secrets=secrets, timeout=timeout) as connection:
+    with connect_to(spec, broker, secrets=secrets, timeout=30.0) as connection:
         answer = connection.send(AlterReplicaLogDirsRequest(version=1, dirs=asked))
     refused = {
         TopicPartition(each.topic_name, p.partition_index): int(p.error_code)

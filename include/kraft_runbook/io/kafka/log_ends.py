@@ -61,7 +61,6 @@ def read_log_ends(
     also: Collection[str] = (),
     patience: float = PATIENCE_SECONDS,
     apart: float = APART_SECONDS,
-    timeout: float = 30.0,
     at_once: int = AT_ONCE,
     connect: Connect = connect_to,
 ) -> LogEnds:
@@ -72,7 +71,7 @@ def read_log_ends(
     Unreachable where no broker answers Metadata.
     """
     deadline = time.monotonic() + patience
-    ask = partial(connect, spec, secrets=secrets, timeout=timeout)
+    ask = partial(connect, spec, secrets=secrets, timeout=30.0)
     while True:
         asked = _metadata(spec, ask, also)
         _ends(spec, ask, asked, at_once=at_once)
@@ -89,7 +88,6 @@ def read_log_bounds(
     topics: Collection[str],
     *,
     secrets: Secrets,
-    timeout: float = 10.0,
     connect: Connect = connect_to,
 ) -> Mapping[str, TopicLogs | Unread | None]:
     """The first and the last offset of each partition of these topics alone; None for a topic that does not exist. What
@@ -97,7 +95,7 @@ def read_log_bounds(
     """
     if not topics:
         return {}
-    ask = partial(connect, spec, secrets=secrets, timeout=timeout)
+    ask = partial(connect, spec, secrets=secrets, timeout=10.0)
     try:
         asked, doubted = _of_two(spec, ask, topics)
     except Unreachable as error:

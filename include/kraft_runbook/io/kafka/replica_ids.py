@@ -48,7 +48,6 @@ def ask_for_ids(
     topic_ids: Mapping[str, str],
     *,
     secrets: Secrets,
-    timeout: float = 20.0,
     at_once: int = AT_ONCE,
     connect: Connect = connect_to,
 ) -> IdsHeld:
@@ -56,7 +55,7 @@ def ask_for_ids(
     topics. Raises Unreachable.
     """
     alike, otherwise, unread = 0, [], {}
-    with connect(spec, broker, secrets=secrets, timeout=timeout) as connection:
+    with connect(spec, broker, secrets=secrets, timeout=20.0) as connection:
         first = {
             each.name: next((p.partition_index for p in each.partitions if broker.id in p.replica_nodes), None)
             for each in connection.send(metadata_request(None)).topics

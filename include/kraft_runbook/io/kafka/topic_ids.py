@@ -21,13 +21,14 @@ NONE = "A" * 22
 _quiet = logging.getLogger("kraft_runbook.io.kafka.topic_ids.librdkafka")
 _quiet.setLevel(logging.CRITICAL)
 
+ANSWERED_WITHIN = 30.0
+
 
 def topic_ids(
     spec: ClusterSpec,
     topics: Collection[str],
     *,
     secrets: Secrets,
-    timeout: float = 30.0,
     client: Callable[..., Any] = AdminClient,
 ) -> dict[str, str]:
     """Of those of these topics that exist and have one, as Kafka writes ids. The controller's broker is asked, since
@@ -39,22 +40,22 @@ def topic_ids(
     options: dict[str, str | int | float | bool] = {
         "bootstrap.servers": address,
         "client.id": "kraft-runbook",
-        "socket.timeout.ms": int(timeout * 1000),
+        "socket.timeout.ms": int(ANSWERED_WITHIN * 1000),
         "log_level": 0,
         **client_security(spec.broker_security, secrets),
     }
     found: dict[str, str] = {}
     try:
         admin = client(options, logger=_quiet)  # its requests end with it
-        asked = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=timeout)
+        asked = admin.describe_topics(TopicCollection(sorted(topics)), request_timeout=ANSWERED_WITHIN)
         for name, answer in asked.items():
             try:
-                found[name] = str(answer.result(timeout=timeout + 5).topic_id)
+                found[name] = str(answer.result(timeout=ANSWERED_WITHIN + 5).topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
     except (KafkaException, TimeoutError) as error:
-        said = error.args[0].str() if isinstance(error, KafkaException) else f"no answer in {timeout:g} s"
+        said = error.args[0].str() if isinstance(error, KafkaException) else f"no answer in {ANSWERED_WITHIN:g} s"
         raise Unreachable(
             f"{who} at {address} did not say the ids of topics: {said}",
             way_out="check that it runs, and that this tool's identity may describe the topics",

@@ -27,18 +27,17 @@ def topics_refused(
     names: Iterable[str],
     *,
     secrets: Secrets,
-    timeout: float = 2.0,
     connect: Connect = connect_to,
 ) -> tuple[str, ...]:
-    """Those of these topics that this tool's user may not describe, sorted; 1,000 are asked for at a time, ``timeout``
-    seconds a request. No topic is made. Raises Unreachable.
+    """Those of these topics that this tool's user may not describe, sorted; 1,000 are asked for at a time, for 2 s
+    a request. No topic is made. Raises Unreachable.
 
     Kafka authorizes before it looks whether a topic exists (``KafkaApis.handleTopicMetadataRequest``). So one that was
     deleted meanwhile is among them, where the user may not describe it; at the next look no store has it.
     """
     topic = MetadataRequest.MetadataRequestTopic
     refused: list[str] = []
-    with connect(spec, broker, secrets=secrets, timeout=timeout) as connection:
+    with connect(spec, broker, secrets=secrets, timeout=2.0) as connection:
         for some in slices(sorted(names), SLICE):
             asked = [topic(name=name) for name in some]
             answer = connection.send(MetadataRequest(version=8, topics=asked, allow_auto_topic_creation=False))

@@ -18,12 +18,11 @@ def ensemble_servers(
     zookeeper: ZooKeeper,
     *,
     secrets: Secrets,
-    timeout: float = 2.0,
     ask: Callable[..., ServerStatus] = ask_server,
     tls_by: Callable[..., ssl.SSLContext | None] = tls_of,
 ) -> Mapping[str, EnsembleServer | Unread]:
     """Each server of the cluster file by its ``srvr``, which every ZooKeeper allows unless told otherwise; ``mntr``,
-    which tells more, is not in the default whitelist. All are asked at once, ``timeout`` seconds a read. Raises
+    which tells more, is not in the default whitelist. All are asked at once, 2 s a read. Raises
     SecretMissing.
     """
     try:
@@ -31,7 +30,7 @@ def ensemble_servers(
     except OSError as error:
         return dict.fromkeys(zookeeper.servers, Unread(f"this tool's own certificate or key can't be used: {error}"))
     with ThreadPoolExecutor(len(zookeeper.servers)) as pool:
-        found = pool.map(lambda each: _asked(each, partial(ask, tls=tls, timeout=timeout)), zookeeper.servers)
+        found = pool.map(lambda each: _asked(each, partial(ask, tls=tls, timeout=2.0)), zookeeper.servers)
         return dict(zip(zookeeper.servers, found, strict=True))
 
 

@@ -29,11 +29,9 @@ class ReassignmentZnodes:
     faulty_lists: tuple[str, ...] | None = None
 
 
-def read_reassignment_znodes(
-    spec: ClusterSpec, *, secrets: Secrets, lists: bool = False, timeout: float = 10.0
-) -> ReassignmentZnodes:
+def read_reassignment_znodes(spec: ClusterSpec, *, secrets: Secrets, lists: bool = False) -> ReassignmentZnodes:
     """``lists``: also read every topic's znode. Raises Unreachable; Refused where no ensemble is declared."""
-    with ZookeeperReader(spec.ensemble, secrets=secrets, timeout=timeout) as reader:
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         legacy = reader.get(LEGACY)
         deleted = reader.children(DELETED_TOPICS) or ()
         faulty = None
