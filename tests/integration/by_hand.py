@@ -173,6 +173,17 @@ def zookeeper_of(spec: ClusterSpec) -> Iterator[KazooClient]:
         client.close()
 
 
+def await_death_of_the_majority(spec: ClusterSpec, *, within: float) -> None:
+    """Wait until the controllers have died of the copy, one after the other, so that none can lead any more."""
+    here = layout(spec)
+
+    def no_majority_runs() -> bool:
+        running = supervision.processes(here)
+        return sum(running[c.service].runs for c in spec.controllers) <= len(spec.controllers) // 2
+
+    wait_until("the controllers die of the copy", no_majority_runs, within=within)
+
+
 def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[int, ...], secrets: Secrets) -> bytes:
     """Plant a znode that the copy can't read and bring the ``last`` brokers into migration mode: every controller that
     leads dies, until none can.
@@ -186,11 +197,7 @@ def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[in
         write(broker, broker_properties(spec, broker, BrokerMode.HYBRID))
         _restart(here, broker.service)
 
-    def no_majority_runs() -> bool:
-        running = supervision.processes(here)
-        return sum(running[c.service].runs for c in spec.controllers) <= len(spec.controllers) // 2
-
-    wait_until("the controllers die of the copy", no_majority_runs, within=240)
+    await_death_of_the_majority(spec, within=240)
 
     def nobody_leads() -> bool:
         try:

@@ -165,28 +165,29 @@ def open_stage(
     return Stage(lab, airflow, airflow.client(), given)
 
 
-def start_workload(lab: Lab, report: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+@contextmanager
+def at_work(lab: Lab, report: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Producers and consumers at work through the block. Told to end, they write their account to ``report``."""
+    workload = subprocess.Popen(
         [sys.executable, "-m", "lab", "workload", "--report", str(report), "--rate", RATE],
         cwd=ROOT,
         env=lab.environment,
     )
+    try:
+        yield workload
+    finally:
+        if workload.poll() is None:
+            workload.kill()
+        workload.wait()
 
 
 @contextmanager
 def no_acknowledged_record_is_lost(lab: Lab, report: Path) -> Iterator[None]:
-    """Producers and consumers at work through the block: every record that was acknowledged is there in the end.
-    ``report``: where their account will lie.
-    """
-    workload = start_workload(lab, report)
-    try:
+    """As ``at_work``: every record that was acknowledged is there in the end."""
+    with at_work(lab, report) as workload:
         yield
         workload.send_signal(signal.SIGTERM)
         assert workload.wait(timeout=180) in (0, 1)
-    finally:
-        if workload.poll() is None:
-            workload.kill()
-            workload.wait()
     account = json.loads(report.read_text())
     print(f"the workload: {account}")
     assert account["acknowledged"] > 0 and account["lost"] == 0, account

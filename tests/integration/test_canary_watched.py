@@ -13,7 +13,7 @@ from pathlib import Path
 import by_hand
 import pytest
 from labs import Lab
-from stage import start_workload
+from stage import at_work
 
 from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.errors import StepFailed
@@ -29,12 +29,10 @@ SOAK = 40.0
 @pytest.fixture
 def cluster(own_lab: Lab, tmp_path: Path) -> Iterator[Cluster]:
     """Broker 2 is the canary; producers and consumers are at work."""
-    workload = start_workload(own_lab, tmp_path / "account.json")
     spec = own_lab.spec.model_copy(update={"canary": CanaryBroker(broker=2, soak=SOAK)})
-    time.sleep(5)
-    yield Cluster(spec, own_lab.secrets, lambda line: print(time.strftime("%H:%M:%S"), line))
-    workload.kill()
-    workload.wait()
+    with at_work(own_lab, tmp_path / "account.json"):
+        time.sleep(5)
+        yield Cluster(spec, own_lab.secrets, lambda line: print(time.strftime("%H:%M:%S"), line))
 
 
 def watch(cluster: Cluster) -> float:

@@ -68,12 +68,7 @@ def test_a_batch_too_large_ends_every_controller_and_the_setting_that_the_check_
     by_hand.roll_brokers(large, BrokerMode.HYBRID, secrets=secrets, only=tuple(each.id for each in first))
     by_hand.write(last, broker_properties(spec, last, BrokerMode.HYBRID))
     by_hand.restart(last, spec)
-
-    def no_majority_runs() -> bool:
-        running = supervision.processes(here)
-        return sum(running[c.service].runs for c in spec.controllers) <= len(spec.controllers) // 2
-
-    by_hand.wait_until("the controllers die of the copy", no_majority_runs, within=600)
+    by_hand.await_death_of_the_majority(spec, within=600)
     logs = "\n".join(supervision.log_tail(here, c.service, lines=2_000) for c in spec.controllers)
     said = TOO_LARGE.search(logs)
     assert said, logs[-3_000:]

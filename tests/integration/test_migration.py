@@ -16,7 +16,7 @@ import by_hand
 import pytest
 from kazoo.client import KazooClient
 from labs import Lab
-from stage import ENDED, MIGRATION, PARITY, ROLLBACK, Stage, kill_worker_of_playbook, start_workload
+from stage import ENDED, MIGRATION, PARITY, ROLLBACK, Stage, at_work, kill_worker_of_playbook
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import read_records
@@ -80,8 +80,7 @@ def test_there_is_nothing_to_compare_while_zookeeper_is_the_only_store(stage: St
 
 
 def test_the_cluster_leaves_zookeeper_with_no_acknowledged_record_lost(stage: Stage, tmp_path: Path) -> None:
-    workload = start_workload(stage.lab, tmp_path / "account.json")
-    try:
+    with at_work(stage.lab, tmp_path / "account.json") as workload:
         run_id = stage.start(MIGRATION, soak_minutes=0.1)
         stage.wait(MIGRATION, run_id, "gate_start.approve", {"awaiting_input"})
         a_second_run_is_refused_by_name(stage, run_id)
@@ -94,10 +93,6 @@ def test_the_cluster_leaves_zookeeper_with_no_acknowledged_record_lost(stage: St
         assert stage.run_to_its_end(MIGRATION, run_id) == "success", stage.failures(MIGRATION, run_id)
         workload.send_signal(signal.SIGTERM)
         assert workload.wait(timeout=180) == 0
-    finally:
-        if workload.poll() is None:
-            workload.kill()
-            workload.wait()
     assert phase(stage) is Phase.FINALIZED
     account = json.loads((tmp_path / "account.json").read_text())
     assert account["acknowledged"] > 0

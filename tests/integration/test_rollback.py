@@ -26,8 +26,8 @@ from stage import (
     MIGRATION,
     ROLLBACK,
     Stage,
+    at_work,
     kill_worker_of_playbook,
-    start_workload,
     worker_of_playbook,
 )
 
@@ -53,12 +53,9 @@ def own_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 def account(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Producers and consumers at work through everything below; where their account will lie."""
     report = tmp_path_factory.mktemp("workload") / "account.json"
-    workload = start_workload(own_lab, report)
-    (report.parent / "pid").write_text(str(workload.pid))
-    yield report
-    if workload.poll() is None:
-        workload.kill()
-    workload.wait()
+    with at_work(own_lab, report) as workload:
+        (report.parent / "pid").write_text(str(workload.pid))
+        yield report
 
 
 def phase(lab: Lab) -> Phase:
