@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
+
+from kraft_runbook_airflow.base.report_link import ReportLink
+from kraft_runbook_airflow.dashboard import server
 
 ROOT = Path(__file__).parents[2]
 GIVEN = """
@@ -59,3 +64,19 @@ def test_without_them_airflows_own_roles_and_its_default_pool_decide(monkeypatch
     dags = every_dag(ROOT / "include" / "clusters", monkeypatch)
     assert {dag.access_control for dag in dags.values()} == {None}
     assert {task.pool for dag in dags.values() for task in dag.task_dict.values()} == {"default_pool"}
+
+
+def test_each_comparison_links_to_the_page_of_its_run_which_shows_the_report(
+    dags: dict[str, DAG], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compares = [task for dag in dags.values() for task in dag.tasks if isinstance(task, SparkSubmitOperator)]
+    assert {tuple(link.name for link in task.operator_extra_links) for task in compares} == {("Report",)}
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
+    link = ReportLink().get_link(compares[0], ti_key=SimpleNamespace(dag_id="d__lab", run_id="manual__1+00:00"))
+    assert link == "/airflow/kafka_clusters/evidence/d__lab/manual__1%2B00%3A00"
+    assert link.startswith(server.links().evidence + "/")
+
+
+def test_the_link_is_in_what_airflows_server_reads(dags: dict[str, DAG]) -> None:
+    read = DagSerialization.from_dict(DagSerialization.to_dict(dags["metadata_parity_check__lab"]))
+    assert list(read.get_task("parity").extra_links) == ["Report"]

@@ -106,7 +106,7 @@ def conf_of(command: list[str]) -> dict[str, str]:
 def test_a_connection_that_airflow_does_not_have_is_told_and_never_taken_as_yarn(job: Job) -> None:
     told = job.compare("yarn", None, on(connection="spark_elsewhere"))
     assert told.startswith("refused: Airflow has no connection spark_elsewhere") and not job.started
-    assert "airflow connections add spark_elsewhere --conn-type spark --conn-host 'local[*]'" in told
+    assert "airflow connections add spark_elsewhere --conn-type spark --conn-host 'local[2]'" in told
 
 
 def test_the_job_goes_where_the_cluster_file_says_with_the_settings_of_its_file(

@@ -130,7 +130,7 @@ def settle_where(task: SparkSubmitOperator, spark: SparkSettings) -> None:
         raise Refused(
             f"Airflow has no connection {spark.connection}, which says where Spark runs",
             way_out=(
-                f"airflow connections add {spark.connection} --conn-type spark --conn-host 'local[*]' lets it run on"
+                f"airflow connections add {spark.connection} --conn-type spark --conn-host 'local[2]' lets it run on"
                 " the worker itself; 'spark.connection' of the cluster file names another (docs/own-airflow.md)"
             ),
         ) from None

@@ -12,9 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from airflow.configuration import conf
 from croniter import croniter
 
 from kraft_runbook.cluster.cluster_file import load_cluster
@@ -29,11 +27,12 @@ from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.run_report import make_report
 from kraft_runbook.evidence.store import evidence_directory, inspect_run, run_name
 from kraft_runbook_airflow.base.environment import clusters_directory, state_directory
+from kraft_runbook_airflow.base.report_link import PAGES, airflows_path
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-PREFIX = "/kafka_clusters"
+PREFIX = PAGES
 ROUTE = "kafka"
 """Of Airflow's page: /plugin/kafka."""
 SCRIPT = Path(__file__).with_name("page.js")
@@ -208,5 +207,5 @@ def seconds_of_two(schedule: str | None, now: datetime) -> float | None:
 
 def links() -> Links:
     """Below the path at which this Airflow is."""
-    base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+    base = airflows_path()
     return Links(base, f"{base}/plugin/{ROUTE}", f"{base}{PREFIX}/evidence")

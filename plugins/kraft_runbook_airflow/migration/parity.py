@@ -19,6 +19,7 @@ from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import record, run_file_name
+from kraft_runbook_airflow.base.report_link import ReportLink
 from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 
 COMPARABLE = frozenset({Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED})
@@ -32,6 +33,7 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
 
     template_fields: Sequence[str] = ()
     ui_color = "#dff3e3"
+    operator_extra_links = (ReportLink(),)
 
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:
         super().__init__(**how_to_submit(cluster, "parity/spark/job.py", "parity"), **kwargs)

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
-
-from airflow.configuration import conf
+from urllib.parse import quote
 
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of, files_of_all
@@ -21,6 +19,7 @@ from kraft_runbook.steps.reassignment.planning import shows_plan
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook_airflow.base.report_link import airflows_path
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Response
@@ -36,8 +35,7 @@ Message = MutableMapping[str, Any]
 
 def picture_url(dag_id: str, run_id: str, digest: str) -> str:
     """Where Airflow's API server shows the picture of the plan with this digest, without the host."""
-    base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return f"{base}{PREFIX}/reassignments/{quote(dag_id, safe='')}/{quote(run_id, safe='')}/{digest}.svg"
+    return f"{airflows_path()}{PREFIX}/reassignments/{quote(dag_id, safe='')}/{quote(run_id, safe='')}/{digest}.svg"
 
 
 def shows_plan_with_picture(run: Run) -> Shown:

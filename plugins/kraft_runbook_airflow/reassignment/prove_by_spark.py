@@ -15,6 +15,7 @@ from kraft_runbook.steps.reassignment.ending import files_to_compare
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
+from kraft_runbook_airflow.base.report_link import ReportLink
 from kraft_runbook_airflow.base.spark_job import how_to_submit, run_job, tied
 
 
@@ -23,6 +24,7 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
 
     template_fields: Sequence[str] = ()
     ui_color = "#dff3e3"
+    operator_extra_links = (ReportLink(),)
 
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:
         super().__init__(**how_to_submit(cluster, "procedures/assignment_job.py", "assignment"), **kwargs)
