@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from feature_looks import all_registered
 from observations import SPEC, dual_writing, later
-from signed_run import DAG, RUN
+from signed_run import DAG, RUN, told
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, was_read
@@ -37,7 +37,7 @@ from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import waiting, way_back_facts
 from kraft_runbook_airflow.base import environment
-from kraft_runbook_airflow.base.journal import run_file_name
+from kraft_runbook_airflow.base.journal import record_for, run_file_name
 
 NOTHING_LOST = CheckResult(kept_ends.CODE, kept_ends.TITLE, Severity.BLOCKING, Verdict.PASS, "44 partitions")
 NOT_ASKED = Unread("not asked for")
@@ -110,6 +110,10 @@ class Acted:
             (environment.cluster_spec, lambda _: self.spec),
             (environment.airflow_secrets, lambda: lambda ref: "a secret"),
         )
+
+    def begin(self) -> None:
+        """The run's first task has left its record."""
+        record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
 
     def replace(self, real: Any, fake: Any) -> None:
         everywhere(self._monkeypatch, (real, fake))

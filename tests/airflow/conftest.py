@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from patience import Patience
@@ -23,6 +23,9 @@ from lab.airflow_client import AirflowClient
 from lab.airflow_standalone import Airflow
 from lab.installation import fetch_jars, java
 from lab.layout import load as load_spec
+
+if TYPE_CHECKING:
+    from acted import Acted
 
 HERE = Path(__file__).parent
 EVERY = 1.0
@@ -101,6 +104,14 @@ class Scene:
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         return "\n".join(self.as_user("operator").log_lines(dag_id, run_id, task_id, 1))
+
+
+@pytest.fixture
+def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
+    """Tasks of the lab's own DAGs, run on a cluster that is an observation."""
+    from acted import Acted  # it imports all that tasks do
+
+    return Acted(monkeypatch, tmp_path)
 
 
 @pytest.fixture(scope="module")

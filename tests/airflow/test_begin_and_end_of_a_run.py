@@ -10,14 +10,12 @@ import pytest
 from acted import BACK, FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.comms import DagRunResult
-from observations import SPEC, WHY, Spoil, broker, observation, on_host, part
-from signed_run import DAG, RUN, told
+from observations import WHY, Spoil, broker, observation, on_host, part
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState
 from kraft_runbook_airflow.base.claims import run_state
-from kraft_runbook_airflow.base.journal import record_for
 
 CLAIM = {FORWARD: "preflight.claim_cluster", BACK: "plan.claim_cluster"}
 CHECKS = "preflight.checks"
@@ -28,13 +26,8 @@ each_dag = pytest.mark.parametrize("dag", [FORWARD, BACK])
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    return Acted(monkeypatch, tmp_path)
-
-
-@pytest.fixture
 def begun(acted: Acted) -> Acted:
-    record_for(SPEC.name, DAG, RUN, CLAIM[FORWARD], told({"outcome": "began", "host": "here"}))
+    acted.begin()
     return acted
 
 

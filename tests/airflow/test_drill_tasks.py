@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException
@@ -23,13 +21,12 @@ FORM = {"fault": Fault.FAILOVER.value, "broker": None, "repeats": 1, "stall_budg
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
-    made.dags |= dags_of("quorum_drill.py", ROOT / "include" / "clusters", monkeypatch)
-    made.replace(drill._moving, lambda *_, **__: 0)
-    made.seen = observation(Phase.FINALIZED)
-    left("preflight.claim_cluster", {"outcome": "began", "host": "here"})
-    return made
+def acted(acted: Acted, monkeypatch: pytest.MonkeyPatch) -> Acted:
+    acted.dags |= dags_of("quorum_drill.py", ROOT / "include" / "clusters", monkeypatch)
+    acted.replace(drill._moving, lambda *_, **__: 0)
+    acted.seen = observation(Phase.FINALIZED)
+    acted.begin()
+    return acted
 
 
 def left(task: str, body: dict[str, object]) -> None:

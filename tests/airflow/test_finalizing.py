@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException
@@ -22,10 +20,9 @@ FORGET = "finalize_controllers.zookeeper_secrets"
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
+def acted(acted: Acted) -> Acted:
     Run(Gate.FINALIZE, seen=observation(Phase.DUAL_WRITE)).write()
-    return made
+    return acted
 
 
 def led_by(leader: int, *finalized: int) -> ClusterObservation:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,11 +100,6 @@ class Left:
         if self.fails:
             raise self.fails
         return replace(moments, controller=2)
-
-
-@pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    return Acted(monkeypatch, tmp_path)
 
 
 @pytest.fixture

@@ -5,21 +5,17 @@ or by a rehearsal, and none while another run has the cluster. A new operation's
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
 
 import pytest
 from acted import Acted
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
-from observations import SPEC, observation
-from signed_run import DAG as RUN_OF
-from signed_run import RUN, told
+from observations import observation
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts.ansible_runs import StepFailed
 from kraft_runbook.steps import approvals
-from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.node_steps import TakeStep
 
 PHASES = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
@@ -42,11 +38,10 @@ def every_dag(monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
-    made.dags |= every_dag(monkeypatch)
-    record_for(SPEC.name, RUN_OF, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
-    return made
+def acted(acted: Acted, monkeypatch: pytest.MonkeyPatch) -> Acted:
+    acted.dags |= every_dag(monkeypatch)
+    acted.begin()
+    return acted
 
 
 def changing(acted: Acted) -> list[tuple[str, str]]:

@@ -12,13 +12,11 @@ import pytest
 from acted import FORWARD, Acted
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from observations import SPEC, observation
-from signed_run import DAG, RUN, told
+from observations import observation
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.parity.report_file import write_report
-from kraft_runbook_airflow.base.journal import record_for
 
 TASKS = ("parity_in_hybrid", "parity_in_dual_write", "gate_finalize.parity_again")
 
@@ -50,9 +48,8 @@ def report_of(verdict: Verdict) -> ParityReport:
 
 
 @pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Job:
-    acted = Acted(monkeypatch, tmp_path)
-    record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
+def job(acted: Acted, monkeypatch: pytest.MonkeyPatch) -> Job:
+    acted.begin()
     acted.seen = observation(Phase.DUAL_WRITE)
     return Job(acted, monkeypatch)
 

@@ -39,7 +39,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Began, Proven
+from kraft_runbook.evidence.kinds import Proven
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.restart.checks import CHECKS
@@ -101,13 +101,12 @@ def test_the_active_controller_is_left_for_last() -> None:
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
+def acted(acted: Acted) -> Acted:
     """A run without a gate, whose first task has left its record."""
-    made = Acted(monkeypatch, tmp_path)
-    made.spec = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"gate": False})})
-    made.replace(playbooks.gather_host_facts, hosts_of())
-    record_for("lab", DAG, RUN, "preflight.claim_cluster", Began(dry_run=False, host="here"))
-    return made
+    acted.spec = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"gate": False})})
+    acted.replace(playbooks.gather_host_facts, hosts_of())
+    acted.begin()
+    return acted
 
 
 def hosts_of(mode: ControllerMode | None = None, **changes: Any) -> Any:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from acted import ROLLING, Acted
 from airflow.sdk.exceptions import AirflowFailException
 from observations import SPEC, WHY, a_controller, both, broker, observation, part, with_quorum
-from signed_run import DAG, RUN, told
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook_airflow.base.journal import record_for
 
 TASKS = {
     "restart_controllers.controller_103.restart": "controller-103",
@@ -23,11 +19,10 @@ each_task = pytest.mark.parametrize("task", TASKS)
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
-    record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
-    made.seen = observation(Phase.FINALIZED)
-    return made
+def acted(acted: Acted) -> Acted:
+    acted.begin()
+    acted.seen = observation(Phase.FINALIZED)
+    return acted
 
 
 def refused(acted: Acted, task: str, why: str) -> None:

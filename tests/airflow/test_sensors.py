@@ -10,12 +10,11 @@ import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from observations import SPEC, WHY, a_controller, observation
-from signed_run import DAG, RUN, told
+from signed_run import DAG, RUN
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.sensors import ClusterSensor
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 
@@ -25,10 +24,9 @@ MISSING = a_controller(103, metrics=WHY)(HELD)
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
-    record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
-    return made
+def acted(acted: Acted) -> Acted:
+    acted.begin()
+    return acted
 
 
 def executed(acted: Acted, *, before_deferral: float, deadline: float = 60.0, rehearse: str = "False") -> None:

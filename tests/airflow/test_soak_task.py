@@ -5,17 +5,14 @@ time.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from acted import FORWARD, Acted
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
-from observations import SPEC, observation
-from signed_run import DAG, RUN, told
+from observations import observation
 
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook_airflow.base.journal import record_for
 
 
 class Soak:
@@ -38,11 +35,10 @@ class Soak:
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
-    record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
-    made.seen = observation(Phase.DUAL_WRITE)
-    return made
+def acted(acted: Acted) -> Acted:
+    acted.begin()
+    acted.seen = observation(Phase.DUAL_WRITE)
+    return acted
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from acted import BACK, FORWARD, Acted
@@ -136,11 +135,6 @@ STEPS = (
     ),
 )
 each_step = pytest.mark.parametrize("step", STEPS, ids=lambda step: step.task)
-
-
-@pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    return Acted(monkeypatch, tmp_path)
 
 
 def stand(acted: Acted, step: Step, *without: str, spoil: Spoil = lambda seen: seen) -> None:

@@ -12,29 +12,23 @@ from typing import Any
 import pytest
 from acted import Acted
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
-from observations import SPEC, WHY, a_controller, observation, part
-from signed_run import DAG, RUN, told
+from observations import WHY, a_controller, observation, part
+from signed_run import DAG, RUN
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
-from kraft_runbook_airflow.base.journal import record_for
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 
 WAIT = "provision_controllers.quorum_ready"
 
 
 @pytest.fixture
-def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
-    made = Acted(monkeypatch, tmp_path)
+def acted(acted: Acted, monkeypatch: pytest.MonkeyPatch) -> Acted:
 
     async def no_time(_: float) -> None: ...
 
     monkeypatch.setattr(asyncio, "sleep", no_time)
-    return made
-
-
-def begun() -> None:
-    record_for(SPEC.name, DAG, RUN, "preflight.claim_cluster", told({"outcome": "began", "host": "here"}))
+    return acted
 
 
 def ended(deadline: float = 60.0) -> Any:
@@ -59,7 +53,7 @@ def ended(deadline: float = 60.0) -> Any:
 
 
 def test_it_ends_well_when_the_condition_holds_and_leaves_nothing_behind(acted: Acted, tmp_path: Path) -> None:
-    begun()
+    acted.begin()
     acted.seen = observation(Phase.PRE_MIGRATION)
     assert isinstance(ended(), TaskSuccessEvent)
     assert acted.outcomes(WAIT) == ["reached"]
@@ -67,7 +61,7 @@ def test_it_ends_well_when_the_condition_holds_and_leaves_nothing_behind(acted: 
 
 
 def test_a_new_triggerer_does_not_begin_anew(acted: Acted, tmp_path: Path) -> None:
-    begun()
+    acted.begin()
     acted.seen = a_controller(103, metrics=WHY)(observation(Phase.PRE_MIGRATION))
     (tmp_path / "waits").mkdir()
     (tmp_path / "waits" / "ti-1").touch()
