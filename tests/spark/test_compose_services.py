@@ -10,6 +10,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -51,8 +52,8 @@ def free_port() -> int:
 class Played:
     """The services in a scratch directory: what is a path or a host of a container is one of this machine here."""
 
-    def __init__(self, scratch: Path) -> None:
-        self.scratch = scratch
+    def __init__(self, scratch: Path, logs: Path) -> None:
+        self.scratch, self.logs = scratch, logs
         for name in ("work", "local"):
             (scratch / name).mkdir()
         for each in (scratch, *scratch.iterdir()):
@@ -93,7 +94,7 @@ class Played:
             command[command.index("8081")] = str(self.pages[service])
         else:
             command[2:2] = ["--host", "127.0.0.1", "--webui-port", str(self.pages[service])]
-        log = self.scratch.parent / f"{name or service}.log"
+        log = self.logs / f"{name or service}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
                 [*unprivileged(), *command],
@@ -147,13 +148,20 @@ def said(log: Path, text: str) -> Callable[[], bool]:
     return lambda: text in log.read_text()
 
 
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[Played]:
+    """In a directory that any user may enter; pytest's own are one user's."""
+    with tempfile.TemporaryDirectory(prefix="compose-") as scratch:
+        Path(scratch).chmod(0o755)
+        yield Played(Path(scratch), tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_master_worker_and_job_work_as_a_user_without_rights_and_take_no_other_secret(tmp_path: Path) -> None:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    tmp_path.chmod(0o755)
-    played, secret = Played(scratch), "a/secret@of %this test"
+def test_master_worker_and_job_work_as_a_user_without_rights_and_take_no_other_secret(
+    played: Played, tmp_path: Path
+) -> None:
+    secret = "a/secret@of %this test"
     with ExitStack() as stack:
         master = stack.enter_context(played.running("spark-master", secret))
         until(said(master, "I have been elected leader"), "the master is up")
@@ -167,28 +175,25 @@ def test_master_worker_and_job_work_as_a_user_without_rights_and_take_no_other_s
         wrong = played.submit("another secret")
         assert "compared on" not in wrong.stdout and wrong.returncode
         told = [done.stdout, done.stderr, *(log.read_text() for log in tmp_path.glob("*.log"))]
-        told += [each.read_text(errors="replace") for each in scratch.rglob("*") if each.is_file()]
+        told += [each.read_text(errors="replace") for each in played.scratch.rglob("*") if each.is_file()]
         assert not any(secret in each or shlex.quote(secret) in each for each in told)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_without_a_directory_of_its_own_the_worker_ends_at_once(tmp_path: Path) -> None:
+def test_without_a_directory_of_its_own_the_worker_ends_at_once(played: Played) -> None:
     if os.geteuid():
         pytest.skip("only root can run it as a user to whom the installation does not belong")
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    played = Played(scratch)
     bare: Mapping[str, str] = {
         name: value for name, value in played.environment("spark-worker", "s").items() if name != "SPARK_WORKER_DIR"
     }
     done = subprocess.run(
         [*unprivileged(), "spark-class", "org.apache.spark.deploy.worker.Worker", "spark://127.0.0.1:1"],
         env=dict(bare),
-        cwd=scratch,
+        cwd=played.scratch,
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
     )
-    assert done.returncode and "Failed to create work directory" in done.stderr, done.stderr[-2000:]
+    assert done.returncode and f"Failed to create directory {SPARK.resolve() / 'work'}" in done.stderr, done.stderr[-2000:]
