@@ -36,6 +36,7 @@ class Job:
             if self.verdict is not Verdict.MATCH:
                 raise AirflowException("Cannot execute: spark-submit. Error code is: 1.")
 
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
         monkeypatch.setattr(SparkSubmitOperator, "execute", run)
 
 
