@@ -24,6 +24,7 @@ from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
+from kraft_runbook.evidence.course import course_of
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import Exhibit, make_proof
 from kraft_runbook.io.kafka.topic_ids import topic_ids
@@ -165,6 +166,22 @@ def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene
     assert move(scene) == {"there": 2, "deleted_since": 0}
     assert not scene.done
     assert scene.told() == ["started", "started", "ended"]
+
+
+def test_what_is_left_is_kept_over_time_and_recorded_at_the_end(scene: Scene) -> None:
+    """At each start of a batch, while data moves, and at the end."""
+    move(scene)
+    logs = {1: {A: 10 * MB}, 2: {A: 10 * MB}, 3: {A: 4 * MB}}
+    scene.now = replace(look(ongoing=MOVING), logs=logs)
+    wait = WhileMoving(files_of(scene.run), Limits(1, 1, None), say=0.0)
+    assert wait.look(scene.cluster) == wait.look(scene.cluster) == ""
+    scene.now = THERE
+    move(scene)
+    points = [(each.partitions, each.replicas, each.bytes_left) for each in files_of(scene.run).course]
+    assert points == [(2, 2, 0), (2, 2, 6 * MB), (0, 0, 0)]
+    *_, (_, ended) = of_kind(scene.run.journal.records(), Moves)
+    assert ended.what == "ended"
+    assert course_of(ended.course or ()) == files_of(scene.run).course
 
 
 def test_the_dry_run_lists_the_moves_that_are_then_started_in_their_order(scene: Scene) -> None:

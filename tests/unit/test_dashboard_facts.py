@@ -20,6 +20,7 @@ from kraft_runbook.dashboard.look_files import keep_look, latest_path
 from kraft_runbook.dashboard.page import Links, render_cluster, render_clusters
 from kraft_runbook.dashboard.read_facts import cluster_facts, in_words
 from kraft_runbook.dashboard.runs_seen import RunsRead
+from kraft_runbook.evidence.course import CoursePoint, course_to_list
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.io.cluster_claim import Claim
 
@@ -348,6 +349,20 @@ def test_how_far_a_reassignment_is(tmp_path: Path) -> None:
     page = render_cluster(seen, LINKS, now=NOW)
     assert "10 of 40 partitions there, 5 moving, 2.0 MB left, time left not known" in page
     assert "Stuck: t-0: broker 2 is down" in page
+    assert "The course of the reassignment" not in page
+    points = [CoursePoint(NOW - timedelta(minutes=n), 30 + n, 60 + n, 2_000_000) for n in (2, 1, 0)]
+    (directory / "course.json").write_text(json.dumps(course_to_list(points)))
+    seen = facts(tmp_path)
+    assert seen.moves is not None and seen.moves.course == tuple(points)
+    page = render_cluster(seen, LINKS, now=NOW)
+    assert "The course of the reassignment" in page
+    assert "replicas still to be copied 62 at first, 62 at most, 60 at last" in page
+    short = facts(tmp_path, hour=False).moves
+    assert short is not None and short.course == ()
+    (directory / "course.json").write_text("{}")
+    seen = facts(tmp_path)
+    assert seen.moves is not None and (seen.moves.there, seen.moves.course) == (10, ())
+    assert "(course.json) can't be read: it is no list" in seen.unread[0]
 
 
 @pytest.mark.parametrize("place", ["claims/lab.json", "quorum/lab.json", f"evidence/{MIGRATION}__r-1.jsonl"])

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.kept_look import LookKept
+from kraft_runbook.evidence.course import CoursePoint
 from kraft_runbook.parity.parity_report import KindCount
 
 STALE = 60.0
@@ -168,7 +169,9 @@ class HourFact:
 
 @dataclass(frozen=True, slots=True)
 class MovesFact:
-    """A reassignment that is under way, as its run last told. ``seconds_left``: None where it is not known."""
+    """A reassignment that is under way, as its run last told. ``seconds_left``: None where it is not known. ``course``:
+    what was left over time; empty where that was not kept, and in the list of all clusters.
+    """
 
     run: str
     at: datetime
@@ -181,6 +184,7 @@ class MovesFact:
     seconds_left: float | None
     throttle: int | None
     stuck: tuple[str, ...]
+    course: tuple[CoursePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)

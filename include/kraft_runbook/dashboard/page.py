@@ -8,10 +8,12 @@ from functools import cache
 from urllib.parse import quote
 
 from jinja2 import Environment
+from markupsafe import Markup
 
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters, GateFact, HourFact, LaneFact, SpanFact
 from kraft_runbook.dashboard.last_hour import BEHIND, DOWN, NOT_READ
 from kraft_runbook.dashboard.read_facts import in_words
+from kraft_runbook.evidence.course_chart import course_as_html
 from kraft_runbook.evidence.templates import templates_of
 
 
@@ -121,6 +123,7 @@ def _environment() -> Environment:
         _known,
         clock=_clock,
         ago=in_words,
+        course=course_as_html,
         megabytes=_megabytes,
         bars=bars,
         in_short=in_short,
@@ -131,8 +134,9 @@ def _known(value: object) -> object:
     return "not known" if value is None else value
 
 
-def _clock(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+def _clock(at: datetime) -> Markup:
+    """A moment that is not broken over two lines."""
+    return Markup("<time>{}</time>").format(f"{at:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def _megabytes(size: float | None) -> str:

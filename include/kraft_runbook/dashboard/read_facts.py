@@ -31,6 +31,7 @@ from kraft_runbook.dashboard.last_hour import HOUR, last_hour
 from kraft_runbook.dashboard.look_files import AHEAD, read_latest, read_lines, written_at
 from kraft_runbook.dashboard.runs_seen import RunSeen, RunsRead
 from kraft_runbook.evidence.body import moment, number, texts, whole
+from kraft_runbook.evidence.course import CoursePoint, course_of
 from kraft_runbook.io.claim_file import claim_path
 from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.parity.parity_report import Verdict
@@ -63,7 +64,8 @@ def cluster_facts(
     """``spec``: what the cluster file says, or its problem in words. ``state``, ``evidence``: the directories.
     ``two_watches``: seconds in which the way back is looked at twice; None: not known. ``dags``: of whose runs and
     claims something may be shown; None: of all. ``ended``: whether a run is known to have ended, also without a closing
-    report. ``hour``: whether the last hour is wanted too. Raises nothing for a file that can't be read.
+    report. ``hour``: whether what was before is wanted too: the last hour, and a reassignment's course. Raises nothing
+    for a file that can't be read.
     """
     usable = spec if isinstance(spec, ClusterSpec) else None
     look = look_fact(read_latest(state, name), now, written_at(state, name))
@@ -72,7 +74,8 @@ def cluster_facts(
     samples = read_samples(state, name)
     claim = _claim(claim_path(state, name), now, dags)
     moves = _moves(state, seen, now)
-    parts: tuple[Any, ...] = (lines, samples, claim, moves)
+    course = _course(state, moves.run) if hour and was_read(moves) and moves else ()
+    parts: tuple[Any, ...] = (lines, samples, claim, moves, course)
     points = [*(samples if was_read(samples) else ()), *(lines if was_read(lines) else ())]
     return ClusterFacts(
         cluster=name,
@@ -87,7 +90,7 @@ def cluster_facts(
         hour=last_hour(lines, now, every=usable.cluster_watch.every if usable else 0)
         if hour and was_read(lines)
         else None,
-        moves=moves if was_read(moves) else None,
+        moves=moves and replace(moves, course=course if was_read(course) else ()) if was_read(moves) else None,
         targets=_targets(usable),
         claim=claim if was_read(claim) else None,
         runs=tuple(each.fact for each in seen[:RUNS]),
@@ -272,8 +275,23 @@ def _moves(state: Path, seen: Sequence[RunSeen], now: datetime) -> MovesFact | U
             bytes_a_second=number(told, "bytes_a_second"),
             seconds_left=number(told, "seconds_left"),
             stuck=texts(told, "stuck"),
+            course=(),
         )
     return None
+
+
+def _course(state: Path, run: str) -> tuple[CoursePoint, ...] | Unread:
+    """What this run has kept of its course; empty where it has none."""
+    path = state / "reassignments" / run / "course.json"
+    try:
+        kept = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        return Unread(f"the course of the reassignment ({path.name}) can't be read: {error}")
+    if not isinstance(kept, list):
+        return Unread(f"the course of the reassignment ({path.name}) can't be read: it is no list")
+    return course_of(each for each in kept if isinstance(each, dict))
 
 
 def _targets(spec: ClusterSpec | None) -> dict[str, str]:

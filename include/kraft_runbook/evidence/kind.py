@@ -69,6 +69,7 @@ _READERS: Mapping[str, Callable[[Body, str], Any]] = {
     "tuple[int, ...]": _wholes,
     "Body": part,
     "tuple[Body, ...]": parts,
+    "tuple[Body, ...] | None": lambda body, key: parts(body, key) or None,
     "Verdict | None": _verdict,
     "Values": lambda body, _: body,
 }

@@ -205,7 +205,8 @@ class Moves(Kind):
     """Of a reassignment: what was done with so many partitions ("planned", "saved", "throttled", "started",
     "cancelled", "ended", "put back", "verified", "compared"), or how many "moves at once" are allowed; of consumer
     groups and drills: the same in words of their own.
-    ``told``: the rest, such as the preview as text. ``picture``: the preview as an SVG.
+    ``told``: the rest, such as the preview as text. ``picture``: the preview as an SVG. ``course``: of a reassignment
+    that "ended", its points (``evidence.course``); empty elsewhere, and in older records.
     """
 
     outcome = Outcome.MOVES
@@ -213,6 +214,7 @@ class Moves(Kind):
     partitions: int | None
     told: str = ""
     picture: str | None = None
+    course: tuple[Body, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

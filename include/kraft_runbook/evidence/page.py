@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from markupsafe import Markup, escape
 
+from kraft_runbook.evidence.course_chart import course_as_html
 from kraft_runbook.evidence.entries import Entry
 from kraft_runbook.evidence.proofs import describe
 from kraft_runbook.evidence.record import EvidenceRecord
@@ -79,6 +80,7 @@ def render_page(
         _recorded,
         breakable=_breakable,
         clock=_clock,
+        course=course_as_html,
         day=_day,
         duration=_duration,
         genuine=describe,

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from kraft_runbook.evidence import kinds
 from kraft_runbook.evidence.body import Body, clean, moment, number, part, text, texts, whole
+from kraft_runbook.evidence.course import CoursePoint, course_of
 from kraft_runbook.evidence.entries import HIDDEN, Entry, make_entry, reason_of, window_bounds
 from kraft_runbook.evidence.kinds import of_kind
 from kraft_runbook.evidence.outcomes import OBSERVED_BEFORE, Outcome, outcome_of
@@ -126,7 +127,9 @@ class ControllerlessWindow:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What was done with partitions that move. ``picture``: of the plan, as an SVG; None where the record has none."""
+    """What was done with partitions that move. ``picture``: of the plan, as an SVG; None where the record has none.
+    ``course``: what was left over time; empty where the record has none.
+    """
 
     at: datetime
     task: str
@@ -134,6 +137,7 @@ class Moved:
     partitions: int | None
     told: str
     picture: str | None
+    course: tuple[CoursePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,7 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
                 partitions=each.partitions,
                 told=each.told,
                 picture=each.picture,
+                course=course_of(each.course or ()),
             )
             for r, each in of_kind(sound, kinds.Moves)
         ),

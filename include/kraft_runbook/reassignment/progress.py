@@ -70,6 +70,18 @@ class Progress:
         return said + (f"; {nodes('broker', self.unread)} did not say" if self.unread else "")
 
 
+def replicas_left(
+    reading: PlanReading, ongoing: Mapping[TopicPartition, Ongoing], seen: Mapping[TopicPartition, PartitionSeen]
+) -> int:
+    """Copies that the plan still needs: of what moves those that are not in sync, and all of what has not begun."""
+    copying = sum(
+        broker not in seen[each].isr if each in seen else True
+        for each in reading.moving
+        for broker in ongoing[each].adding
+    )
+    return copying + sum(len(move.adding) for move in reading.left)
+
+
 def progress(
     reading: PlanReading,
     ongoing: Mapping[TopicPartition, Ongoing],

@@ -11,6 +11,7 @@ from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.course import CoursePoint, and_then, course_of, course_to_list
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.demote_broker import read_orders
 from kraft_runbook.reassignment.concurrency import Pace, pace_from_json
@@ -21,7 +22,7 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
-PACE = "pace.json"
+PACE, COURSE = "pace.json", "course.json"
 RESTS, RESTS_SECONDS = "rests", 1800.0
 """So long after its last word a run is taken for one that rests: its task says it anew at least every 10 minutes."""
 
@@ -184,6 +185,19 @@ class RunFiles:
     def keep_progress(self, told: Mapping[str, Any]) -> None:
         """Let whoever asks know how far it is. It is no evidence. Raises OSError."""
         write_private(self.directory / PROGRESS, json.dumps(told), durable=False)
+
+    def keep_point(self, point: CoursePoint) -> None:
+        """The next point of the course. It is no evidence until the run has ended and records it. Raises OSError."""
+        course = and_then(self.course, point)
+        write_private(self.directory / COURSE, json.dumps(course_to_list(course)), durable=False)
+
+    @property
+    def course(self) -> tuple[CoursePoint, ...]:
+        """How the run went so far; empty where nothing is kept, or what is no course."""
+        try:
+            return course_of(json.loads((self.directory / COURSE).read_bytes()))
+        except (OSError, ValueError, TypeError, AttributeError):
+            return ()
 
     @property
     def throttles(self) -> RunThrottles:

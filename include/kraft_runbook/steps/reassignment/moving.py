@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.evidence.course import course_to_list
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.demote_broker import keep_orders
@@ -22,9 +24,11 @@ from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
 from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
-from kraft_runbook.steps.reassignment.waiting import WhileMoving, may_start, require_no_long_pause, when
+from kraft_runbook.steps.reassignment.waiting import WhileMoving, may_start, point_of, require_no_long_pause, when
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.run import Run
+
+log = logging.getLogger(__name__)
 
 
 def moves_of(batch: Iterable[Move]) -> tuple[Act, ...]:
@@ -72,8 +76,13 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
     files, wanted = files_of(run), asks(run)
     plan = files.plan()
     run.cluster.tell("; ".join(reading.because))
+    try:
+        files.keep_point(point_of(look, reading, None if reading.moving else 0))
+    except OSError as error:
+        log.warning("What is left could not be kept for the dashboard and the evidence: %s", error)
     if reading.stage is PlanStage.AS_PLANNED:
-        run.journal.record(Moves(what="ended", partitions=len(reading.there)))
+        course = tuple(course_to_list(files.course))
+        run.journal.record(Moves(what="ended", partitions=len(reading.there), course=course))
         return {"there": len(reading.there), "deleted_since": len(reading.gone)}
     if reading.lost:
         wait_out(run, of_lost(run, reading))

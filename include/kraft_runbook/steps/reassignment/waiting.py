@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.course import CoursePoint
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.hours import Hours
 from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.stages import PlanStage, read_plan
+from kraft_runbook.reassignment.progress import replicas_left
+from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 from kraft_runbook.reassignment.throttles import GROWING, gap_grows, rate_that_keeps_up
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.concurrency import follow
@@ -48,6 +50,12 @@ def require_no_long_pause(cluster: Cluster, files: RunFiles) -> None:
 def when(moment: float) -> str:
     """Seconds since the epoch, for a person."""
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC" if moment < FOREVER else "no set time"
+
+
+def point_of(look: Look, reading: PlanReading, bytes_left: int | None) -> CoursePoint:
+    """What is left of the plan now. ``bytes_left``: of what moves; None where it was not read."""
+    replicas = replicas_left(reading, look.placement.ongoing, look.seen)
+    return CoursePoint(datetime.now(UTC), len(reading.left) + len(reading.moving), replicas, bytes_left)
 
 
 @dataclass
@@ -166,6 +174,7 @@ class WhileMoving:
         }
         try:
             self.files.keep_progress(told)
+            self.files.keep_point(point_of(now, reading, None if far.unread else far.bytes_left))
         except OSError as error:
             self.warn(f"How far it is could not be kept for the dashboard: {error}")
         return far.bytes_left
