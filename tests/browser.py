@@ -1,8 +1,8 @@
 """A real Chromium for the tests of Airflow's pages: it hears every complaint, and measures what a person sees.
 
-Contrast is measured here and not by a library: of each text its computed colour, and below it every background that is
-painted at its middle (``elementsFromPoint``), laid over one another by their opacity. A text with a picture below it is
-named as not measured.
+What keeps people out is found by axe-core. Contrast is measured here as well, since axe measures none in a drawing: of
+each text its computed colour, and below it every background that is painted at its middle (``elementsFromPoint``), laid
+over one another by their opacity. A text with a picture below it is named as not measured.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Frame, Page, Request, Response, sync_playwright
 
 from lab import ROOT
@@ -30,6 +31,8 @@ FLAGS = (
 PICTURES = ROOT / "build" / "screenshots"
 WIDTH, HEIGHT = 1280, 900
 """Pixels: the narrowest window that the pages are made for."""
+HIGHEST = 6000
+"""Pixels of a picture."""
 ENOUGH = 4.5
 """Contrast of text, by WCAG 2.1, level AA."""
 STILL = "*, *::before, *::after { animation: none !important; transition: none !important; caret-color: transparent; }"
@@ -82,14 +85,30 @@ TEXTS = """
 }
 """
 
+BELOW = """
+() => [document.documentElement, ...document.querySelectorAll("*")]
+  .filter((e) => ["auto", "scroll"].includes(getComputedStyle(e).overflowY) || e === document.documentElement)
+  .reduce((most, e) => Math.max(most, e.scrollHeight - e.clientHeight), 0)
+"""
 TOO_WIDE = """
-() => [document.documentElement, ...document.querySelectorAll(".krb, .krb *, :has(> .krb), :has(> div > .krb)")]
-  .filter((e) => e.scrollWidth > e.clientWidth + 1 && !["inline", "contents"].includes(getComputedStyle(e).display))
-  .map((e) => `${e.tagName} ${e.className}: ${e.scrollWidth} in ${e.clientWidth}`)
+() => {
+  const cut = (e, [a, b] = [e, e.ownerSVGElement].map((each) => each.getBoundingClientRect())) =>
+    a.left < b.left - 1 || a.right > b.right + 1;
+  const flows = (e) => !["inline", "contents"].includes(getComputedStyle(e).display);
+  const ours = ".krb, .krb :not(svg *), :has(> .krb), :has(> div > .krb), svg[role=img] text";
+  return [document.documentElement, ...document.querySelectorAll(ours)]
+    .filter((e) => (e.localName === "text" ? cut(e) : flows(e) && e.scrollWidth > e.clientWidth + 1))
+    .map((e) => `${e.tagName} ${e.textContent.trim().slice(0, 40)}: ${e.scrollWidth} in ${e.clientWidth}`);
+}
 """
+STOPS = ":is(a, summary, button, input)"
+"""What a person uses with the keyboard."""
 NOT_REACHED = """
-(root) => [...document.querySelectorAll(`${root} a`)].filter((a) => !reached.has(a.href)).map((a) => a.textContent)
+(stops) => [...document.querySelectorAll(stops)].filter((e) => !reached.has(e.href ?? e.textContent))
+  .map((e) => e.textContent)
 """
+BARRIERS = frozenset({"serious", "critical"})
+"""Of axe-core's words for how much a finding keeps people out."""
 
 
 @dataclass
@@ -122,9 +141,14 @@ class Watching:
             self.complaints.append(f"answered {response.status}: {response.request.method} {response.url}")
 
     def picture(self, name: str) -> None:
-        """Keep what is seen now."""
+        """Keep what is seen now, and what is below it: Airflow's pages scroll in parts of theirs, so the window is made
+        as high as they need.
+        """
         self.pictures.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=self.pictures / f"{name}.png", full_page=True)
+        below = max(int(each.evaluate(BELOW)) for each in self.page.frames)
+        self.page.set_viewport_size({"width": WIDTH, "height": min(HEIGHT + below, HIGHEST)})
+        self.page.screenshot(path=self.pictures / f"{name}.png")
+        self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
 @contextmanager
@@ -179,22 +203,39 @@ def too_faint(of: Page | Frame, root: str) -> list[str]:
 
 
 def scrolls_sideways(page: Page | Frame) -> list[str]:
-    """What is wider than the room it has: the page itself, or a part of it that may be scrolled."""
+    """What is wider than the room it has: the page itself, a part of it that may be scrolled, or a text in a drawing
+    that is cut off.
+    """
     return list(page.evaluate(TOO_WIDE))
 
 
-def reached_by_keyboard(page: Page, root: str, *, most: int = 300) -> list[str]:
-    """Press Tab through the page once; the texts of the links below ``root`` that never had the focus."""
-    page.evaluate(
-        """(root) => {
-          document.activeElement?.blur();
+def barriers(of: Page | Frame, root: str) -> list[str]:
+    """What axe-core calls serious or critical below ``root``: its rule, and the elements."""
+    found = Axe().run(of, context=root).response["violations"]
+    return [
+        f"{each['id']}: {', '.join(node['html'][:120] for node in each['nodes'][:5])}"
+        for each in found
+        if each["impact"] in BARRIERS
+    ]
+
+
+def not_reached_by_keyboard(page: Page, of: Page | Frame, root: str, *, most: int = 300) -> list[str]:
+    """Press Tab through the page once; the texts of the links and the like below ``root`` that never had the focus.
+    They are told apart by where they lead, else by their text: the page renews itself meanwhile.
+    """
+    stops = f"{root} {STOPS}"
+    page.evaluate("document.activeElement?.blur()")
+    of.evaluate(
+        """(stops) => {
           globalThis.reached = new Set();
-          document.addEventListener("focusin", (e) => e.target.closest(`${root} a`) && reached.add(e.target.href));
+          const note = (e) => e.target.matches?.(stops) && reached.add(e.target.href ?? e.target.textContent);
+          document.addEventListener("focusin", note);
         }""",
-        root,
+        stops,
     )
-    for _ in range(most):
+    left = of.evaluate(NOT_REACHED, stops)
+    for _ in range(most if left else 0):
         page.keyboard.press("Tab")
-        if not page.evaluate(NOT_REACHED, root):
-            return []
-    return list(page.evaluate(NOT_REACHED, root))
+        if not (left := of.evaluate(NOT_REACHED, stops)):
+            break
+    return list(left)
