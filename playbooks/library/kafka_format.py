@@ -29,6 +29,10 @@ options:
   log_dir: {description: The directory to format., type: path, required: true}
   cluster_id: {description: The cluster's own id., type: str, required: true}
   node_id: {description: The controller's id., type: int, required: true}
+  joins:
+    description: Whether the voters stand in the metadata log, so that this controller begins as an observer (KIP-853).
+    type: bool
+    default: false
   name: {description: The service., type: str, required: true}
   manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
@@ -47,6 +51,7 @@ def main() -> None:
             "log_dir": {"type": "path", "required": True},
             "cluster_id": {"type": "str", "required": True},
             "node_id": {"type": "int", "required": True},
+            "joins": {"type": "bool", "default": False},
             "name": {"type": "str", "required": True},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
@@ -107,6 +112,7 @@ def run_format(asked: dict) -> None:
         "format",
         f"--cluster-id={asked['cluster_id']}",
         f"--config={asked['config_file']}",
+        *(["--no-initial-controllers"] if asked["joins"] else []),
     ]
     uid, gid = owner_of(asked["log_dir"])
     try:

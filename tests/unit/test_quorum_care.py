@@ -10,13 +10,11 @@ import pytest
 from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host, part
 from recording import Ports, RecordingCluster, run_on
 
-from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, FeatureObservation, LevelsInLog, NodeFeatures
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.plays import bring_back_controller
-from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.quorum.care import CHECKS, QUORUM_CARE, care_for
 from kraft_runbook.quorum.care_rules import Care, CareForm, page, whom
 from kraft_runbook.runbook.check_results import Verdict
@@ -30,11 +28,6 @@ COLD = gauges(102, last_applied_offset=10, last_applied_lag_ms=70_000)
 EMPTY: dict[str, Any] = {"has_metadata_log": False, "formatted_cluster_id": None}
 
 
-def features(level: int) -> FeatureObservation:
-    nodes = {i: NodeFeatures(i, {}, {KRAFT_VERSION: level}, 7, "any") for i in SPEC.controller_ids}
-    return FeatureObservation(SPEC.name, {}, nodes, 101, LevelsInLog((), {}, {}, 0, 9), {})
-
-
 def hosts(seen: ClusterObservation, **of_lost: Any) -> Mapping[int, HostState]:
     lost = both(DOWN, on_host(103, **EMPTY | of_lost))(seen)
     return {i: each for i, each in lost.hosts.items() if not isinstance(each, Unread)}
@@ -46,14 +39,11 @@ def taking(
     node: int,
     phase: Phase = Phase.KRAFT,
     spec: ClusterSpec = SPEC,
-    level: int = 0,
     **of_lost: Any,
 ) -> tuple[RecordingCluster, Any]:
     """What was done, and the step's answer."""
     seen = both(*spoils)(observation(phase)) if spoils else observation(phase)
-    cluster = RecordingCluster(
-        seen, spec=spec, facts=hosts(seen, **of_lost), answers={observe_features: lambda **_: features(level)}
-    )
+    cluster = RecordingCluster(seen, spec=spec, facts=hosts(seen, **of_lost))
     run = run_on(cluster, answers={"preflight.checks": {"node": node}}, **form)
     try:
         return cluster, take_care(run)
@@ -83,7 +73,7 @@ def test_one_look_and_one_check_of_the_signature_for_that_form_and_controller_ar
     form: Mapping[str, Any], node: int
 ) -> None:
     seen = observation(Phase.KRAFT) if form is LEADERSHIP else DOWN(observation(Phase.KRAFT))
-    cluster = RecordingCluster(seen, facts=hosts(seen), answers={observe_features: lambda **_: features(0)})
+    cluster = RecordingCluster(seen, facts=hosts(seen))
     ports = Signed()
     take_care(run_on(cluster, ports, answers={"preflight.checks": {"node": node}}, **form))
     assert len(cluster.looks) == 1
@@ -179,33 +169,21 @@ def test_a_directory_that_a_killed_try_has_formatted_is_no_obstacle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "level", "of_lost", "why"),
+    ("spoil", "of_lost", "why"),
     [
-        (both(DOWN, a_controller(102, running=False)), 0, {}, "controllers 102, 103 do not run"),
-        (both(DOWN, COLD), 0, {}, "controller 102 to apply the metadata log"),
-        (both(DOWN, gauges(102, last_applied_offset=None, last_applied_lag_ms=None)), 0, {}, "controller 102: "),
-        (DOWN, 0, {"has_metadata_log": True}, "controller 103 holds a metadata log: it lost nothing"),
-        (DOWN, 0, {"has_metadata_log": WHY}, "could not be read"),
+        (both(DOWN, a_controller(102, running=False)), {}, "controllers 102, 103 do not run"),
+        (both(DOWN, COLD), {}, "controller 102 to apply the metadata log"),
+        (both(DOWN, gauges(102, last_applied_offset=None, last_applied_lag_ms=None)), {}, "controller 102: "),
+        (DOWN, {"has_metadata_log": True}, "controller 103 holds a metadata log: it lost nothing"),
+        (DOWN, {"has_metadata_log": WHY}, "could not be read"),
     ],
 )
 def test_a_controller_is_not_brought_back_while_another_is_missing_or_it_holds_data(
-    spoil: Spoil, level: int, of_lost: Mapping[str, Any], why: str
+    spoil: Spoil, of_lost: Mapping[str, Any], why: str
 ) -> None:
-    cluster, answer = taking(LOST_DISK, spoil, node=103, level=level, **of_lost)
+    cluster, answer = taking(LOST_DISK, spoil, node=103, **of_lost)
     assert cluster.did == []
     assert isinstance(answer, Refused) and why in str(answer)
-
-
-@pytest.mark.parametrize(("version", "refused"), [("3.9.2", False), ("4.1.1", True), (WHY, True)])
-def test_a_voter_of_a_dynamic_quorum_is_not_formatted(version: str | Unread, refused: bool) -> None:
-    """3.9 shows level 1 where somebody set it, and its quorum stays a static one. What runs counts: the cluster file
-    says 3.9.2 also behind a roll to another Kafka.
-    """
-    running = [a_controller(each, software_version=version) for each in (101, 102)]
-    spec = SPEC.model_copy(update={"zookeeper": None})
-    cluster, answer = taking(LOST_DISK, both(DOWN, *running), node=103, spec=spec, level=1)
-    assert (cluster.did == []) == refused
-    assert ("known by its directory's id" in str(answer)) == refused
 
 
 def test_a_leader_that_an_earlier_try_stopped_and_did_not_start_is_started() -> None:
@@ -223,7 +201,7 @@ def test_a_controller_that_runs_has_lost_no_disk() -> None:
 def test_the_others_must_show_one_id_of_the_cluster() -> None:
     seen = DOWN(observation(Phase.KRAFT))
     facts = {**hosts(seen), 102: replace(hosts(seen)[102], formatted_cluster_id="another")}
-    cluster = RecordingCluster(seen, facts=facts, answers={observe_features: lambda **_: features(0)})
+    cluster = RecordingCluster(seen, facts=facts)
     with pytest.raises(Refused, match="do not show one id of the cluster"):
         take_care(run_on(cluster, answers={"preflight.checks": {"node": 103}}, **LOST_DISK))
 
@@ -311,7 +289,7 @@ def test_the_gate_names_the_controller_and_its_signature_is_for_that_one() -> No
     form = CareForm.of(LEADERSHIP)
     assert "Restarts controller 101, which leads by this look" in exhibit.rendered
     assert exhibit.digest == form.digest(101) != form.digest(102)
-    assert "formats its empty directory" in page(CareForm.of(LOST_DISK), 103)
+    assert "formats its empty directory" in page(CareForm.of(LOST_DISK), 103, SPEC)
     with pytest.raises(Refused, match="whom this run is about is not known"):
         shows_care(run_on(RecordingCluster(observation(Phase.KRAFT)), **LEADERSHIP))
 

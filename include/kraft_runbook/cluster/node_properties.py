@@ -15,7 +15,6 @@ from kraft_runbook.cluster.controller_settings import carried
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.owned_properties import VOTERS_KEY
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 
@@ -117,7 +116,7 @@ def _most_reserved(properties: Mapping[str, str]) -> int:
 
 
 def _quorum(spec: ClusterSpec) -> dict[str, str]:
-    return {VOTERS_KEY: spec.quorum_voters, "controller.listener.names": spec.controller_listener.name}
+    return spec.quorum_properties | {"controller.listener.names": spec.controller_listener.name}
 
 
 def _authorizer(spec: ClusterSpec, class_name: str) -> dict[str, str]:

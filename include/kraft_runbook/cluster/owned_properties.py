@@ -6,8 +6,8 @@ import re
 
 PROPERTY_KEY = re.compile(r"[A-Za-z0-9_$][A-Za-z0-9_.$\-]*")
 """The form of a Kafka or log4j property's name. Anything else is a mistake, or an attempt to write a second line."""
-VOTERS_KEY = "controller.quorum.voters"
-"""The voters of a static quorum, in the file of every node that knows controllers."""
+QUORUM_VOTERS, QUORUM_ADDRESSES = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+"""How a node's file says where the quorum is: a static one, and a dynamic one (KIP-853)."""
 OWNED_PROPERTIES = frozenset(
     [
         "broker.id",
@@ -24,7 +24,8 @@ OWNED_PROPERTIES = frozenset(
         "broker.rack",
         "zookeeper.connect",
         "zookeeper.metadata.migration.enable",
-        VOTERS_KEY,
+        QUORUM_VOTERS,
+        QUORUM_ADDRESSES,
         "controller.listener.names",
         "inter.broker.protocol.version",
         "authorizer.class.name",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from kraft_runbook.cluster.modes import ControllerMode, ZkMigrationState
 from kraft_runbook.cluster.unread import Unread
@@ -49,7 +51,7 @@ class ControllerState:
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A voter as DescribeQuorum reports it; times are milliseconds since the epoch, -1 where the leader
+    """A voter or an observer as DescribeQuorum reports it; times are milliseconds since the epoch, -1 where the leader
     does not know.
     """
 
@@ -57,6 +59,15 @@ class Voter:
     log_end_offset: int
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
+    directory: UUID | None = None
+    """``directory.id`` of its metadata log's directory (KIP-853). None of a voter: the quorum is a static one, where
+    voters have none (measured on 3.9.2 and 4.1.1, also at the kraft.version 1 that 3.9 only shows, KAFKA-18979).
+    """
+
+    @property
+    def directory_text(self) -> str:
+        """The directory's id as Kafka and meta.properties write it: URL-safe base64 without padding."""
+        return "none" if self.directory is None else urlsafe_b64encode(self.directory.bytes).rstrip(b"=").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +117,12 @@ class QuorumState:
     """None: no copy has ended, or a snapshot replaced its records."""
     kraft_only_configs: tuple[str, ...] = ()
     """Resources with configs that ZooKeeper can't hold: their type, as kafka-configs calls it, and their name."""
+    observers: tuple[Voter, ...] = ()
+    """Who else fetches the log: brokers, and controllers that do not vote. They stay listed for five minutes after
+    their last fetch (``LeaderState`` of Kafka's raft).
+    """
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether its voters stand in the metadata log, each with its directory's id (KIP-853)."""
+        return any(each.directory is not None for each in self.voters)

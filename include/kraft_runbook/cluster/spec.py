@@ -33,7 +33,7 @@ from kraft_runbook.cluster.operation_settings import (
     SparkSettings,
     UpgradeSoftware,
 )
-from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES, PROPERTY_KEY
+from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES, PROPERTY_KEY, QUORUM_ADDRESSES, QUORUM_VOTERS
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive, looks_secret
 from kraft_runbook.cluster.spec_parts import (
@@ -46,6 +46,7 @@ from kraft_runbook.cluster.spec_parts import (
     ListenerName,
     MetricsSource,
     Model,
+    QuorumKind,
     Reach,
     SecretRef,
     ServiceManager,
@@ -67,6 +68,8 @@ class ClusterSpec(Model):
     brokers: tuple[Broker, ...] = Field(min_length=1)
     controllers: tuple[Controller, ...] = Field(min_length=1)
     controller_listener: ControllerListener = ControllerListener()
+    quorum: QuorumKind = QuorumKind.STATIC
+    """What the nodes' files say of the quorum; the quorum itself becomes dynamic by kraft.version 1."""
     broker_security: ClientSecurity = ClientSecurity()
     broker_client_listener: ListenerName | None = None
     controller_security: ClientSecurity = ClientSecurity()
@@ -188,6 +191,13 @@ class ClusterSpec(Model):
         """``controller.quorum.voters``: id@host:port, comma-separated."""
         return ",".join(f"{c.id}@{c.address}" for c in self.controllers)
 
+    @property
+    def quorum_properties(self) -> dict[str, str]:
+        """The one property by which a node's file finds the quorum."""
+        if self.quorum is QuorumKind.DYNAMIC:
+            return {QUORUM_ADDRESSES: ",".join(c.address for c in self.controllers)}
+        return {QUORUM_VOTERS: self.quorum_voters}
+
     @model_validator(mode="after")
     def _consistent(self) -> ClusterSpec:
         problems = list(_contradictions(self))
@@ -266,6 +276,11 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         yield (
             f"kafka.version: {spec.kafka.version} has no ZooKeeper mode; the migration runs on 3.9 and Kafka 4 comes"
             " after it. Where the migration is final, take 'zookeeper' out of the file"
+        )
+    if spec.quorum is QuorumKind.DYNAMIC and spec.zookeeper is not None:
+        yield (
+            "quorum: no migration from ZooKeeper runs on a dynamic quorum: leave 'quorum' out until the migration is"
+            " final and 'zookeeper' is out of the file"
         )
     yield from _target(spec)
     yield from _home_links(spec)

@@ -231,6 +231,16 @@ class Controller(Model):
         return address(self.host, self.port)
 
 
+class QuorumKind(StrEnum):
+    """STATIC: every node's file names the voters (``controller.quorum.voters``). DYNAMIC: they stand in the metadata
+    log, each with the id of its directory, and a file only says where to look for the leader
+    (``controller.quorum.bootstrap.servers``, KIP-853).
+    """
+
+    STATIC = "static"
+    DYNAMIC = "dynamic"
+
+
 class ControllerListener(Model):
     """The listener of the controller quorum: ``controller.listener.names`` and its security protocol."""
 

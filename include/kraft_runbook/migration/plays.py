@@ -11,6 +11,7 @@ from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.migration.controller_files import controller_log4j
 from kraft_runbook.migration.copy_tuning import SMALL, Size
 from kraft_runbook.runbook.plays import Guard, Play
@@ -65,9 +66,11 @@ def finalize_controller(spec: ClusterSpec, node_id: int) -> Play:
 def bring_back_controller(spec: ClusterSpec, node_id: int, cluster_id: str) -> Play:
     """Render the files of a controller in KRaft mode, format its empty directory with the cluster's id, start it. A
     formatted directory is left alone. It is formatted by the Kafka that its service starts: a roll to another one leads
-    ``home_link`` there, and leaves ``kafka.home`` as it is.
+    ``home_link`` there, and leaves ``kafka.home`` as it is. In a dynamic quorum it starts as an observer.
     """
     given = {**_controller_files(spec, node_id, ControllerMode.KRAFT), "cluster_id": cluster_id}
+    if spec.quorum is QuorumKind.DYNAMIC:
+        given["joins_a_quorum"] = True
     if link := spec.controller(node_id).home_link:
         given["kafka_home"] = link
     return Play("provision_controller", node_id, given)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.cluster.owned_properties import VOTERS_KEY
+from kraft_runbook.cluster.owned_properties import QUORUM_VOTERS
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.stand_ins import mode_file, told, told_file
@@ -158,7 +158,7 @@ def _alone(throwaway: ThrowawayCluster) -> None:
     config, log_dir = Path(controller.config_file), Path(controller.log_dir)
     if not config.exists() or not (log_dir / "meta.properties").exists():
         raise NotJudged(f"{controller.service} was never provisioned")
-    properties = parse_properties(config.read_text()) | {VOTERS_KEY: f"{controller.id}@{controller.address}"}
+    properties = parse_properties(config.read_text()) | {QUORUM_VOTERS: f"{controller.id}@{controller.address}"}
     write_private(config, render_properties(properties, header="The only controller of a copy of a part of the tree"))
     if (log_dir / LOG).exists():
         shutil.rmtree(log_dir / LOG)

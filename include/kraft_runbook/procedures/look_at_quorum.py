@@ -36,5 +36,6 @@ def look_at_quorum(spec: ClusterSpec, secrets: Secrets) -> tuple[QuorumState, fr
         migration_state_record=found.migration_state_record,
         copy=found.copy,
         kraft_only_configs=found.kraft_only,
+        observers=description.observers,
     )
     return state, found.topics

@@ -1,5 +1,6 @@
-"""Care of the quorum, as an operation: leadership moved to another controller, and a controller that lost its disk
-brought back. Both in KRaft mode, where the migration can't become final by them any more.
+"""Care of the quorum, as an operation: leadership moved to another controller, a controller that lost its disk brought
+back, and one added to a dynamic quorum or removed from it. All in KRaft mode, where the migration can't become final by
+them any more.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.quorum.care_rules import Care, Step, may_bring_back, may_move
 from kraft_runbook.quorum.faults import BY_QUORUM
+from kraft_runbook.quorum.voters import follows, may_add, may_remove, voters_whole
 from kraft_runbook.runbook.changes import By, Change, State, changes_between, others, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.conditions import Condition, by_name
-from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
@@ -35,10 +36,24 @@ CHECKS = Checklist()
 CHECKS.take(
     *(
         CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-004", "KRB-PRE-009", "KRB-PRE-029", "KRB-PRE-045", "KRB-PRE-100", "KRB-PRE-115")
+        for code in (
+            "KRB-PRE-004",
+            "KRB-PRE-009",
+            "KRB-PRE-029",
+            "KRB-PRE-045",
+            "KRB-PRE-100",
+            "KRB-PRE-115",
+            "KRB-PRE-120",
+        )
     )
 )
-OF_LEADERSHIP, OF_LOST_DISK = ("KRB-CARE-002",), ("KRB-CARE-003", "KRB-CARE-004")
+OF = {
+    Care.LEADERSHIP: ("KRB-CARE-002",),
+    Care.LOST_DISK: ("KRB-CARE-003", "KRB-CARE-004"),
+    Care.ADD: ("KRB-CARE-005",),
+    Care.REMOVE: ("KRB-CARE-006",),
+}
+"""The checks that one care alone needs."""
 
 
 @CHECKS.check(
@@ -110,18 +125,61 @@ def its_directory_is_empty(seen: ClusterObservation, spec: ClusterSpec) -> Findi
     return settle(holding, unread, f"{nodes('controller', down, 'holds')} none" if down else "no controller is down")
 
 
+@CHECKS.check(
+    "KRB-CARE-005",
+    severity=Severity.BLOCKING,
+    fix="start the voters that are down and let them catch up (kraft-runbook quorum); remove one that is gone for good",
+    twice=True,
+)
+def a_controller_may_be_added(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
+) -> Finding:
+    """In a dynamic quorum, a controller of the cluster file does not vote yet, and every voter is whole and warm.
+
+    Whole: it runs and has caught up. With one more voter a majority is larger: while a voter is missing, one more that
+    is lost would leave none.
+    """
+    return may_add(seen, spec, earlier)
+
+
+@CHECKS.check(
+    "KRB-CARE-006",
+    severity=Severity.BLOCKING,
+    fix=(
+        "take the controller out of the cluster file and stop its service for good; start the voters that stay and let"
+        " them catch up (kraft-runbook quorum)"
+    ),
+    twice=True,
+)
+def a_voter_may_be_removed(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None = None
+) -> Finding:
+    """In a dynamic quorum, a voter that is no longer in the cluster file has stopped, and all others are warm.
+
+    They run, have caught up and are known to be warm. Kafka takes out any voter that it is asked to, also one that the
+    majority needs.
+    """
+    return may_remove(seen, spec, earlier)
+
+
 # -- the operation -----------------------------------------------------------------------------------------------------
 
 WARM = Condition(
     "quorum_warm",
     "every controller to run, to have caught up and to be warm",
-    lambda seen, spec, _, earlier: quorum_whole(seen, spec, earlier=earlier),
+    lambda seen, spec, _, earlier: voters_whole(seen, spec, earlier=earlier),
+    keeps=unjudged,
+)
+FOLLOWS = Condition(
+    "controller_follows",
+    "controller {id} to follow the metadata log and to be warm",
+    lambda seen, spec, node, earlier: follows(seen, spec, node, earlier=earlier),
     keeps=unjudged,
 )
 
 
 def _end(spec: ClusterSpec) -> str:
-    return f"Every controller of cluster {spec.name} runs and is warm. kraft-runbook quorum shows who leads."
+    return f"Every controller of cluster {spec.name} that votes runs and is warm. kraft-runbook quorum shows who leads."
 
 
 TABLE = Transitions(
@@ -132,7 +190,7 @@ TABLE = Transitions(
         GateTerms(
             CARE,
             asks="do this to its controller?",
-            means="Approving lets this run restart, or format and start, the one controller that is named below.",
+            means="Approving lets this run do what is said below, to the one controller that is named there.",
             next="preflight, then the gate",
         ),
     ),
@@ -152,6 +210,14 @@ TABLE = Transitions(
             CARE,
             does="format the controller's empty directory with the cluster's id, and start it",
             waits=(WARM,),
+        ),
+        Edge(
+            Step.CHANGE_VOTERS,
+            RUNNING,
+            RUNNING,
+            CARE,
+            does="add the controller to the voters of a dynamic quorum, or remove it",
+            waits=(FOLLOWS, WARM),
         ),
     ),
 )
@@ -173,9 +239,9 @@ QUORUM_CARE = Operation(
     name="quorum_care",
     table=TABLE,
     checks=CHECKS,
-    conditions=by_name(WARM),
+    conditions=by_name(FOLLOWS, WARM),
     read=read_running,
-    way_back=nothing_to_undo("a restart and a new directory change nothing that could be undone"),
+    way_back=nothing_to_undo("a restart and a new directory change nothing; a voter is added again, or removed again"),
     changes=_changes,
     ahead=_ahead,
     is_behind=lambda gate, seen, spec: False,
@@ -185,4 +251,4 @@ QUORUM_CARE = Operation(
 
 def care_for(care: Care) -> Operation:
     """The operation as this care needs it checked."""
-    return replace(QUORUM_CARE, checks=CHECKS.without(OF_LOST_DISK if care is Care.LEADERSHIP else OF_LEADERSHIP))
+    return replace(QUORUM_CARE, checks=CHECKS.without([code for each in Care if each is not care for code in OF[each]]))

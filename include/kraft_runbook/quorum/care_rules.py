@@ -1,7 +1,7 @@
 """Care of the quorum: whom it is about, and when it may be. Pure.
 
-The voters are those of ``controller.quorum.voters`` (a static quorum). A voter of a dynamic one has an id of its
-directory, which a new disk has not: docs/quorum-care.md.
+The voters of a static quorum are those of ``controller.quorum.voters``. A voter of a dynamic one has an id of its
+directory, which a new disk has not (``quorum.voters``): docs/dynamic-quorum.md.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ from typing import Any
 from kraft_runbook.cluster.naming import name_ids, nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
+from kraft_runbook.quorum.voters import STATIC, following, joining, leaving, since_fetch
 from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed, unknown
 from kraft_runbook.runbook.conditions import first_missing
 from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
 from kraft_runbook.runbook.lost_disk import why_not_anew
-from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.warm import controllers_are_warm
 
 
 class Step(StrEnum):
     MOVE_LEADERSHIP = "move_leadership"
     BRING_BACK = "bring_back"
+    CHANGE_VOTERS = "change_voters"
 
 
 class Care(StrEnum):
     """LEADERSHIP: the leader restarts, and another controller leads. LOST_DISK: an empty directory is formatted and its
-    controller started.
+    controller started; in a dynamic quorum it becomes a voter with its new directory. ADD: a controller that the
+    cluster file declares is formatted, started, and becomes a voter. REMOVE: one that it no longer declares ceases to
+    be one.
     """
 
     LEADERSHIP = "move the leadership"
     LOST_DISK = "bring back a controller that lost its disk"
-
-    @property
-    def step(self) -> Step:
-        return Step.MOVE_LEADERSHIP if self is Care.LEADERSHIP else Step.BRING_BACK
+    ADD = "add a controller to a dynamic quorum"
+    REMOVE = "remove a controller from a dynamic quorum"
 
 
 @dataclass(frozen=True, slots=True)
 class CareForm:
-    """What a run's form says. ``controller``: the one that lost its disk; None where the leadership moves."""
+    """What a run's form says. ``controller``: whom it is about; None where the leadership moves."""
 
     care: Care
     controller: int | None
@@ -61,22 +63,38 @@ class CareForm:
 
 
 def whom(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:
-    """The controller that is restarted, or brought back. Raises Refused where nobody is known, or the form names a
-    wrong one.
-    """
-    if form.care is Care.LOST_DISK:
-        if form.controller not in spec.controller_ids:
-            named = "no controller" if form.controller is None else f"controller {form.controller}"
+    """The controller that the run is about. Raises Refused where nobody is known, or the form names a wrong one."""
+    if form.care is Care.LEADERSHIP:
+        return _who_leads(form, seen, spec)
+    named = "no controller" if form.controller is None else f"controller {form.controller}"
+    if form.care is Care.REMOVE:
+        found = leaving(seen, spec)
+        if form.controller not in found:
             raise Refused(
-                f"the form names {named}, and the cluster file has {name_ids(spec.controller_ids)}",
-                way_out="name the controller that lost its disk in a new run",
-            )
-        if seen.controllers[form.controller].running is True:
-            raise Refused(
-                f"controller {form.controller} runs: it is not the one that lost its disk",
-                way_out="name the controller that is down in a new run",
+                f"the form names {named}, and the voters that the cluster file does not declare are"
+                f" {name_ids(found) or 'none'}",
+                way_out="take the controller that is to go out of the cluster file, and name it in a new run",
             )
         return form.controller
+    if form.controller not in spec.controller_ids:
+        raise Refused(
+            f"the form names {named}, and the cluster file has {name_ids(spec.controller_ids)}",
+            way_out="name a controller of the cluster file in a new run; to add one, declare it there first",
+        )
+    if form.care is Care.ADD and form.controller not in joining(seen, spec):
+        raise Refused(
+            f"controller {form.controller} votes already",
+            way_out="kraft-runbook quorum shows who votes: name a controller that does not in a new run",
+        )
+    if form.care is Care.LOST_DISK and seen.controllers[form.controller].running is True:
+        raise Refused(
+            f"controller {form.controller} runs: it is not the one that lost its disk",
+            way_out="name the controller that is down in a new run",
+        )
+    return form.controller
+
+
+def _who_leads(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:
     if form.controller is not None:
         raise Refused(
             "the form names a controller, and nobody can say which one leads next: Kafka elects it",
@@ -119,6 +137,10 @@ def may_bring_back(
     state = seen.controllers[lost].running
     if not was_read(state):
         return unknown(f"whether controller {lost} runs: {state.reason}")
+    if seen.quorum.is_dynamic and spec.quorum is QuorumKind.STATIC:
+        return failed(f"the quorum is dynamic, and {STATIC}: write 'quorum: dynamic' there first")
+    if strangers := leaving(seen, spec):
+        return failed(f"{nodes('voter', strangers, 'is')} not in the cluster file: remove or declare it first")
     others = [each for each in spec.controller_ids if each != lost]
     whole = first_missing(*(unfinished_quorum(seen, spec, earlier, only=each) for each in others))
     if not whole.done:
@@ -137,27 +159,45 @@ def may_bring_back(
 
 def _still_fetches(seen: ClusterObservation, lost: int, spec: ClusterSpec) -> float | None:
     """Seconds since a process with this id fetched from the leader, where a running one would have (by
-    ``quorum_health.silent``); None: none did. By the leader's clock, which its own entry shows.
+    ``quorum_health.silent``); None: none did.
     """
-    fetched = {each.id: each.last_fetch_ms for each in needed(seen.quorum).voters}
-    if fetched.get(lost, -1) < 0:
-        return None
-    clock = fetched.get(needed(seen.quorum).leader_id, -1)
-    passed_ms = (clock if clock > 0 else seen.observed_at.timestamp() * 1000) - fetched[lost]
-    return max(0, passed_ms) / 1000 if passed_ms < spec.quorum_health.silent else None
+    found = following(seen, spec, lost)
+    return since_fetch(seen, found[0]) if found else None
 
 
-def page(form: CareForm, node: int) -> str:
+def page(form: CareForm, node: int, spec: ClusterSpec) -> str:
     """What the gate shows."""
-    if form.care is Care.LEADERSHIP:
-        what = (
+    return f"### Care of the quorum: {form.care.value}\n\n{_what(form.care, node, spec)}"
+
+
+def _what(care: Care, node: int, spec: ClusterSpec) -> str:
+    if care is Care.LEADERSHIP:
+        return (
             f"Restarts controller {node}, which leads by this look. Another is elected within a second or two; which"
             " one, nobody can say. Metadata changes wait for as long. Partitions keep their leaders."
         )
-    else:
-        what = (
-            f"Writes the files of controller {node}, formats its empty directory with the cluster's id, and starts it."
-            " It fetches the whole metadata log from the leader. Until it has, one more controller that is lost takes"
-            " the majority away from a quorum of three."
+    if care is Care.REMOVE:
+        return (
+            f"Takes voter {node} out of the quorum, for good: its service has stopped, and the cluster file no longer"
+            " names it. The voters that stay commit that by their own majority. Nothing on its host is touched. To"
+            " have it vote again it is declared and added."
         )
-    return f"### Care of the quorum: {form.care.value}\n\n{what}"
+    empty = "its directory, where it is empty," if care is Care.ADD else "its empty directory"
+    starts = (
+        f"Writes the files of controller {node}, formats {empty} with the cluster's id, and starts it."
+        " It fetches the whole metadata log from the leader."
+    )
+    if care is Care.ADD:
+        return (
+            f"{starts} Once it has caught up and is warm, it becomes a voter. A former directory of its own stops being"
+            " one right before."
+        )
+    joins = (
+        " Once it has caught up and is warm, its former directory ceases to be a voter and its new one becomes one."
+        if spec.quorum is QuorumKind.DYNAMIC
+        else ""
+    )
+    return (
+        f"{starts}{joins} Until it votes again, one more controller that is lost takes the majority away from a quorum"
+        " of three."
+    )

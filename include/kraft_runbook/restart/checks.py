@@ -36,6 +36,7 @@ CHECKS.take(
             "KRB-PRE-100",
             "KRB-PRE-113",
             "KRB-PRE-115",
+            "KRB-PRE-120",
             CANARY,
             BATCHES,
             *PRODUCERS,

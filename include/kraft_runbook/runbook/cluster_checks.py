@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.owned_properties import VOTERS_KEY
+from kraft_runbook.cluster.owned_properties import QUORUM_VOTERS
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.runbook.broker_files import broker_files
-from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
 from kraft_runbook.runbook.health import quorum_whole
@@ -389,21 +390,47 @@ def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) 
 def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The file of every node that names voters (controller.quorum.voters) names those of the cluster file.
 
-    A node with a former address in its file does not find the controller that has moved, and a controller with one does
-    not ask it for its vote.
+    In a dynamic quorum a file has their addresses alone (controller.quorum.bootstrap.servers). A node with a former
+    address in its file does not find the controller that has moved, and a controller with one does not ask it for its
+    vote.
     """
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "config"))
-    wanted = _voters(spec.quorum_voters)
+    ((key, rendered),) = spec.quorum_properties.items()
+    wanted, other = _voters(rendered), "voters" if key == QUORUM_VOTERS else "addresses"
     wrong = [
-        f"node {i} names {', '.join(sorted(_voters(config[VOTERS_KEY]) - wanted)) or 'fewer voters'}"
+        f"node {i} names {', '.join(sorted(_voters(config[key]) - wanted)) or f'fewer {other}'}"
         for i, config in found.items()
-        if config and config.get(VOTERS_KEY) and _voters(config[VOTERS_KEY]) != wanted
+        if config and config.get(key) and _voters(config[key]) != wanted
     ]
     return settle(wrong, unread, f"all name {', '.join(sorted(wanted))}")
 
 
 def _voters(named: str) -> frozenset[str]:
     return frozenset(each.strip() for each in named.split(",") if each.strip())
+
+
+@check(
+    "KRB-PRE-120",
+    severity=BLOCKING,
+    fix=(
+        "take 'quorum: dynamic' out of the cluster file, or make the quorum dynamic first: raise kraft.version to 1"
+        " (upgrade_features), on Kafka 4.1 or later (docs/dynamic-quorum.md)"
+    ),
+)
+def the_quorum_is_what_the_cluster_file_says(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where the cluster file says that the quorum is a dynamic one, it is.
+
+    A node whose file names no voters (controller.quorum.voters) knows none until the metadata log holds them. Restarted
+    so in a static quorum, the controllers elect nobody. The other way round nothing is lost: where the log holds the
+    voters, Kafka reads those, and the voters in a file only say where to look for the leader.
+    """
+    if spec.quorum is QuorumKind.STATIC:
+        return passed("the cluster file has a static quorum: every node's file names the voters")
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    if not seen.quorum.is_dynamic:
+        return failed("the cluster file says 'quorum: dynamic', and no voter has a directory's id in the metadata log")
+    return passed("the metadata log holds the voters, with the ids of their directories")
 
 
 @check(

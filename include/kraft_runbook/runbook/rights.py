@@ -67,6 +67,10 @@ KAFKA = (
     Right("CreateTopicsRequest", "Create Cluster", "a drill's metadata changes", changes=True),
     Right("UpdateFeaturesRequest", ALTER, "feature levels", changes=True),
     Right("UnregisterBrokerRequest", f"{ALTER} on controllers", "a broker that is gone for good", changes=True),
+    Right("AddRaftVoterRequest", f"{ALTER} on controllers", "a controller added to a dynamic quorum", changes=True),
+    Right(
+        "RemoveRaftVoterRequest", f"{ALTER} on controllers", "a controller removed from a dynamic quorum", changes=True
+    ),
     Right("BrokerRegistrationRequest", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
     Right("BrokerHeartbeatRequest", NONE, f"stand-ins for brokers {_THROWAWAY}", changes=True),
 )

@@ -1,39 +1,46 @@
-"""Care of the quorum, step by step: the leader is restarted, or a controller that lost its disk is formatted and
-started. One controller a run, and only while every other one is whole and warm.
+"""Care of the quorum, step by step: the leader is restarted, a controller is formatted and started, the voters of a
+dynamic quorum change. One controller a run, and only while every other voter is whole and warm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from kraft_runbook.cluster.feature_levels import KRAFT_VERSION
-from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
+from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.migration.plays import bring_back_controller
-from kraft_runbook.procedures.observe_features import observe_features
-from kraft_runbook.quorum.care import QUORUM_CARE, care_for
+from kraft_runbook.procedures.change_voters import add_voter, remove_voter
+from kraft_runbook.quorum.care import CARE, FOLLOWS, QUORUM_CARE, care_for
 from kraft_runbook.quorum.care_rules import Care, CareForm, Step, may_bring_back, may_move, page, whom
+from kraft_runbook.quorum.voters import may_add, may_remove, present, voter
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Finding, Verdict
 from kraft_runbook.runbook.plays import Play
+from kraft_runbook.runbook.read_parts import needed
+from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.run import Run
 
 PREFLIGHT = "preflight.checks"
 """The task that says whom the run is about."""
-DYNAMIC_SINCE = (4, 1)
-"""kraft.version 1 on 3.9 changes nothing but what is shown (KAFKA-18979)."""
 
 
 # -- what the steps do, and when they may ------------------------------------------------------------------------------
 
 
-def _require(judge: Callable[[ClusterObservation, ClusterObservation | None], Finding], look: Look) -> None:
+Judge = Callable[[ClusterObservation, ClusterObservation | None], Finding]
+"""Whether a step may begin, by one look, or by two."""
+
+
+def _require(judge: Judge, look: Look) -> None:
     """By the look that the step has, or by a second one after it: a log that grows looks cold to one."""
     finding = judge(look.seen, None)
     if finding.verdict is not Verdict.PASS:
@@ -81,33 +88,10 @@ def _require_a_lost_disk(look: Look) -> None:
             way_out=f"start {look.spec.controller(look.node).service} on its host; where its data is broken, move the"
             " directory aside there (do not delete it), then clear this task",
         )
-    _require_a_static_quorum(look)
 
 
-def _require_a_static_quorum(look: Look) -> None:
-    seen = look.cluster.ask(observe_features, with_hosts=False)
-    level = seen.level(KRAFT_VERSION)
-    if not was_read(level):
-        raise Refused(
-            f"whether the quorum is a dynamic one could not be read: {level.reason}",
-            way_out="let the leader answer (kraft-runbook features), then clear this task",
-        )
-    if level and _may_be_dynamic(look):
-        raise Refused(
-            f"kraft.version is {level}: in a dynamic quorum the voter is known by its directory's id, which a new disk"
-            " has not",
-            way_out=f"take voter {look.node} out and put it in again, by kafka-metadata-quorum.sh remove-controller"
-            " and add-controller (docs/quorum-care.md)",
-        )
-
-
-def _may_be_dynamic(look: Look) -> bool:
-    """By the software that controllers run, not by the cluster file: a roll to another Kafka leaves that as it is. One
-    whose software is not known may be.
-    """
-    running = [each for each in look.seen.controllers.values() if each.running is not False]
-    versions = [each.software_version for each in running]
-    return any(not was_read(each) or release_of(each) >= DYNAMIC_SINCE for each in versions)
+def _require_it_may_join(look: Look) -> None:
+    _require(lambda seen, earlier: may_add(seen, look.spec, earlier, only=look.node), look)
 
 
 def _bring_back(look: Look) -> Play:
@@ -139,7 +123,98 @@ STEPS = {
     Care.LOST_DISK: NodeStep(
         QUORUM_CARE, Step.BRING_BACK, play=_bring_back, done=_runs, guard=_require_a_lost_disk, signed=_form
     ),
+    Care.ADD: NodeStep(
+        QUORUM_CARE, Step.BRING_BACK, play=_bring_back, done=_runs, guard=_require_it_may_join, signed=_form
+    ),
 }
+"""What is played on the controller's host. Nothing is, where one is removed."""
+
+
+# -- the voters of a dynamic quorum ------------------------------------------------------------------------------------
+
+
+def _join(run: Run, node: int) -> dict[str, Any]:
+    """Make the controller, which runs, a voter with the directory that it has now; one that it had before ceases to be
+    one first, since the log holds one voter an id. In a static quorum nothing is to be done.
+    """
+    cluster, spec = run.cluster, run.spec
+    if spec.quorum is QuorumKind.STATIC:
+        return {}
+    seen = cluster.wait_for(FOLLOWS, deadline=spec.deadlines.quorum, node_id=node)
+    if cluster.rehearses:
+        cluster.do(add_voter, node, would=[Act(f"add controller {node} to the voters")])
+        return {}
+    now = present(seen, spec, node)
+    if now is None or now.directory is None:
+        raise Refused(
+            f"which directory controller {node} has is not known: the leader sees none, or two, with its id",
+            way_out="let one process with that id run, then clear this task",
+        )
+    before = voter(needed(seen.quorum), node)
+    if before is not None and before.directory == now.directory:
+        told = f"controller {node} votes with directory {now.directory_text}"
+        run.already_done(RUNNING, Step.CHANGE_VOTERS, told, node=node)
+        return {"voter": now.directory_text}
+    _require_signed(run, node, seen)
+    _require_now(run, node, seen, lambda each, earlier: may_add(each, spec, earlier, only=node))
+    began, changed = datetime.now(UTC), []
+    if before is not None and before.directory is not None:
+        act = Act(f"remove voter {node} with directory {before.directory_text}")
+        if cluster.do(remove_voter, node, before.directory, would=[act]):
+            changed.append("former voter removed")
+    act = Act(f"add controller {node} with directory {now.directory_text} to the voters")
+    if cluster.do(add_voter, node, now.directory, would=[act]):
+        changed.append("voter added")
+    _record(run, node, changed, began)
+    return {"voter": now.directory_text}
+
+
+def _remove(run: Run, node: int) -> dict[str, Any]:
+    """Take the voter out of the quorum. Where it is none any more, nothing is left to do."""
+    cluster, spec = run.cluster, run.spec
+    if cluster.rehearses:
+        cluster.do(remove_voter, node, would=[Act(f"remove voter {node}")])
+        return {"dry_run": True}
+    run.claim.take()
+    seen = cluster.settled()
+    found = voter(needed(seen.quorum), node)
+    if found is None or found.directory is None:
+        told = f"controller {node} is no voter any more" if found is None else "the quorum is a static one"
+        run.already_done(RUNNING, Step.CHANGE_VOTERS, told, node=node)
+        return {"changed": []}
+    QUORUM_CARE.table.require(Step.CHANGE_VOTERS, QUORUM_CARE.read(seen, spec))
+    _require_signed(run, node, seen)
+    _require_now(run, node, seen, lambda each, earlier: may_remove(each, spec, earlier, only=node))
+    began = datetime.now(UTC)
+    act = Act(f"remove voter {node} with directory {found.directory_text}")
+    changed = ["voter removed"] if cluster.do(remove_voter, node, found.directory, would=[act]) else []
+    _record(run, node, changed, began)
+    return {"changed": changed}
+
+
+def _require_signed(run: Run, node: int, seen: ClusterObservation) -> None:
+    run.signatures.require(QUORUM_CARE, CARE, seen, turn={node}, exhibit=CareForm.of(run.params).digest(node))
+
+
+def _require_now(run: Run, node: int, seen: ClusterObservation, judge: Judge) -> None:
+    _require(judge, Look(run.cluster, node, seen, QUORUM_CARE.read(seen, run.spec), run.params))
+    run.signatures.begins(CARE)
+
+
+def _record(run: Run, node: int, changed: Sequence[str], began: datetime) -> None:
+    ended = datetime.now(UTC)
+    run.journal.record(
+        Played(
+            phase=RUNNING,
+            step=Step.CHANGE_VOTERS,
+            node_id=node,
+            changed=tuple(changed),
+            seconds=round((ended - began).total_seconds(), 1),
+            began_at=began,
+            ended_at=ended,
+            restarted=False,
+        )
+    )
 
 
 # -- the tasks ---------------------------------------------------------------------------------------------------------
@@ -150,7 +225,7 @@ def prepare(run: Run) -> dict[str, Any]:
     form = CareForm.of(run.params)
     answer = require_preflight(run, care_for(form.care))
     node = whom(form, run.cluster.settled(), run.spec)
-    run.cluster.tell(page(form, node))
+    run.cluster.tell(page(form, node, run.spec))
     return {**answer, "node": node}
 
 
@@ -163,18 +238,22 @@ def shows_care(run: Run) -> Shown:
     """What is done to which controller, for the gate."""
     form = CareForm.of(run.params)
     node = _node(run)
-    return Shown(exhibits=(Exhibit(PREFLIGHT, form.digest(node), page(form, node)),), by=PREFLIGHT)
+    return Shown(exhibits=(Exhibit(PREFLIGHT, form.digest(node), page(form, node, run.spec)),), by=PREFLIGHT)
 
 
 def take_care(run: Run) -> dict[str, Any]:
     """What the form asks for, on the controller that was signed for."""
-    return take_step(run, STEPS[CareForm.of(run.params).care], _node(run))
+    care, node = CareForm.of(run.params).care, _node(run)
+    if care is Care.REMOVE:
+        return _remove(run, node)
+    played = take_step(run, STEPS[care], node)
+    return played if care is Care.LEADERSHIP else played | _join(run, node)
 
 
 def _node(run: Run) -> int:
     """Whom the preflight found. A leader that was elected since is somebody else's affair."""
     answer = run.answer_of(PREFLIGHT) or {}
     node = answer.get("node")
-    if node not in run.spec.controller_ids:
+    if node is None:
         raise Refused("whom this run is about is not known", way_out=f"clear {PREFLIGHT}")
     return int(node)

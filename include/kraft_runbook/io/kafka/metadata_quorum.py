@@ -181,7 +181,7 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
     """The description, or None where this node does not lead."""
     topic = DescribeQuorumRequest.TopicData
     asked = topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
-    answer = connection.send(DescribeQuorumRequest(version=1, topics=[asked]))
+    answer = connection.send(DescribeQuorumRequest(version=2, topics=[asked]))
     if answer.error_code:
         raise connection.unreachable(
             f"DescribeQuorum failed with error {answer.error_code} (31: it needs Describe on the cluster)"
@@ -192,7 +192,14 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
 
     def replicas(states: Iterable[Any]) -> tuple[Voter, ...]:
         found = (
-            Voter(s.replica_id, s.log_end_offset, s.last_fetch_timestamp, s.last_caught_up_timestamp) for s in states
+            Voter(
+                s.replica_id,
+                s.log_end_offset,
+                s.last_fetch_timestamp,
+                s.last_caught_up_timestamp,
+                s.replica_directory_id,
+            )
+            for s in states
         )
         return tuple(sorted(found, key=lambda each: each.id))
 

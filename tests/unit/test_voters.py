@@ -1,0 +1,266 @@
+"""The voters of a dynamic quorum: one in or one out a run, only while every other one is whole and warm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host
+from recording import Ports, RecordingCluster, run_on
+
+from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.quorum_seen import Voter
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind
+from kraft_runbook.errors import Refused
+from kraft_runbook.migration.plays import bring_back_controller
+from kraft_runbook.procedures.change_voters import add_voter, remove_voter
+from kraft_runbook.quorum.care import CHECKS
+from kraft_runbook.quorum.care_rules import Care, CareForm, whom
+from kraft_runbook.quorum.voters import follows, joining, leaving, may_add, may_remove, voters_whole
+from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.steps.quorum_care import take_care
+
+OLD = {i: UUID(int=i) for i in (101, 102, 103, 104)}
+NEW = UUID(int=1103)
+CLOCK = 1_000_000_000
+DYNAMIC = SPEC.model_copy(update={"quorum": QuorumKind.DYNAMIC, "zookeeper": None})
+"""Controllers 101 to 103."""
+DOWN = a_controller(103, running=False, mode=WHY, metrics=WHY)
+
+
+def replica(node: int, directory: UUID | None = None, *, ago: float = 0.0, end: int = 1000) -> Voter:
+    """``ago``: seconds since its last fetch."""
+    return Voter(node, end, int(CLOCK - ago * 1000), CLOCK, directory or OLD[node])
+
+
+def quorum(*voters: Voter, observers: tuple[Voter, ...] = ()) -> Spoil:
+    def spoil(seen: ClusterObservation) -> ClusterObservation:
+        assert was_read(seen.quorum)
+        return replace(seen, quorum=replace(seen.quorum, voters=voters, observers=observers))
+
+    return spoil
+
+
+def seen_with(*spoils: Spoil) -> ClusterObservation:
+    return both(*spoils)(observation(Phase.KRAFT))
+
+
+def without(node: int) -> ClusterSpec:
+    return DYNAMIC.model_copy(update={"controllers": tuple(c for c in DYNAMIC.controllers if c.id != node)})
+
+
+WHOLE = (replica(101), replica(102), replica(103))
+NOT_YET = quorum(replica(101), replica(102), observers=(replica(103, NEW),))
+"""103 is declared, runs and follows, and does not vote."""
+DEAD_VOTER = quorum(replica(101), replica(102), replica(103, ago=60.0))
+OTHER_DISK = quorum(replica(101), replica(102), replica(103, ago=60.0), observers=(replica(103, NEW),))
+"""103 follows with a new directory, and its former one still votes."""
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spoil", "spec", "why"),
+    [
+        (NOT_YET, DYNAMIC, ""),
+        (quorum(replica(101), replica(102)), DYNAMIC, ""),
+        (OTHER_DISK, DYNAMIC, ""),
+        (quorum(*WHOLE), DYNAMIC, "every controller of the cluster file votes"),
+        (NOT_YET, SPEC, "the cluster file has a static quorum"),
+        (quorum(*(Voter(i, 1000) for i in (101, 102))), DYNAMIC, "kraft.version is not 1 yet"),
+        (both(NOT_YET, a_controller(102, running=False)), DYNAMIC, "controller 102"),
+        (both(NOT_YET, gauges(102, last_applied_offset=10, last_applied_lag_ms=70_000)), DYNAMIC, "102 to apply"),
+        (quorum(replica(101), replica(102, end=3)), DYNAMIC, "waiting for voter 102 to catch up"),
+        (quorum(replica(101), replica(102), replica(104)), DYNAMIC, ""),
+        (quorum(replica(101), replica(102), replica(104, ago=60.0)), DYNAMIC, "Remove it first"),
+    ],
+)
+def test_a_controller_is_added_only_while_every_voter_is_whole(spoil: Spoil, spec: ClusterSpec, why: str) -> None:
+    finding = may_add(seen_with(spoil), spec)
+    assert (finding.verdict is Verdict.PASS) == (not why), finding
+    assert why in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("spoil", "spec", "why"),
+    [
+        (both(DEAD_VOTER, DOWN), without(103), ""),
+        (quorum(*WHOLE), without(103), "voter 103 fetches from the leader still"),
+        (DEAD_VOTER, DYNAMIC, "every voter is in the cluster file"),
+        (both(DEAD_VOTER, a_controller(102, running=False)), without(103), "controller 102"),
+        (quorum(*(Voter(i, 1000) for i in (101, 102, 103))), without(103), "kraft.version is not 1 yet"),
+        (DEAD_VOTER, without(103).model_copy(update={"quorum": QuorumKind.STATIC}), "has a static quorum"),
+    ],
+)
+def test_a_voter_is_removed_only_once_it_has_stopped_and_is_not_declared(
+    spoil: Spoil, spec: ClusterSpec, why: str
+) -> None:
+    finding = may_remove(seen_with(spoil), spec)
+    assert (finding.verdict is Verdict.PASS) == (not why), finding
+    assert why in finding.evidence
+
+
+def test_the_voters_that_would_be_left_must_be_a_majority_that_runs() -> None:
+    """Of five voters three are gone and two run: Kafka would take one out, and commit it by nobody."""
+    voters = (replica(101), replica(102), *(replica(103, UUID(int=i), ago=60.0) for i in (7,)))
+    gone = tuple(Voter(i, 1000, int(CLOCK - 60_000), CLOCK, UUID(int=i)) for i in (105, 106))
+    finding = may_remove(seen_with(quorum(*voters, *gone)), without(103))
+    assert finding.verdict is Verdict.FAIL and "no majority" in finding.evidence
+
+
+def test_who_joins_and_who_leaves_follows_from_the_cluster_file() -> None:
+    assert joining(seen_with(NOT_YET), DYNAMIC) == (103,) == joining(seen_with(OTHER_DISK), DYNAMIC)
+    assert joining(seen_with(DEAD_VOTER), DYNAMIC) == (), "a controller that is down votes all the same"
+    assert leaving(seen_with(quorum(*WHOLE)), without(103)) == (103,)
+
+
+@pytest.mark.parametrize(
+    ("observers", "done", "told"),
+    [
+        ((replica(103, NEW),), True, ""),
+        ((replica(103, NEW, end=5),), False, "catch up with offset 1000: it is at 5"),
+        ((replica(103, NEW, ago=30.0),), False, "none with its id does"),
+        ((replica(103, NEW), replica(103, UUID(int=9))), False, "2 directories with its id do"),
+        ((replica(103, NEW), replica(103, UUID(int=9), ago=30.0)), True, ""),
+    ],
+)
+def test_it_is_made_a_voter_once_it_follows_with_one_directory(
+    observers: tuple[Voter, ...], done: bool, told: str
+) -> None:
+    progress = follows(seen_with(quorum(replica(101), replica(102), observers=observers)), DYNAMIC, 103, earlier=None)
+    assert progress.done == done and told in progress.waiting_for
+
+
+def test_a_cold_one_is_waited_for_before_it_votes() -> None:
+    cold = gauges(103, last_applied_offset=10, last_applied_lag_ms=70_000)
+    progress = follows(seen_with(NOT_YET, cold), DYNAMIC, 103, earlier=None)
+    assert not progress.done and "apply the metadata log" in progress.waiting_for
+
+
+def test_the_end_asks_for_those_that_vote_alone() -> None:
+    """Of two that are to be added the second one is not there yet."""
+    assert voters_whole(seen_with(quorum(replica(101), replica(102)), DOWN), DYNAMIC, earlier=None).done
+    assert not voters_whole(seen_with(quorum(*WHOLE), DOWN), DYNAMIC, earlier=None).done
+
+
+@pytest.mark.parametrize(
+    ("care", "node", "spec", "why"),
+    [
+        (Care.ADD, 104, DYNAMIC, "the cluster file has 101, 102, 103"),
+        (Care.ADD, 102, DYNAMIC, "controller 102 votes already"),
+        (Care.ADD, None, DYNAMIC, "no controller"),
+        (Care.REMOVE, 101, DYNAMIC, "the voters that the cluster file does not declare are none"),
+        (Care.REMOVE, 101, without(102), "does not declare are 102"),
+    ],
+)
+def test_a_form_that_names_the_wrong_one_is_refused(care: Care, node: int | None, spec: ClusterSpec, why: str) -> None:
+    with pytest.raises(Refused, match=why):
+        whom(CareForm(care, node), seen_with(NOT_YET), spec)
+
+
+def test_a_lost_disk_in_a_dynamic_quorum_needs_a_file_that_says_so() -> None:
+    lost = seen_with(DEAD_VOTER, DOWN)
+    of = {spec.quorum: CHECKS["KRB-CARE-003"].run(lost, spec) for spec in (DYNAMIC, SPEC)}
+    assert of[QuorumKind.DYNAMIC].verdict is Verdict.PASS
+    assert of[QuorumKind.STATIC].verdict is Verdict.FAIL and "quorum: dynamic" in of[QuorumKind.STATIC].evidence
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+def caring(
+    care: Care, *shown: ClusterObservation, spec: ClusterSpec = DYNAMIC, ports: Ports | None = None, **of_host: Any
+) -> tuple[list[str], Any, list[tuple[Any, ...]]]:
+    """What was done, the answer, and what was asked of the leader."""
+    asked: list[tuple[Any, ...]] = []
+
+    def change(name: str) -> Callable[..., bool]:
+        def answer(*given: Any, **_: Any) -> bool:
+            asked.append((name, *given))
+            return True
+
+        return answer
+
+    empty: dict[str, Any] = {"has_metadata_log": False, "formatted_cluster_id": None}
+    lost = on_host(103, **empty | of_host)(shown[0])
+    facts: Mapping[int, HostState] = {i: each for i, each in lost.hosts.items() if not isinstance(each, Unread)}
+    cluster = RecordingCluster(
+        *shown, spec=spec, facts=facts, answers={add_voter: change("add"), remove_voter: change("remove")}
+    )
+    run = run_on(cluster, ports, answers={"preflight.checks": {"node": 103}}, care=care.value, controller=103)
+    try:
+        return cluster.did, take_care(run), asked
+    except Refused as refused:
+        return cluster.did, refused, asked
+
+
+AWAITED = "awaited controller 103 to follow the metadata log and to be warm"
+
+
+def test_a_lost_disk_becomes_a_voter_with_its_new_directory_and_the_former_one_ceases_to_be_one() -> None:
+    did, answer, asked = caring(Care.LOST_DISK, seen_with(DEAD_VOTER, DOWN), seen_with(OTHER_DISK))
+    assert did[:2] == ["played provision_controller on 103", AWAITED]
+    assert asked == [("remove", 103, OLD[103]), ("add", 103, NEW)]
+    assert answer["voter"] == "AAAAAAAAAAAAAAAAAAAETw", "as meta.properties has it"
+
+
+def test_killed_between_the_two_requests_it_goes_on_with_the_second() -> None:
+    did, answer, asked = caring(Care.LOST_DISK, seen_with(NOT_YET))
+    assert asked == [("add", 103, NEW)] and answer["already_done"] == "controller 103 runs"
+    did, answer, asked = caring(Care.LOST_DISK, seen_with(quorum(replica(101), replica(102), replica(103, NEW))))
+    assert asked == [] and did == [AWAITED], "and once it votes nothing is left to do"
+
+
+def test_a_controller_is_added_once_it_follows() -> None:
+    ports = Ports()
+    did, _, asked = caring(
+        Care.ADD, seen_with(quorum(replica(101), replica(102)), DOWN), seen_with(NOT_YET), ports=ports
+    )
+    assert did[:2] == ["played provision_controller on 103", AWAITED] and asked == [("add", 103, NEW)]
+    assert ports.asked.count("signature of care") == 2, "the second act is signed for as the first"
+
+
+def test_while_another_voter_is_down_the_voters_stay_as_they_are() -> None:
+    spoilt = seen_with(NOT_YET, a_controller(102, running=False))
+    _, answer, asked = caring(Care.ADD, spoilt)
+    assert asked == [] and isinstance(answer, Refused) and "controller 102" in str(answer)
+
+
+def test_a_voter_that_is_not_declared_any_more_is_removed_once_it_has_stopped() -> None:
+    _, answer, asked = caring(Care.REMOVE, seen_with(DEAD_VOTER), spec=without(103))
+    assert asked == [("remove", 103, OLD[103])] and answer == {"changed": ["voter removed"]}
+    _, answer, asked = caring(Care.REMOVE, seen_with(quorum(replica(101), replica(102))), spec=without(103))
+    assert asked == [] and answer == {"changed": []}, "cleared once more, it asks for nothing"
+    _, answer, asked = caring(Care.REMOVE, seen_with(quorum(*WHOLE)), spec=without(103))
+    assert asked == [] and isinstance(answer, Refused) and "stop its service" in str(answer)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_directory_is_formatted_without_voters_of_its_own() -> None:
+    given = bring_back_controller(DYNAMIC, 103, "an id").variables
+    assert given["joins_a_quorum"] is True
+    assert given["properties"]["controller.quorum.bootstrap.servers"].count(":") == 3
+    assert "controller.quorum.voters" not in given["properties"]
+    assert "joins_a_quorum" not in bring_back_controller(SPEC, 103, "an id").variables
+
+
+@pytest.mark.parametrize(
+    ("spec", "spoil", "verdict"),
+    [
+        (SPEC, quorum(*(Voter(i, 1000) for i in (101, 102, 103))), Verdict.PASS),
+        (SPEC, quorum(*WHOLE), Verdict.PASS),
+        (DYNAMIC, quorum(*WHOLE), Verdict.PASS),
+        (DYNAMIC, quorum(*(Voter(i, 1000) for i in (101, 102, 103))), Verdict.FAIL),
+        (DYNAMIC, lambda seen: replace(seen, quorum=WHY), Verdict.UNKNOWN),
+    ],
+)
+def test_a_file_without_voters_is_no_file_of_a_static_quorum(spec: ClusterSpec, spoil: Spoil, verdict: Verdict) -> None:
+    assert CHECKS["KRB-PRE-120"].run(seen_with(spoil), spec).verdict is verdict
