@@ -51,6 +51,7 @@ def knows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             yield Chunk(batch(0, level(25), level(26), NO_OP), up_to=end)
 
     monkeypatch.setattr(metadata_quorum, "describe_quorum", describe)
+    monkeypatch.setattr(metadata_quorum.time, "sleep", lambda _: None)
     monkeypatch.setattr(MetadataLogReader, "chunks", chunks)
     return shown
 
@@ -60,6 +61,8 @@ def test_no_level_is_read_before_it_knows_what_is_committed(knows: list[int]) ->
         feature_calls.read_levels(SPEC, secrets=nobody)
     knows[:] = [3]
     assert feature_calls.read_levels(SPEC, secrets=nobody)[1].levels == {METADATA_VERSION: 26}
+    knows[:] = [-1, -1, 3]
+    assert feature_calls.read_levels(SPEC, secrets=nobody)[0] == 102, "an election in between is waited for"
 
 
 def test_nor_what_a_node_will_be_sent(knows: list[int], tmp_path: Path) -> None:

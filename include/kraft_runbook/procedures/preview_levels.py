@@ -13,7 +13,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
-from kraft_runbook.io.kafka.metadata_quorum import describe_committed
+from kraft_runbook.io.kafka.metadata_quorum import describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.levels.change import Direction, LevelChange, plan_change
 from kraft_runbook.levels.losses import Loss, read_held
@@ -27,7 +27,7 @@ def losses_in_the_log(spec: ClusterSpec, change: LevelChange, *, secrets: Secret
     """
     if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
         return ()
-    quorum = describe_committed(spec, secrets=secrets)
+    quorum = describe_elected(spec, secrets=secrets)
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets) as reader:
         return read_held(reader.chunks(end=quorum.high_watermark - 1)).below(change.now, change.target)
 

@@ -19,7 +19,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
-from kraft_runbook.io.kafka.metadata_quorum import describe_committed
+from kraft_runbook.io.kafka.metadata_quorum import describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.feature_records import FeatureRecords, levels_in
 
@@ -88,7 +88,7 @@ def update_feature(
 
 def read_levels(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> tuple[int, LevelsInLog]:
     """The leader's id, and what the committed metadata log says of features. Raises Unreachable."""
-    quorum = describe_committed(spec, secrets=secrets, timeout=min(timeout, 5.0))
+    quorum = describe_elected(spec, secrets=secrets)
     state = FeatureRecords()
     end = quorum.high_watermark - 1
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
@@ -103,7 +103,7 @@ def levels_to_come(
     """By node, the feature records that the quorum's leader sends it after what its own disk holds. Raises Unreachable,
     LogTruncated.
     """
-    quorum = describe_committed(spec, secrets=secrets, timeout=min(timeout, 5.0))
+    quorum = describe_elected(spec, secrets=secrets)
     found: dict[int, tuple[WrittenLevel, ...]] = {}
     with MetadataLogReader(spec, quorum.leader_id, quorum.leader_epoch, secrets=secrets, timeout=timeout) as reader:
         for disk in disks:
