@@ -1,4 +1,5 @@
-"""Move the leadership of the controller quorum politely, or bring back a controller that lost its disk.
+"""Move the leadership of the controller quorum politely, bring back a controller that lost its disk, or add one to a
+dynamic quorum, or remove one from it.
 
 One controller a run, and only while every other one is whole and warm.
 """

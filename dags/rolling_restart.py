@@ -1,6 +1,7 @@
 """Restart brokers, controllers or both, one by one, in any phase, with the files that they have.
 
-Any task can be cleared: a process that is younger than this run is left alone.
+Once no migration is under way it can write where the quorum is into each file first. Any task can be cleared: a process
+that is younger than this run is left alone.
 """
 
 from airflow.sdk import chain

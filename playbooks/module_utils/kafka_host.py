@@ -187,12 +187,18 @@ def read_text(path: str) -> str | None:
     return None if found is None else found[0].decode("latin-1")
 
 
+BOOTSTRAP_CHECKPOINT = "00000000000000000000-0000000000.checkpoint"
+"""From 4.4 on ``kafka-storage format`` writes this into a controller's empty log (KAFKA-19648); earlier releases write
+it with the first voters alone.
+"""
+
+
 def holds_metadata_log(log_dir: str) -> bool:
-    """Whether a metadata log is in this directory. Raises OSError where that can't be told: what may not be read, or
-    fails, is not empty.
+    """Whether a metadata log is in this directory: what a format alone leaves there is none. Raises OSError where that
+    can't be told: what may not be read, or fails, is not empty.
     """
     try:
-        return stat.S_ISDIR(os.stat(os.path.join(log_dir, "__cluster_metadata-0")).st_mode)
+        return os.listdir(os.path.join(log_dir, "__cluster_metadata-0")) != [BOOTSTRAP_CHECKPOINT]
     except (FileNotFoundError, NotADirectoryError):
         return False
 

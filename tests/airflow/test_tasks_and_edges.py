@@ -360,7 +360,7 @@ PARAMS = {
     },
     "restore_assignment__lab": {**PACE, "run": None},
     "metadata_parity_check__lab": {"dry_run": False, "full": False},
-    "rolling_restart__lab": {"dry_run": False, "nodes": "both", "approvals_needed": 1},
+    "rolling_restart__lab": {"dry_run": False, "nodes": "both", "files": "as they are", "approvals_needed": 1},
     "way_back_watch__lab": {"dry_run": False},
     "move_consumer_group__lab": {
         "dry_run": False,

@@ -120,6 +120,10 @@ def test_a_directory_that_can_not_be_looked_into_is_not_one_without_a_metadata_l
     assert not host.holds_metadata_log(str(tmp_path)) and not host.holds_metadata_log(str(tmp_path / "gone"))
     (tmp_path / "__cluster_metadata-0").mkdir()
     assert host.holds_metadata_log(str(tmp_path))
+    (tmp_path / "__cluster_metadata-0" / host.BOOTSTRAP_CHECKPOINT).touch()
+    assert not host.holds_metadata_log(str(tmp_path)), "what Kafka 4.4's format leaves"
+    (tmp_path / "__cluster_metadata-0" / f"{0:020d}.log").touch()
+    assert host.holds_metadata_log(str(tmp_path))
     (tmp_path / "round").symlink_to(tmp_path / "round")
     with pytest.raises(OSError, match="symbolic links"):
         host.holds_metadata_log(str(tmp_path / "round"))

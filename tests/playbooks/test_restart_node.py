@@ -16,7 +16,8 @@ import pytest
 from stand_in_node import Node
 from test_restart import PORT_NOT_OPEN, kill_at
 
-from kraft_runbook.cluster.observation import ControllerMode
+from kraft_runbook.cluster.node_properties import broker_properties
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
@@ -199,3 +200,14 @@ def test_two_runs_at_once_restart_the_node_once(node: Node) -> None:
     output, _ = other.communicate(timeout=60)
     assert other.returncode == 0, output
     assert len(node.starts()) == 2
+
+
+def test_a_configuration_that_is_given_is_written_first_and_the_process_restarted_with_it_once(node: Node) -> None:
+    node.run_broker()
+    file = Path(node.spec.broker(1).config_file)
+    wanted = {**broker_properties(node.spec, node.spec.broker(1), BrokerMode.KRAFT), "num.io.threads": "9"}
+    what = restart_node(1, Phase.KRAFT, older_than=0.0, properties=wanted)
+    first = play(node.spec, what, secrets=lambda _: "")
+    assert first.restarted and "num.io.threads=9" in file.read_text().splitlines()
+    pid, again = node.pid(), play(node.spec, what, secrets=lambda _: "")
+    assert again.changed == () and node.pid() == pid, "the process has the file that it began with"

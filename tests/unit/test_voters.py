@@ -16,11 +16,13 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.quorum_seen import Voter
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.migration.plays import bring_back_controller
-from kraft_runbook.procedures.change_voters import add_voter, remove_voter
+from kraft_runbook.procedures import change_voters
+from kraft_runbook.procedures.change_voters import add_voter, await_committed, remove_voter
 from kraft_runbook.quorum.care import CHECKS
-from kraft_runbook.quorum.care_rules import Care, CareForm, whom
+from kraft_runbook.quorum.care_rules import Care, CareForm, may_move, whom
 from kraft_runbook.quorum.voters import follows, joining, leaving, may_add, may_remove, voters_whole
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.steps.quorum_care import take_care
@@ -191,7 +193,10 @@ def caring(
     lost = on_host(103, **empty | of_host)(shown[0])
     facts: Mapping[int, HostState] = {i: each for i, each in lost.hosts.items() if not isinstance(each, Unread)}
     cluster = RecordingCluster(
-        *shown, spec=spec, facts=facts, answers={add_voter: change("add"), remove_voter: change("remove")}
+        *shown,
+        spec=spec,
+        facts=facts,
+        answers={add_voter: change("add"), remove_voter: change("remove"), await_committed: change("committed")},
     )
     run = run_on(cluster, ports, answers={"preflight.checks": {"node": 103}}, care=care.value, controller=103)
     try:
@@ -214,7 +219,7 @@ def test_killed_between_the_two_requests_it_goes_on_with_the_second() -> None:
     did, answer, asked = caring(Care.LOST_DISK, seen_with(NOT_YET))
     assert asked == [("add", 103, NEW)] and answer["already_done"] == "controller 103 runs"
     did, answer, asked = caring(Care.LOST_DISK, seen_with(quorum(replica(101), replica(102), replica(103, NEW))))
-    assert asked == [] and did == [AWAITED], "and once it votes nothing is left to do"
+    assert asked == [("committed",)] and did == [AWAITED], "and once it votes nothing is left to do"
 
 
 def test_a_controller_is_added_once_it_follows() -> None:
@@ -236,9 +241,93 @@ def test_a_voter_that_is_not_declared_any_more_is_removed_once_it_has_stopped() 
     _, answer, asked = caring(Care.REMOVE, seen_with(DEAD_VOTER), spec=without(103))
     assert asked == [("remove", 103, OLD[103])] and answer == {"changed": ["voter removed"]}
     _, answer, asked = caring(Care.REMOVE, seen_with(quorum(replica(101), replica(102))), spec=without(103))
-    assert asked == [] and answer == {"changed": []}, "cleared once more, it asks for nothing"
+    assert asked == [("committed",)] and answer == {"changed": []}, "cleared once more, it changes nothing"
     _, answer, asked = caring(Care.REMOVE, seen_with(quorum(*WHOLE)), spec=without(103))
     assert asked == [] and isinstance(answer, Refused) and "stop its service" in str(answer)
+
+
+def test_a_leader_that_was_just_elected_can_t_tell_who_has_stopped() -> None:
+    """It knows of no fetch by anybody: a second look, after as long as a running one would have fetched in, tells."""
+    unheard = quorum(replica(101), replica(102), Voter(103, 1000, -1, -1, OLD[103]))
+    elected = seen_with(unheard, DOWN)
+    assert was_read(elected.quorum)
+    _, answer, asked = caring(Care.REMOVE, elected, seen_with(quorum(*WHOLE), DOWN), spec=without(103))
+    assert asked == [] and isinstance(answer, Refused) and "voter 103 fetches from the leader" in str(answer)
+    another = replace(elected, quorum=replace(elected.quorum, leader_epoch=9))
+    _, answer, asked = caring(Care.REMOVE, elected, another, spec=without(103))
+    assert asked == [] and isinstance(answer, Refused) and "elected just now" in str(answer)
+    _, answer, asked = caring(Care.REMOVE, elected, spec=without(103))
+    assert asked == [("remove", 103, OLD[103])], "one that is gone never fetches from it"
+
+
+@pytest.mark.parametrize("judge", [may_move, lambda seen, spec: CHECKS["KRB-CARE-002"].run(seen, spec)])
+def test_while_a_voter_is_not_declared_no_other_one_is_stopped(judge: Any) -> None:
+    seen = seen_with(quorum(*WHOLE, replica(104, ago=60.0)))
+    assert judge(seen, DYNAMIC).verdict is not Verdict.PASS
+    assert judge(seen_with(quorum(*WHOLE)), DYNAMIC).verdict is Verdict.PASS
+
+
+# -- the requests ------------------------------------------------------------------------------------------------------
+
+
+class Quorum:
+    """What its leader shows, look by look, the last for ever; ``asked``: how often it was asked for a change."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: QuorumDescription, within: float = 60.0) -> None:
+        self.shown, self.asked = list(shown), 0
+        monkeypatch.setattr(change_voters, "describe_committed", self._look)
+        monkeypatch.setattr(change_voters, "_ask", self._answer)
+        monkeypatch.setattr(change_voters, "PAUSE", 0)
+        monkeypatch.setattr(change_voters, "WITHIN", within)
+
+    def _look(self, *_: Any, **__: Any) -> QuorumDescription:
+        return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
+
+    def _answer(self, *_: Any) -> None:
+        self.asked += 1
+
+
+def described(*voters: Voter, committed: int = 1000, epoch: int = 4) -> QuorumDescription:
+    return QuorumDescription(101, epoch, committed, voters)
+
+
+def nobody(_: object) -> str:
+    raise AssertionError("no secret is asked for")
+
+
+SHOWN = (replica(101, end=1010), replica(102), replica(103, NEW))
+
+
+def test_a_voter_that_is_shown_counts_once_the_log_is_committed_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Quorum(
+        monkeypatch, described(replica(101), replica(102)), described(*SHOWN), described(*SHOWN, committed=1010)
+    )
+    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody) is True and seen.asked == 1
+    seen = Quorum(monkeypatch, described(*SHOWN, committed=1010))
+    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody) is False and seen.asked == 0
+    Quorum(monkeypatch, described(*SHOWN), within=0.05)
+    with pytest.raises(StepFailed, match="not committed yet"):
+        await_committed(DYNAMIC, secrets=nobody)
+
+
+def test_a_change_that_a_new_leader_does_not_have_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_it = described(replica(101), replica(102), epoch=5)
+    end = described(*SHOWN, committed=1010, epoch=5)
+    seen = Quorum(monkeypatch, described(replica(101), replica(102)), described(*SHOWN), without_it, end)
+    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody) is True and seen.asked == 2
+
+
+def test_what_somebody_undoes_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    Quorum(monkeypatch, described(*WHOLE), within=0.05)
+    with pytest.raises(StepFailed, match="it did, and somebody undid it"):
+        remove_voter(DYNAMIC, 103, OLD[103], secrets=nobody)
+
+
+def test_a_static_quorum_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Quorum(monkeypatch, described(*(Voter(i, 1000) for i in (101, 102))))
+    with pytest.raises(Refused, match="the quorum is a static one"):
+        add_voter(DYNAMIC, 103, NEW, secrets=nobody)
+    assert seen.asked == 0
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

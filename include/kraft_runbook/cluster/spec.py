@@ -216,7 +216,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
                 f"controllers.{at}.id: {controller.id} is also a broker's id; controllers need ids of their own, for"
                 f" example {max(spec.broker_ids) + 1000 + at}"
             )
-    if len(spec.controllers) % 2 == 0:
+    if len(spec.controllers) % 2 == 0 and spec.quorum is QuorumKind.STATIC:
         yield (
             f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use"
             f" {len(spec.controllers) - 1} or {len(spec.controllers) + 1}"

@@ -211,9 +211,9 @@ def _ghost(controller: Registered, change: LevelChange) -> Obstacle:
     return Obstacle(
         f"controller {controller.node_id} is registered and no voter any more, and"
         f" {_range(controller.supported, change.feature)}, not {change.target}",
-        "start it once on the new software, with its old data and itself in its own controller.quorum.voters: it"
-        " registers anew within seconds and disturbs no leader; then stop it (unregistering one needs metadata.version"
-        " 33)",
+        "start it once on the new software, with its old data and itself in its own controller.quorum.voters (in a"
+        " dynamic quorum: with the addresses of the others, and controller.quorum.auto.join.enable off): it registers"
+        " anew within seconds and disturbs no leader; then stop it (unregistering one needs metadata.version 33)",
     )
 
 

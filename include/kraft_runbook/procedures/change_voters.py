@@ -1,5 +1,6 @@
 """Change the voters of a dynamic quorum (KIP-853): one out, or one in. Each is asked of the leader, which answers once
-the new voters are committed; what a lost answer did is seen at the next look.
+the new voters are committed. A leader shows voters that it has written and not committed yet (``LeaderState`` of
+Kafka's raft), so a change whose answer was lost counts once the log is committed up to where it ended at that look.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription, describe_c
 from kraft_runbook.io.kafka.raft_voters import AddRaftVoterRequest, RemoveRaftVoterRequest
 from kraft_runbook.io.secrets import Secrets
 
-NOT_LEADER, TIMED_OUT, NOT_ALLOWED, UNSUPPORTED, DUPLICATE_VOTER, VOTER_NOT_FOUND = 6, 7, 31, 35, 126, 127
+NOT_LEADER, TIMED_OUT, STOPPING, NOT_ALLOWED, UNSUPPORTED, DUPLICATE_VOTER, VOTER_NOT_FOUND = 6, 7, 8, 31, 35, 126, 127
 PASSING = {
+    STOPPING: "it stops (BROKER_NOT_AVAILABLE)",
     NOT_LEADER: "it does not lead any more",
     TIMED_OUT: "it had no time, or another change of the voters is under way (REQUEST_TIMED_OUT)",
     DUPLICATE_VOTER: "it has a voter with this id already",
@@ -29,7 +31,10 @@ TIMED_OUT also where its first connection to the new voter is not up yet.
 WITHIN = 120.0
 """Seconds in which a leader has to take it."""
 AN_ANSWER = 45.0
-"""Seconds for one answer: a leader gives a change of the voters up after its own request timeout, 30 s by default."""
+"""Seconds for one answer: ``ADDING`` and more. A removal is given up after controller.quorum.request.timeout.ms (2 s).
+"""
+ADDING = 30_000
+"""Milliseconds that a leader is given for adding one."""
 PAUSE = 1.0
 
 
@@ -44,7 +49,7 @@ def add_voter(spec: ClusterSpec, controller: int, directory: UUID, *, secrets: S
         return AddRaftVoterRequest(
             version=0,
             cluster_id=cluster_id,
-            timeout_ms=30_000,
+            timeout_ms=ADDING,
             voter_id=controller,
             voter_directory_id=directory,
             listeners=[listener],
@@ -70,6 +75,15 @@ def remove_voter(spec: ClusterSpec, voter: int, directory: UUID, *, secrets: Sec
     return _change(spec, f"remove voter {voter}", request, is_out, secrets)
 
 
+def await_committed(spec: ClusterSpec, *, secrets: Secrets) -> None:
+    """Wait until what the leader shows now is committed. Raises StepFailed."""
+    _change(spec, "commit its voters", _nothing_is_asked, lambda _: True, secrets)
+
+
+def _nothing_is_asked(_: str) -> AddRaftVoterRequest:
+    raise AssertionError("what is shown is done")
+
+
 def _change(
     spec: ClusterSpec,
     what: str,
@@ -78,23 +92,35 @@ def _change(
     secrets: Secrets,
 ) -> bool:
     deadline, asked = time.monotonic() + WITHIN, False
+    shown: tuple[int, int] | None = None
+    problem: str | None
     while True:
         try:
             quorum = describe_committed(spec, secrets=secrets)
             if done(quorum.voters):
-                return asked
-            _require_dynamic(quorum)
-            asked = True
-            problem = _ask(spec, quorum.leader_id, request, secrets)
+                shown = shown if shown is not None and shown[0] == quorum.leader_epoch else _end(quorum)
+                if quorum.high_watermark >= shown[1]:
+                    return asked
+                problem = "the leader shows the change, and it is not committed yet"
+            else:
+                shown, asked = None, True
+                _require_dynamic(quorum)
+                problem = _ask(spec, quorum.leader_id, request, secrets)
         except Unreachable as error:
             problem = error.problem
-        if problem is not None and time.monotonic() > deadline:
+        if time.monotonic() > deadline:
             raise StepFailed(
-                f"the quorum did not {what} within {WITHIN:.0f} s: {problem}",
+                f"the quorum did not {what} within {WITHIN:.0f} s: {problem or 'it did, and somebody undid it'}",
                 way_out="read the log of the controller that leads (kraft-runbook quorum), then clear this task: it"
                 " looks first what was done",
             )
         time.sleep(PAUSE)
+
+
+def _end(quorum: QuorumDescription) -> tuple[int, int]:
+    """The leader's epoch, and where its log ends."""
+    ends = [each.log_end_offset for each in quorum.voters if each.id == quorum.leader_id]
+    return quorum.leader_epoch, max([quorum.high_watermark, *ends])
 
 
 def _require_dynamic(quorum: QuorumDescription) -> None:

@@ -140,7 +140,8 @@ def may_bring_back(
     if seen.quorum.is_dynamic and spec.quorum is QuorumKind.STATIC:
         return failed(f"the quorum is dynamic, and {STATIC}: write 'quorum: dynamic' there first")
     if strangers := leaving(seen, spec):
-        return failed(f"{nodes('voter', strangers, 'is')} not in the cluster file: remove or declare it first")
+        ways = "remove or declare it first" if seen.quorum.is_dynamic else "declare it first"
+        return failed(f"{nodes('voter', strangers, 'is')} not in the cluster file: {ways}")
     others = [each for each in spec.controller_ids if each != lost]
     whole = first_missing(*(unfinished_quorum(seen, spec, earlier, only=each) for each in others))
     if not whole.done:
@@ -178,9 +179,10 @@ def _what(care: Care, node: int, spec: ClusterSpec) -> str:
         )
     if care is Care.REMOVE:
         return (
-            f"Takes voter {node} out of the quorum, for good: its service has stopped, and the cluster file no longer"
-            " names it. The voters that stay commit that by their own majority. Nothing on its host is touched. To"
-            " have it vote again it is declared and added."
+            f"Takes voter {node} out of the quorum, for good. The cluster file no longer names it, and it fetches no"
+            " more; whether its service is stopped for good, see on its host, which nothing touches. The voters that"
+            " stay commit that by their own majority. Its registration stays in the metadata log: keep its directory"
+            " until no level is to be raised any more, or the level is 33 (docs/dynamic-quorum.md)."
         )
     empty = "its directory, where it is empty," if care is Care.ADD else "its empty directory"
     starts = (

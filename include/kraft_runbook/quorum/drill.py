@@ -40,6 +40,7 @@ CHECKS.take(
             "KRB-PRE-045",
             "KRB-PRE-087",
             "KRB-PRE-100",
+            "KRB-PRE-120",
             *PRODUCERS,
         )
     )

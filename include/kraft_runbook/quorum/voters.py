@@ -132,7 +132,7 @@ def may_remove(
     if (found := _whole(seen, spec, earlier, staying)).verdict is not Verdict.PASS:
         return found
     left = len(quorum.voters) - 1
-    alive = len(staying) + sum(1 for i in wanted if i not in stopped)
+    alive = len(staying) + sum(1 for i in wanted if following(seen, spec, i))
     if alive < left // 2 + 1:
         return failed(f"of the {left} voters that would be left, {alive} run: they are no majority")
     return passed(f"{nodes('voter', stopped, 'has')} stopped, and {name_ids(staying)} run")

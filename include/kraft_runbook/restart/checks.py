@@ -5,9 +5,11 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.restart.files import FOR_GOOD, differs_besides
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
+from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
 from kraft_runbook.runbook.canary_check import CODE as CANARY
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree, phase_known
 from kraft_runbook.runbook.health import quorum_whole
@@ -21,6 +23,9 @@ answers nobody from the moment it stops, and ZooKeeper names it until its logs a
 """
 ALONE_WHILE = "no brokers are restarted together while one of them may be the controller"
 ONE_BY_ONE = "take 'roll' out of the cluster file until every broker is in migration mode"
+
+AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", "KRB-PRE-115"), "KRB-ROLL-005"
+"""The checks of files that are left as they are; and the one of those that a run writes."""
 
 CHECKS = Checklist()
 CHECKS.take(
@@ -105,3 +110,31 @@ def ages_can_be_compared(seen: ClusterObservation, spec: ClusterSpec) -> Finding
     an old process would count as younger than the run; on one that is behind a process would be restarted twice.
     """
     return clocks_agree(seen, spec)
+
+
+@CHECKS.check(
+    WRITABLE,
+    severity=Severity.BLOCKING,
+    fix=(
+        "bring the named keys into the cluster file, or change the files by hand (kraft-runbook plan --hosts shows what"
+        " differs): a restart writes where the quorum is, and nothing else"
+    ),
+    needs=Needs.HOSTS,
+)
+def files_differ_in_nothing_but_where_the_quorum_is(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every node's file is what the cluster file renders, but for where the quorum is.
+
+    A restart that writes the quorum's addresses writes files whole: what else differs would be changed with them. Asked
+    of a run that is to write them, once no migration is under way. Values of secrets are not compared.
+    """
+    if (phase := detect_phase(seen).phase) not in FOR_GOOD:
+        return passed(f"no file is written in phase {phase}")
+    wrong, unread = [], []
+    for each in (*broker_files(seen, spec), *controller_files_in_kraft(seen, spec)):
+        if each.unread:
+            unread.append(each.unread)
+        elif each.missing:
+            wrong.append(f"node {each.node.id} has no file {each.node.config_file}")
+        elif differing := differs_besides(each):
+            wrong.append(f"node {each.node.id}: {differing}")
+    return settle(wrong, unread, "all are")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -10,8 +11,9 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.restart.checks import CHECKS
+from kraft_runbook.restart.checks import AS_THEY_ARE, CHECKS, WRITABLE
 from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDITIONS, CONTROLLER_BACK
+from kraft_runbook.restart.files import Files
 from kraft_runbook.runbook.broker_batches import in_turn
 from kraft_runbook.runbook.canary import first_and_watched
 from kraft_runbook.runbook.changes import By, Change, State, changes_between, others
@@ -45,7 +47,7 @@ TABLE = Transitions(
         GateTerms(
             RESTART,
             asks="restart its processes?",
-            means="Approving restarts the processes with the files that they have.",
+            means="Approving restarts the processes, with the files that they have where nothing else is said below.",
             next="preflight, then the gate where the cluster file asks for one",
         ),
     ),
@@ -111,3 +113,9 @@ RESTARTS = Operation(
     asks=lambda gate, spec: spec.rolling_restart.gate,
     unasked=_unasked,
 )
+
+
+def restarts_with(files: Files) -> Operation:
+    """The operation as a run with these files needs it checked."""
+    unasked = (WRITABLE,) if files is Files.AS_THEY_ARE else AS_THEY_ARE
+    return replace(RESTARTS, checks=CHECKS.without(unasked))

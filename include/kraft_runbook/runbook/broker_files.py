@@ -1,4 +1,4 @@
-"""Each broker's configuration file on its host, and what would be rendered for the mode that it is in. Pure."""
+"""Each node's configuration file on its host, and what would be rendered for the mode that it is in. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from kraft_runbook.cluster.config_meaning import alike
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.mode_settings import of_controllers_listener, of_zookeeper_alone
-from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, host_part, was_read
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    Unread,
+    host_part,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.runbook.differing_files import bound_elsewhere
@@ -56,3 +63,18 @@ def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFi
             means, wanted = alike(held, rendered, newest_ibp=newest)
             bound = bound_elsewhere(held.get("listeners", ""), rendered["listeners"])
             yield NodeFile(broker, mode, held=means, wanted=wanted, bound=bound)
+
+
+def controller_files_in_kraft(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFile]:
+    """One a controller, in the cluster file's order, where no migration is under way; of an observation with the hosts.
+    What KRaft mode does not read of a file is left out.
+    """
+    for controller in spec.controllers:
+        config = host_part(seen, controller.id, "config")
+        if isinstance(config, Unread):
+            yield NodeFile(controller, unread=f"controller {controller.id}: {config.reason}")
+        elif not isinstance(config, Mapping):
+            yield NodeFile(controller, missing=True)
+        else:
+            held = {key: value for key, value in config.items() if not of_zookeeper_alone(key)}
+            yield NodeFile(controller, held=held, wanted=controller_properties(spec, controller, ControllerMode.KRAFT))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.owned_properties import QUORUM_VOTERS
+from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
@@ -395,14 +395,19 @@ def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, sp
     vote.
     """
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "config"))
-    ((key, rendered),) = spec.quorum_properties.items()
-    wanted, other = _voters(rendered), "voters" if key == QUORUM_VOTERS else "addresses"
-    wrong = [
-        f"node {i} names {', '.join(sorted(_voters(config[key]) - wanted)) or f'fewer {other}'}"
-        for i, config in found.items()
-        if config and config.get(key) and _voters(config[key]) != wanted
-    ]
-    return settle(wrong, unread, f"all name {', '.join(sorted(wanted))}")
+    wrong = []
+    for i, config in found.items():
+        held = _voters((config or {}).get(QUORUM_VOTERS, "")) or _voters((config or {}).get(QUORUM_ADDRESSES, ""))
+        wanted = _voters(spec.quorum_voters)
+        if spec.quorum is QuorumKind.DYNAMIC or not all("@" in each for each in held):
+            held, wanted = _addresses(held), _addresses(wanted)
+        if held and held != wanted:
+            wrong.append(f"node {i} names {', '.join(sorted(held - wanted)) or 'fewer controllers'}")
+    return settle(wrong, unread, f"all name {', '.join(sorted(_voters(spec.quorum_voters)))}, or their addresses")
+
+
+def _addresses(voters: frozenset[str]) -> frozenset[str]:
+    return frozenset(each.rpartition("@")[2] for each in voters)
 
 
 def _voters(named: str) -> frozenset[str]:
@@ -425,7 +430,7 @@ def the_quorum_is_what_the_cluster_file_says(seen: ClusterObservation, spec: Clu
     voters, Kafka reads those, and the voters in a file only say where to look for the leader.
     """
     if spec.quorum is QuorumKind.STATIC:
-        return passed("the cluster file has a static quorum: every node's file names the voters")
+        return passed("the cluster file says nothing of a dynamic quorum")
     if not was_read(seen.quorum):
         return unknown(seen.quorum)
     if not seen.quorum.is_dynamic:

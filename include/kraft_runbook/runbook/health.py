@@ -46,6 +46,12 @@ def unfinished_quorum(
         yield f"waiting for a quorum leader: {seen.quorum.reason}"
         return
     voters = {v.id: v.log_end_offset for v in seen.quorum.voters}
+    strangers = [] if only is not None else [i for i in voters if i not in spec.controller_ids]
+    if strangers:
+        yield (
+            f"{nodes('voter', strangers, 'is')} not in the cluster file, so whether a majority would be left nobody can"
+            " say: declare or remove it"
+        )
     missing = [i for i in ids if i not in voters]
     if missing:
         yield f"{nodes('controller', missing, 'is')} not one of the quorum's voters ({name_ids(voters)})"

@@ -8,15 +8,13 @@ from kraft_runbook.cluster.config_meaning import listed
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
-from kraft_runbook.cluster.mode_settings import of_zookeeper_alone
-from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.broker_files import controller_files_in_kraft
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import AS_RENDERED
 from kraft_runbook.runbook.differing_files import capped, differing_keys
-from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
 from kraft_runbook.software.class_checks import missing_classes
 from kraft_runbook.software.file_keys import FileFinding, file_findings
@@ -106,17 +104,14 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
     never wrote: a property that is not in the cluster file would be lost at the restart. Values of secrets are not
     compared.
     """
-    read, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
-    wrong = []
-    for node_id, config in read.items():
-        controller = spec.controller(node_id)
-        if config is None:
-            wrong.append(f"controller {node_id} has no file {controller.config_file}")
-            continue
-        held = {key: value for key, value in config.items() if not of_zookeeper_alone(key)}
-        differing = differing_keys(held, controller_properties(spec, controller, ControllerMode.KRAFT))
-        if differing:
-            wrong.append(f"controller {node_id}: {capped(differing)}")
+    wrong, unread = [], []
+    for each in controller_files_in_kraft(seen, spec):
+        if each.unread:
+            unread.append(each.unread)
+        elif each.missing:
+            wrong.append(f"controller {each.node.id} has no file {each.node.config_file}")
+        elif differing := differing_keys(each.held, each.wanted):
+            wrong.append(f"controller {each.node.id}: {capped(differing)}")
     return settle(wrong, unread, "all are")
 
 

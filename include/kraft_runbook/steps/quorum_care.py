@@ -10,15 +10,16 @@ from typing import Any
 
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.quorum_seen import QuorumState
 from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.migration.plays import bring_back_controller
-from kraft_runbook.procedures.change_voters import add_voter, remove_voter
+from kraft_runbook.procedures.change_voters import add_voter, await_committed, remove_voter
 from kraft_runbook.quorum.care import CARE, FOLLOWS, QUORUM_CARE, care_for
 from kraft_runbook.quorum.care_rules import Care, CareForm, Step, may_bring_back, may_move, page, whom
-from kraft_runbook.quorum.voters import may_add, may_remove, present, voter
+from kraft_runbook.quorum.voters import following, may_add, may_remove, present, voter
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Finding, Verdict
 from kraft_runbook.runbook.plays import Play
@@ -40,7 +41,13 @@ Judge = Callable[[ClusterObservation, ClusterObservation | None], Finding]
 """Whether a step may begin, by one look, or by two."""
 
 
-def _require(judge: Judge, look: Look) -> None:
+WARM_FIRST = "wait until kraft-runbook quorum shows every other controller warm, then clear this task"
+WHAT_IT_NAMES = (
+    "do what is named here, or wait until every other voter is warm (kraft-runbook quorum); then clear this task"
+)
+
+
+def _require(judge: Judge, look: Look, way_out: str = WARM_FIRST) -> None:
     """By the look that the step has, or by a second one after it: a log that grows looks cold to one."""
     finding = judge(look.seen, None)
     if finding.verdict is not Verdict.PASS:
@@ -49,8 +56,7 @@ def _require(judge: Judge, look: Look) -> None:
     if finding.verdict is not Verdict.PASS:
         raise Refused(
             finding.evidence,
-            way_out="wait until kraft-runbook quorum shows every other controller warm, then clear this task;"
-            f" controller {look.node} was not touched",
+            way_out=f"{way_out}; controller {look.node} was not touched",
         )
 
 
@@ -91,7 +97,7 @@ def _require_a_lost_disk(look: Look) -> None:
 
 
 def _require_it_may_join(look: Look) -> None:
-    _require(lambda seen, earlier: may_add(seen, look.spec, earlier, only=look.node), look)
+    _require(lambda seen, earlier: may_add(seen, look.spec, earlier, only=look.node), look, WHAT_IT_NAMES)
 
 
 def _bring_back(look: Look) -> Play:
@@ -152,6 +158,7 @@ def _join(run: Run, node: int) -> dict[str, Any]:
         )
     before = voter(needed(seen.quorum), node)
     if before is not None and before.directory == now.directory:
+        cluster.ask(await_committed)
         told = f"controller {node} votes with directory {now.directory_text}"
         run.already_done(RUNNING, Step.CHANGE_VOTERS, told, node=node)
         return {"voter": now.directory_text}
@@ -179,12 +186,14 @@ def _remove(run: Run, node: int) -> dict[str, Any]:
     seen = cluster.settled()
     found = voter(needed(seen.quorum), node)
     if found is None or found.directory is None:
+        cluster.ask(await_committed)
         told = f"controller {node} is no voter any more" if found is None else "the quorum is a static one"
         run.already_done(RUNNING, Step.CHANGE_VOTERS, told, node=node)
         return {"changed": []}
     QUORUM_CARE.table.require(Step.CHANGE_VOTERS, QUORUM_CARE.read(seen, spec))
     _require_signed(run, node, seen)
     _require_now(run, node, seen, lambda each, earlier: may_remove(each, spec, earlier, only=node))
+    _require_silence(run, node, needed(seen.quorum))
     began = datetime.now(UTC)
     act = Act(f"remove voter {node} with directory {found.directory_text}")
     changed = ["voter removed"] if cluster.do(remove_voter, node, found.directory, would=[act]) else []
@@ -197,8 +206,27 @@ def _require_signed(run: Run, node: int, seen: ClusterObservation) -> None:
 
 
 def _require_now(run: Run, node: int, seen: ClusterObservation, judge: Judge) -> None:
-    _require(judge, Look(run.cluster, node, seen, QUORUM_CARE.read(seen, run.spec), run.params))
+    _require(judge, Look(run.cluster, node, seen, QUORUM_CARE.read(seen, run.spec), run.params), WHAT_IT_NAMES)
     run.signatures.begins(CARE)
+
+
+def _require_silence(run: Run, node: int, before: QuorumState) -> None:
+    """Look once more, after as long as a running one would have fetched in: a leader that was just elected knows of no
+    fetch by anybody.
+    """
+    run.cluster.pause(run.spec.quorum_health.silent / 1000)
+    seen = run.cluster.observe()
+    quorum = needed(seen.quorum)
+    if (quorum.leader_id, quorum.leader_epoch) != (before.leader_id, before.leader_epoch):
+        raise Refused(
+            f"controller {quorum.leader_id} was elected just now, and can't tell yet whether voter {node} fetches",
+            way_out=f"clear this task; voter {node} was not touched",
+        )
+    if following(seen, run.spec, node):
+        raise Refused(
+            f"voter {node} fetches from the leader: it runs",
+            way_out="stop its service on its host for good, then clear this task",
+        )
 
 
 def _record(run: Run, node: int, changed: Sequence[str], began: datetime) -> None:

@@ -6,24 +6,74 @@ from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
+from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.restart.checks import ALONE_WHILE, BROKER_CONTROLS, ONE_BY_ONE
 from kraft_runbook.restart.conditions import QUORUM_LED, QUORUM_WHOLE
-from kraft_runbook.restart.operation import RESTARTS, Step
+from kraft_runbook.restart.files import Files, differs_besides, digest, page, rendered, require_for_good
+from kraft_runbook.restart.operation import RESTARTS, Step, restarts_with
 from kraft_runbook.restart.plays import restart_node
+from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.demotions import demotes
+from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.guards import require_other_brokers
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
 
+PREFLIGHT = "preflight.checks"
+
+
+def prepare(run: Run) -> dict[str, Any]:
+    """Every check that the form's files need. Raises Refused."""
+    files = Files.asked(run.params)
+    if files is Files.ADDRESSES:
+        require_for_good(detect_phase(run.cluster.settled()).phase)
+    return require_preflight(run, restarts_with(files))
+
+
+def examine(run: Run, gate: str) -> Examined:
+    """A deep look with every host, by the same checks."""
+    return examines_by_checks(restarts_with(Files.asked(run.params)))(run, gate)
+
+
+def shows_files(run: Run) -> Shown:
+    """What is written to the nodes' files, for the gate; nothing where they stay as they are."""
+    if Files.asked(run.params) is Files.AS_THEY_ARE:
+        return Shown()
+    return Shown(exhibits=(Exhibit(PREFLIGHT, digest(run.spec), page(run.spec)),), by=PREFLIGHT)
+
+
+def _signed(look: Look) -> str | None:
+    return digest(look.spec) if Files.asked(look.params) is Files.ADDRESSES else None
+
 
 def _restart(look: Look) -> Play:
-    return restart_node(look.node, look.phase, older_than=look.began)
+    properties = None
+    if Files.asked(look.params) is Files.ADDRESSES:
+        require_for_good(look.phase)
+        properties = rendered(look.spec, look.node)
+    return restart_node(look.node, look.phase, older_than=look.began, properties=properties)
+
+
+def _require_its_file(look: Look) -> None:
+    """The file that is to be written is looked at once more. Raises Refused where it differs in anything else now."""
+    if Files.asked(look.params) is Files.AS_THEY_ARE:
+        return
+    node = look.node
+    seen = replace(look.seen, hosts=look.cluster.hosts([node]))
+    files = (*broker_files(seen, look.spec), *controller_files_in_kraft(seen, look.spec))
+    file = next(each for each in files if each.node.id == node)
+    problem = file.unread or ("it has none" if file.missing else differs_besides(file))
+    if problem:
+        raise Refused(
+            f"the file of node {node} is not what the cluster file renders but for where the quorum is: {problem}",
+            way_out="correct the cluster file or that file, then clear this task; nothing was changed on this node",
+        )
 
 
 def _not_provisioned(look: Look) -> str | None:
@@ -53,6 +103,7 @@ def _passed_over(look: Look) -> str | None:
 
 def _require_the_quorum(look: Look) -> None:
     """Wait until every controller runs and has caught up. One that has ended may be started in any case."""
+    _require_its_file(look)
     if look.seen.controllers[look.node].running is not False:
         look.cluster.wait_for(QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
 
@@ -61,6 +112,7 @@ def _require_the_other_brokers(look: Look) -> None:
     """They run and are in sync, and a controller leads: without one a restarted broker can't register. One that has
     ended may be started in any case: that takes nothing away.
     """
+    _require_its_file(look)
     if look.seen.brokers[look.node].running is False:
         return
     if look.companions and look.phase in BROKER_CONTROLS:
@@ -71,17 +123,28 @@ def _require_the_other_brokers(look: Look) -> None:
 
 
 CONTROLLER = NodeStep(
-    RESTARTS, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_passed_over, guard=_require_the_quorum
+    RESTARTS,
+    Step.RESTART_CONTROLLERS,
+    play=_restart,
+    passed_over=_passed_over,
+    guard=_require_the_quorum,
+    signed=_signed,
 )
 """Restart a controller that is not the active one."""
 ACTIVE_CONTROLLER = NodeStep(
-    RESTARTS, Step.RESTART_CONTROLLERS, play=_restart, passed_over=_not_provisioned, guard=_require_the_quorum
+    RESTARTS,
+    Step.RESTART_CONTROLLERS,
+    play=_restart,
+    passed_over=_not_provisioned,
+    guard=_require_the_quorum,
+    signed=_signed,
 )
 BROKER = NodeStep(
     RESTARTS,
     Step.RESTART_BROKERS,
     play=_restart,
     guard=_require_the_other_brokers,
+    signed=_signed,
     before=demotes(lambda spec: spec.rolling_restart.demote),
     batched=True,
 )

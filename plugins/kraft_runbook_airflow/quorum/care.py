@@ -15,7 +15,10 @@ from kraft_runbook_airflow.base.node_steps import TakeSteps
 PARAMS = {
     "care": Param(Care.LEADERSHIP.value, type="string", enum=[each.value for each in Care], title="What"),
     "controller": Param(
-        None, type=["null", "integer"], title="Controller", description="The one that lost its disk; else nothing"
+        None,
+        type=["null", "integer"],
+        title="Controller",
+        description="Whom it is about; nothing where the leadership moves",
     ),
 }
 
@@ -31,7 +34,7 @@ def approve(cluster: ClusterSpec) -> TaskGroup:
 
 
 def take(cluster: ClusterSpec) -> BaseOperator:
-    """Restart the leader, or format and start the one that lost its disk."""
+    """Restart the leader; format and start a controller; let it vote, or vote no more."""
     return TakeSteps(task_id="take_care", cluster=cluster.name, does=take_care)
 
 

@@ -6,10 +6,18 @@ from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CANARY_HOLDS, CONTROLLER_BACK
+from kraft_runbook.restart.files import Files
 from kraft_runbook.restart.operation import RESTART, RESTARTS
 from kraft_runbook.runbook.running import RUNNING
-from kraft_runbook.steps.examine import examines_by_checks
-from kraft_runbook.steps.restart import BROKER, CONTROLLER, restart_active_controller, restarts_no_brokers
+from kraft_runbook.steps.restart import (
+    BROKER,
+    CONTROLLER,
+    examine,
+    prepare,
+    restart_active_controller,
+    restarts_no_brokers,
+    shows_files,
+)
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
 
@@ -21,6 +29,14 @@ PARAMS = {
         title="Which",
         description="Controllers come first, the active one last of them; then the brokers, one by one",
     ),
+    "files": Param(
+        Files.AS_THEY_ARE.value,
+        type="string",
+        enum=[each.value for each in Files],
+        title="Files",
+        description="With the quorum's addresses: each node's file is written with where the quorum is by the cluster"
+        " file, and nothing else",
+    ),
 }
 NO_CONTROLLERS = "params.nodes == 'brokers'"
 NO_BROKERS = "params.nodes == 'controllers'"
@@ -28,12 +44,12 @@ NO_BROKERS = "params.nodes == 'controllers'"
 
 def preflight(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check."""
-    return words.preflight(cluster, RESTARTS)
+    return words.preflight(cluster, RESTARTS, prepare)
 
 
 def approve(cluster: ClusterSpec) -> list[TaskGroup]:
     """The gate, where the cluster file asks for one."""
-    return [words.ask(cluster, RESTARTS, RESTART, examines_by_checks(RESTARTS))] if cluster.rolling_restart.gate else []
+    return [words.ask(cluster, RESTARTS, RESTART, examine, shows=shows_files)] if cluster.rolling_restart.gate else []
 
 
 def restart_controllers(cluster: ClusterSpec) -> TaskGroup:

@@ -110,7 +110,8 @@ def describe_quorum(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 5.0
         pool.shutdown(wait=False)
     raise NoLeader(
         f"no leader of the controller quorum was found: {'; '.join(sorted(reasons))}",
-        way_out="start the controllers, or wait for their election; a majority must run and reach each other",
+        way_out="start the controllers, or wait for their election; a majority must run and reach each other. A"
+        " controller that the cluster file does not name is not asked: where one leads, put it back into the file",
         say_no=frozenset(say_no),
     )
 

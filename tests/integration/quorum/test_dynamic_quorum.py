@@ -7,7 +7,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from kept_journal import Kept
 from labs import Lab
 from recording import run_on
 from stage import no_acknowledged_record_is_lost
+from test_drill import Changed, with_spec
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION
-from kraft_runbook.cluster.modes import BrokerMode, ControllerMode
-from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.quorum_seen import QuorumState
@@ -32,6 +30,8 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Checked
 from kraft_runbook.quorum.care import CHECKS, WARM
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
+from kraft_runbook.restart.checks import CHECKS as RESTART_CHECKS
+from kraft_runbook.restart.files import rendered
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.plays import Play
@@ -43,10 +43,9 @@ EVERY_NODE = (101, 102, 103, 1, 2, 3)
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[Changed]:
     with on_kafka4.finalized_lab(on_new=EVERY_NODE) as found:
-        dynamic = {"zookeeper": None, "quorum": QuorumKind.DYNAMIC}
-        yield replace(found, spec=found.spec.model_copy(update=dynamic))
+        yield with_spec(found, zookeeper=None, quorum=QuorumKind.DYNAMIC)
 
 
 def cluster_of(lab: Lab, spec: ClusterSpec | None = None) -> Cluster:
@@ -92,10 +91,11 @@ def play(lab: Lab, name: str, node: int, **given: Any) -> None:
 
 
 def test_controllers_are_replaced_removed_and_added_and_no_acknowledged_record_is_lost(
-    lab: Lab, tmp_path: Path
+    lab: Changed, tmp_path: Path
 ) -> None:
     warm(lab)
-    with no_acknowledged_record_is_lost(lab, tmp_path / "account.json"):
+    as_made = Lab(lab.as_made, lab.directory, lab.network, lab.clusters)
+    with no_acknowledged_record_is_lost(as_made, tmp_path / "account.json"):
         assert _says_what_it_is(lab) is Verdict.FAIL, "the file is ahead of the quorum"
         on_kafka4.set_level(lab, 1, feature=KRAFT_VERSION)
         assert _says_what_it_is(lab) is Verdict.PASS
@@ -113,13 +113,24 @@ def _says_what_it_is(lab: Lab) -> Verdict:
 def names_addresses_alone(lab: Lab) -> None:
     """Every node's file is written as the cluster file says, and each is restarted with it, the leader last."""
     led = quorum(lab).leader_id
-    for controller in sorted(lab.spec.controllers, key=lambda each: each.id == led):
-        by_hand.write(controller, controller_properties(lab.spec, controller, ControllerMode.KRAFT))
-        cluster_of(lab).play(restart_node(controller.id, Phase.KRAFT, older_than=time.time()))
+    for node in sorted(lab.spec.node_ids, key=lambda each: (each in lab.spec.broker_ids, each == led)):
+        play = restart_node(node, Phase.KRAFT, older_than=time.time(), properties=rendered(lab.spec, node))
+        by_hand.wait_until("its partitions are in sync", lambda: _in_sync(lab), within=240)
+        cluster_of(lab).play(play)
         warm(lab)
-    for broker in lab.spec.brokers:
-        by_hand.write(broker, broker_properties(lab.spec, broker, BrokerMode.KRAFT))
-    assert CHECKS["KRB-PRE-115"].run(cluster_of(lab).observe(with_hosts=True), lab.spec).verdict is Verdict.PASS
+    seen = cluster_of(lab).observe(with_hosts=True)
+    assert CHECKS["KRB-PRE-115"].run(seen, lab.spec).verdict is Verdict.PASS
+    assert RESTART_CHECKS["KRB-ROLL-005"].run(seen, lab.spec).verdict is Verdict.PASS
+    assert {f"controller.quorum.{each}" for each in ("voters", "bootstrap.servers")} & {
+        line.partition("=")[0]
+        for node in (*lab.spec.brokers, *lab.spec.controllers)
+        for line in Path(node.config_file).read_text().splitlines()
+    } == {"controller.quorum.bootstrap.servers"}
+
+
+def _in_sync(lab: Lab) -> bool:
+    topics = cluster_of(lab).observe().topics
+    return was_read(topics) and not topics.offline_count and not any(topics.out_of_sync_by_broker.values())
 
 
 def a_lost_disk_becomes_another_voter(lab: Lab, lost: int) -> None:

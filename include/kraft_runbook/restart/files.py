@@ -1,0 +1,80 @@
+"""With which files a rolling restart restarts a node: as they are, or with where the quorum is written anew. Pure.
+
+A controller that moved, or a quorum that became dynamic, changes one property of every node's file. The rest of each
+file must be what the cluster file renders already: nothing else is changed by the way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from kraft_runbook.cluster.modes import BrokerMode, ControllerMode
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.errors import Refused
+from kraft_runbook.runbook.broker_files import NodeFile
+from kraft_runbook.runbook.differing_files import capped, differing_keys
+
+FOR_GOOD = frozenset({Phase.FINALIZED, Phase.KRAFT})
+WHERE_THE_QUORUM_IS = frozenset({QUORUM_VOTERS, QUORUM_ADDRESSES})
+
+
+class Files(StrEnum):
+    """AS_THEY_ARE: no file is written. ADDRESSES: each node's file is written with where the quorum is by the cluster
+    file.
+    """
+
+    AS_THEY_ARE = "as they are"
+    ADDRESSES = "with the quorum's addresses"
+
+    @classmethod
+    def asked(cls, params: Mapping[str, Any]) -> Files:
+        return cls(params.get("files", cls.AS_THEY_ARE))
+
+
+def require_for_good(phase: Phase) -> None:
+    """Raises Refused while a migration is under way: its own steps write files then."""
+    if phase not in FOR_GOOD:
+        raise Refused(
+            f"the cluster is in {phase}, and no node's file is written by a restart then",
+            way_out="finish the migration or roll it back first, or restart with the files as they are",
+        )
+
+
+def rendered(spec: ClusterSpec, node_id: int) -> dict[str, str]:
+    """A node's whole configuration in KRaft mode, by the cluster file."""
+    if node_id in spec.broker_ids:
+        return broker_properties(spec, spec.broker(node_id), BrokerMode.KRAFT)
+    return controller_properties(spec, spec.controller(node_id), ControllerMode.KRAFT)
+
+
+def differs_besides(file: NodeFile) -> str:
+    """In which keys a node's file differs from its rendering, but for where the quorum is; empty: in none."""
+    held, wanted = _without(file.held), _without(file.wanted)
+    return capped(differing_keys(held, wanted))
+
+
+def page(spec: ClusterSpec) -> str:
+    """What the gate shows."""
+    ((key, value),) = spec.quorum_properties.items()
+    return (
+        "### Files: where the quorum is\n\nBefore a node is restarted, its file is written with\n\n"
+        f"    {key}={value}\n\nin place of what it has of {' and '.join(sorted(WHERE_THE_QUORUM_IS))}. In nothing else"
+        " do the files differ from what the cluster file renders (KRB-ROLL-005; each is looked at once more right"
+        " before it is written)."
+    )
+
+
+def digest(spec: ClusterSpec) -> str:
+    """Of what the gate's signature is for."""
+    return hashlib.sha256(json.dumps(spec.quorum_properties, sort_keys=True).encode()).hexdigest()
+
+
+def _without(properties: Mapping[str, str], left_out: Iterable[str] = WHERE_THE_QUORUM_IS) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key not in left_out}
