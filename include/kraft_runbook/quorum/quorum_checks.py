@@ -211,7 +211,8 @@ def _snapshot_interval(spec: ClusterSpec, controller: int) -> int:
     "KRB-QRM-008",
     severity=WARNING,
     stages=OF_QUORUM,
-    fix="run three or five controllers; how many a static quorum has is decided before it is formed",
+    fix="run three or five controllers; how many a static quorum has is decided before it is formed, a dynamic one is"
+    " changed by quorum_care (docs/dynamic-quorum.md)",
 )
 def the_number_of_voters_is_odd(seen: Series, spec: ClusterSpec) -> Finding:
     """The quorum has three voters or more, and an odd number of them.
@@ -231,7 +232,7 @@ def the_number_of_voters_is_odd(seen: Series, spec: ClusterSpec) -> Finding:
     severity=BLOCKING,
     stages=OF_QUORUM,
     fix="make the cluster file name the controllers that vote; of a static quorum they are in controller.quorum.voters"
-    " of every node",
+    " of every node, to a dynamic one they are added by quorum_care, or removed from it",
 )
 def the_voters_are_those_of_the_cluster_file(seen: Series, spec: ClusterSpec) -> Finding:
     """The voters are the controllers of the cluster file.
