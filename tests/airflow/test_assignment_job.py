@@ -62,6 +62,7 @@ class Job:
 @pytest.fixture
 def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Job:
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
     made = Job(monkeypatch)
     monkeypatch.setattr(SparkSubmitOperator, "execute", lambda task, context: made.run(task, context))
     files_of(run()).store_plan(PLAN, {A: (1, 2), B: (2, 1)})

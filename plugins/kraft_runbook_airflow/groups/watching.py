@@ -32,7 +32,7 @@ class GroupTrigger(ClusterTrigger):
 
     def __init__(self, cluster: str, run: str, digest: str, groups: Sequence[str], interval: float | None) -> None:
         super().__init__(cluster, run=run, digest=digest, groups=list(groups), interval=interval)
-        self.run_name, self.digest, self.groups, self.interval = run, digest, groups, interval
+        self.run_name, self.digest, self.groups, self.interval = run, digest, list(groups), interval
         self.poll, self.awake, self.grace = POLL_SECONDS, AWAKE_SECONDS, GRACE_SECONDS
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
