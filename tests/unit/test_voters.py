@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host
+from observations import SPEC, WHY, Spoil, a_controller, both, config, gauges, observation, on_host
 from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
@@ -330,6 +330,10 @@ def test_a_static_quorum_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -
     assert seen.asked == 0
 
 
+def only_addresses(node: int) -> Spoil:
+    return config(node, controller__quorum__voters=None, controller__quorum__bootstrap__servers="127.10.0.101:9093")
+
+
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
@@ -353,3 +357,49 @@ def test_the_directory_is_formatted_without_voters_of_its_own() -> None:
 )
 def test_a_file_without_voters_is_no_file_of_a_static_quorum(spec: ClusterSpec, spoil: Spoil, verdict: Verdict) -> None:
     assert CHECKS["KRB-PRE-120"].run(seen_with(spoil), spec).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict"),
+    [
+        (lambda seen: seen, Verdict.PASS),
+        (only_addresses(102), Verdict.FAIL),
+        (both(only_addresses(102), quorum(*WHOLE)), Verdict.PASS),
+        (lambda seen: replace(only_addresses(102)(seen), quorum=WHY), Verdict.UNKNOWN),
+        (on_host(102, config=WHY), Verdict.UNKNOWN),
+        (on_host(102, config=None), Verdict.PASS),
+    ],
+)
+def test_a_controller_whose_file_names_no_voter_is_not_restarted_in_a_static_quorum(
+    spoil: Spoil, verdict: Verdict
+) -> None:
+    """As a chart of somebody else's wrote them (bitnami/charts 34015)."""
+    assert CHECKS["KRB-PRE-121"].run(spoil(observation(Phase.FINALIZED)), SPEC).verdict is verdict
+
+
+def test_before_there_is_a_quorum_none_of_this_is_in_the_way() -> None:
+    seen = observation(Phase.ZOOKEEPER)
+    codes = ("KRB-PRE-120", "KRB-PRE-121", "KRB-PRE-122")
+    assert {CHECKS[code].run(seen, SPEC).verdict for code in codes} == {Verdict.PASS}
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "verdict"),
+    [
+        (("CONTROLLER://127.10.0.103:9093",), Verdict.PASS),
+        (("CONTROLLER://localhost:9093",), Verdict.FAIL),
+        (("OTHER://127.10.0.103:9093",), Verdict.FAIL),
+        ((), Verdict.UNKNOWN),
+    ],
+)
+def test_a_voter_that_the_log_has_at_another_address_is_named(endpoints: tuple[str, ...], verdict: Verdict) -> None:
+    at = {i: f"CONTROLLER://{DYNAMIC.controller(i).address}" for i in (101, 102)}
+    known = [replace(replica(i), endpoints=(at[i],)) for i in (101, 102)]
+    seen = seen_with(quorum(*known, replace(replica(103), endpoints=endpoints)))
+    assert CHECKS["KRB-PRE-122"].run(seen, DYNAMIC).verdict is verdict
+
+
+def test_a_controller_that_would_add_itself_is_refused_in_the_cluster_file() -> None:
+    for where in ("controller_properties", "broker_properties"):
+        with pytest.raises(ValueError, match=r"auto.join.enable: with it a controller makes itself a voter"):
+            ClusterSpec.model_validate(SPEC.model_dump() | {where: {"controller.quorum.auto.join.enable": "true"}})

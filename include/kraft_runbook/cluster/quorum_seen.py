@@ -64,6 +64,9 @@ class Voter:
     voters have none (measured on 3.9.2 and 4.1.1, also at the kraft.version 1 that 3.9 only shows, KAFKA-18979).
     """
 
+    endpoints: tuple[str, ...] = ()
+    """Where the others find a voter, by the leader: ``NAME://host:port`` of each listener of controllers."""
+
     @property
     def directory_text(self) -> str:
         """The directory's id as Kafka and meta.properties write it: URL-safe base64 without padding."""

@@ -33,7 +33,13 @@ from kraft_runbook.cluster.operation_settings import (
     SparkSettings,
     UpgradeSoftware,
 )
-from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES, PROPERTY_KEY, QUORUM_ADDRESSES, QUORUM_VOTERS
+from kraft_runbook.cluster.owned_properties import (
+    AUTO_JOIN,
+    OWNED_PROPERTIES,
+    PROPERTY_KEY,
+    QUORUM_ADDRESSES,
+    QUORUM_VOTERS,
+)
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive, looks_secret
 from kraft_runbook.cluster.spec_parts import (
@@ -286,6 +292,12 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from _home_links(spec)
     yield from _unwritable(spec)
     yield from _rehearsals(spec)
+    for where, properties in _property_maps(spec):
+        if properties.get(AUTO_JOIN, "false").strip().lower() == "true":
+            yield (
+                f"{where}.{AUTO_JOIN}: with it a controller makes itself a voter, before it is warm and again after it"
+                " was removed; quorum_care adds voters: remove it"
+            )
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
             secret = not is_open_login(key, value) if is_sensitive(key) else looks_secret(value)

@@ -44,6 +44,8 @@ CHECKS.take(
             "KRB-PRE-100",
             "KRB-PRE-115",
             "KRB-PRE-120",
+            "KRB-PRE-121",
+            "KRB-PRE-122",
         )
     )
 )

@@ -41,6 +41,8 @@ CHECKS.take(
             "KRB-PRE-087",
             "KRB-PRE-100",
             "KRB-PRE-120",
+            "KRB-PRE-121",
+            "KRB-PRE-122",
             *PRODUCERS,
         )
     )

@@ -24,7 +24,7 @@ answers nobody from the moment it stops, and ZooKeeper names it until its logs a
 ALONE_WHILE = "no brokers are restarted together while one of them may be the controller"
 ONE_BY_ONE = "take 'roll' out of the cluster file until every broker is in migration mode"
 
-AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", "KRB-PRE-115"), "KRB-ROLL-005"
+AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", "KRB-PRE-115", "KRB-PRE-121"), "KRB-ROLL-005"
 """The checks of files that are left as they are; and the one of those that a run writes."""
 
 CHECKS = Checklist()
@@ -42,6 +42,8 @@ CHECKS.take(
             "KRB-PRE-113",
             "KRB-PRE-115",
             "KRB-PRE-120",
+            "KRB-PRE-121",
+            "KRB-PRE-122",
             CANARY,
             BATCHES,
             *PRODUCERS,

@@ -399,7 +399,7 @@ def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, sp
     for i, config in found.items():
         held = _voters((config or {}).get(QUORUM_VOTERS, "")) or _voters((config or {}).get(QUORUM_ADDRESSES, ""))
         wanted = _voters(spec.quorum_voters)
-        if spec.quorum is QuorumKind.DYNAMIC or not all("@" in each for each in held):
+        if spec.quorum is QuorumKind.DYNAMIC or (was_read(seen.quorum) and seen.quorum.is_dynamic):
             held, wanted = _addresses(held), _addresses(wanted)
         if held and held != wanted:
             wrong.append(f"node {i} names {', '.join(sorted(held - wanted)) or 'fewer controllers'}")
@@ -436,6 +436,61 @@ def the_quorum_is_what_the_cluster_file_says(seen: ClusterObservation, spec: Clu
     if not seen.quorum.is_dynamic:
         return failed("the cluster file says 'quorum: dynamic', and no voter has a directory's id in the metadata log")
     return passed("the metadata log holds the voters, with the ids of their directories")
+
+
+@check(
+    "KRB-PRE-121",
+    severity=BLOCKING,
+    fix=(
+        "write controller.quorum.voters to the named files (kraft-runbook plan --hosts shows it; a rolling restart with"
+        " the quorum's addresses does so): a restart with the file as it is starts a controller that knows no voter"
+    ),
+    needs=Needs.HOSTS,
+)
+def a_static_quorum_has_its_voters_in_every_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where the quorum is a static one, every controller's file names the voters.
+
+    A chart or a playbook of somebody else's may write controller.quorum.bootstrap.servers alone, which only a dynamic
+    quorum can do with. Restarted so, controllers find no leader and elect none.
+    """
+    if was_read(seen.quorum) and seen.quorum.is_dynamic:
+        return passed("the metadata log holds the voters")
+    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
+    wrong = [f"controller {i}'s file names none" for i, held in found.items() if held and not held.get(QUORUM_VOTERS)]
+    if wrong and not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    return settle(wrong, unread, "every controller's file does")
+
+
+@check(
+    "KRB-PRE-122",
+    severity=WARNING,
+    fix=(
+        "give the controller's listener the host and port of the cluster file, and restart it while a majority runs: it"
+        " tells the leader its new address. One controller after the other: once all have other addresses, none finds"
+        " the others"
+    ),
+)
+def the_log_has_the_addresses_of_the_cluster_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """In a dynamic quorum the metadata log has each voter at its address in the cluster file.
+
+    The voters find each other by these addresses alone. One that others can't reach, such as localhost, shows once the
+    leader is lost: nobody is elected.
+    """
+    if not was_read(seen.quorum):
+        return passed("no quorum leads") if spec.quorum is QuorumKind.STATIC else unknown(seen.quorum)
+    if not seen.quorum.is_dynamic:
+        return passed("the quorum is a static one")
+    declared = {each.id: each.address for each in spec.controllers}
+    name = spec.controller_listener.name
+    wrong, unread = [], []
+    for each in seen.quorum.voters:
+        wanted = f"{name}://{declared.get(each.id, '')}"
+        if each.id in declared and not each.endpoints:
+            unread.append(f"the leader shows no address of voter {each.id}")
+        elif each.id in declared and wanted not in each.endpoints:
+            wrong.append(f"voter {each.id} is at {', '.join(each.endpoints)}, in the cluster file at {wanted}")
+    return settle(wrong, unread, "it has")
 
 
 @check(

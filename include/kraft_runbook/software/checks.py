@@ -42,7 +42,16 @@ CHECKS.take(CLUSTER_CHECKS[CANARY], stages=(Rolled.OLD,))
 CHECKS.take(
     *(
         CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-004", "KRB-PRE-029", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-100", "KRB-PRE-120", BATCHES)
+        for code in (
+            "KRB-PRE-004",
+            "KRB-PRE-029",
+            "KRB-PRE-046",
+            "KRB-PRE-087",
+            "KRB-PRE-100",
+            "KRB-PRE-120",
+            "KRB-PRE-122",
+            BATCHES,
+        )
     ),
     stages=WHOLE,
 )

@@ -90,6 +90,18 @@ FAULTS = (
         "a __consumer_offsets partition may not load once a Streams application went from a classic to a streams group",
         {"4.1": (0, None), "4.2": (0, 1)},
     ),
+    KnownFault(
+        "KAFKA-19354",
+        "a broker, or a controller that does not vote, may not go back to the leader after one fetch that took too long"
+        " (dynamic quorums)",
+        {"4.0": (0, None), "4.1": (0, None)},
+    ),
+    KnownFault(
+        "KAFKA-20380",
+        "a controller whose listener has no host stands in the metadata log at an address that others may not reach"
+        " (dynamic quorums)",
+        {"4.0": (0, None), "4.1": (0, None), "4.2": (0, 1)},
+    ),
     KnownFault("KAFKA-18991", "a follower may cut off committed records", {"4.0": (0, 1)}),
     KnownFault(
         "KAFKA-20732",

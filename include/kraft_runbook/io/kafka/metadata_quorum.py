@@ -14,6 +14,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     BrokerRegistration,
@@ -190,6 +191,10 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
     partition = answer.topics[0].partitions[0]
     if partition.error_code:
         return None
+    endpoints = {
+        node.node_id: tuple(f"{each.name}://{address(each.host, each.port)}" for each in node.listeners)
+        for node in answer.nodes
+    }
 
     def replicas(states: Iterable[Any]) -> tuple[Voter, ...]:
         found = (
@@ -199,6 +204,7 @@ def _describe(connection: KafkaConnection) -> QuorumDescription | None:
                 s.last_fetch_timestamp,
                 s.last_caught_up_timestamp,
                 s.replica_directory_id,
+                endpoints.get(s.replica_id, ()),
             )
             for s in states
         )
