@@ -116,6 +116,19 @@ def test_the_voters_that_would_be_left_must_be_a_majority_that_runs() -> None:
     assert finding.verdict is Verdict.FAIL and "no majority" in finding.evidence
 
 
+def test_the_preflight_asks_for_the_same() -> None:
+    ran = {
+        code: CHECKS[code].run(seen_with(spoil), spec).verdict
+        for code, spoil, spec in (
+            ("KRB-CARE-005", NOT_YET, DYNAMIC),
+            ("KRB-CARE-006", both(DEAD_VOTER, DOWN), without(103)),
+        )
+    }
+    assert set(ran.values()) == {Verdict.PASS}
+    assert CHECKS["KRB-CARE-005"].run(seen_with(quorum(*WHOLE)), DYNAMIC).verdict is Verdict.FAIL
+    assert CHECKS["KRB-CARE-006"].run(seen_with(quorum(*WHOLE)), without(103)).verdict is Verdict.FAIL
+
+
 def test_who_joins_and_who_leaves_follows_from_the_cluster_file() -> None:
     assert joining(seen_with(NOT_YET), DYNAMIC) == (103,) == joining(seen_with(OTHER_DISK), DYNAMIC)
     assert joining(seen_with(DEAD_VOTER), DYNAMIC) == (), "a controller that is down votes all the same"
