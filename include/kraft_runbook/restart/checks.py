@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.restart.files import FOR_GOOD, differs_besides
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
@@ -26,6 +27,8 @@ ONE_BY_ONE = "take 'roll' out of the cluster file until every broker is in migra
 
 AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", "KRB-PRE-115", "KRB-PRE-121"), "KRB-ROLL-005"
 """The checks of files that are left as they are; and the one of those that a run writes."""
+
+STATIC_FILE = "the quorum is a dynamic one, and the cluster file does not say so: write 'quorum: dynamic' there first"
 
 CHECKS = Checklist()
 CHECKS.take(
@@ -118,8 +121,8 @@ def ages_can_be_compared(seen: ClusterObservation, spec: ClusterSpec) -> Finding
     WRITABLE,
     severity=Severity.BLOCKING,
     fix=(
-        "bring the named keys into the cluster file, or change the files by hand (kraft-runbook plan --hosts shows what"
-        " differs): a restart writes where the quorum is, and nothing else"
+        "bring the named keys into the cluster file, or where it can't have them change the files by hand, one node at"
+        " a time (kraft-runbook plan --hosts shows what differs): a restart writes where the quorum is alone"
     ),
     needs=Needs.HOSTS,
 )
@@ -131,12 +134,14 @@ def files_differ_in_nothing_but_where_the_quorum_is(seen: ClusterObservation, sp
     """
     if (phase := detect_phase(seen).phase) not in FOR_GOOD:
         return passed(f"no file is written in phase {phase}")
+    if was_read(seen.quorum) and seen.quorum.is_dynamic and spec.quorum is QuorumKind.STATIC:
+        return failed(STATIC_FILE)
     wrong, unread = [], []
     for each in (*broker_files(seen, spec), *controller_files_in_kraft(seen, spec)):
         if each.unread:
             unread.append(each.unread)
         elif each.missing:
             wrong.append(f"node {each.node.id} has no file {each.node.config_file}")
-        elif differing := differs_besides(each):
+        elif differing := differs_besides(each, seen, spec):
             wrong.append(f"node {each.node.id}: {differing}")
     return settle(wrong, unread, "all are")

@@ -14,15 +14,18 @@ from typing import Any
 
 from kraft_runbook.cluster.modes import BrokerMode, ControllerMode
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS
+from kraft_runbook.cluster.observation import ClusterObservation, host_part
+from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.sensitive import HIDDEN, is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.broker_files import NodeFile
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 
 FOR_GOOD = frozenset({Phase.FINALIZED, Phase.KRAFT})
-WHERE_THE_QUORUM_IS = frozenset({QUORUM_VOTERS, QUORUM_ADDRESSES})
+NAMED = ("advertised.listeners", "config.providers")
+"""Keys without which a file may mean the same to Kafka; to write them says where clients go, and where secrets lie."""
 
 
 class Files(StrEnum):
@@ -54,20 +57,34 @@ def rendered(spec: ClusterSpec, node_id: int) -> dict[str, str]:
     return controller_properties(spec, spec.controller(node_id), ControllerMode.KRAFT)
 
 
-def differs_besides(file: NodeFile) -> str:
-    """In which keys a node's file differs from its rendering, but for where the quorum is; empty: in none."""
-    held, wanted = _without(file.held), _without(file.wanted)
-    return capped(differing_keys(held, wanted))
+def differs_besides(file: NodeFile, seen: ClusterObservation, spec: ClusterSpec) -> str:
+    """In what a node's file differs from its rendering in KRaft mode, but for where the quorum is; empty: in nothing.
+
+    Beyond what the file means: a listener that it does not advertise by name, a config provider that it does not
+    declare, and a secret that it has as a value where a reference is rendered, or as another reference.
+    """
+    if file.mode not in (None, BrokerMode.KRAFT):
+        return f"it is in {file.mode} mode, and no such file is written by a restart"
+    found = list(differing_keys(_without(file.held), _without(file.wanted)))
+    raw, wanted = host_part(seen, file.node.id, "config"), rendered(spec, file.node.id)
+    found += [f"{key} (not in the file)" for key in NAMED if key in wanted and key not in raw]
+    found += [
+        f"{key} ({'a value in the file, a reference' if raw[key] == HIDDEN else 'another reference'} rendered)"
+        for key in sorted(raw.keys() & wanted.keys())
+        if is_sensitive(key) and wanted[key].startswith("${") and raw[key] != wanted[key]
+    ]
+    return capped(tuple(dict.fromkeys(found)))
 
 
 def page(spec: ClusterSpec) -> str:
     """What the gate shows."""
     ((key, value),) = spec.quorum_properties.items()
     return (
-        "### Files: where the quorum is\n\nBefore a node is restarted, its file is written with\n\n"
-        f"    {key}={value}\n\nin place of what it has of {' and '.join(sorted(WHERE_THE_QUORUM_IS))}. In nothing else"
-        " do the files differ from what the cluster file renders (KRB-ROLL-005; each is looked at once more right"
-        " before it is written)."
+        "### Files: where the quorum is\n\nBefore a node is restarted, its file gets the line\n\n"
+        f"    {key}={value}\n\nand loses what else it has of {' and '.join(sorted(WHERE_THE_QUORUM_IS))}. All other"
+        " properties are those that it has (KRB-ROLL-005; each file is looked at once more right before). A file is"
+        " written whole: comments, their order, and properties that KRaft mode does not read go. The host's secrets"
+        " file is written from the secrets that the cluster file names."
     )
 
 

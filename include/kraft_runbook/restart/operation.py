@@ -47,7 +47,7 @@ TABLE = Transitions(
         GateTerms(
             RESTART,
             asks="restart its processes?",
-            means="Approving restarts the processes, with the files that they have where nothing else is said below.",
+            means="Approving restarts the processes. Their files stay as they are, unless a section 'Files' follows.",
             next="preflight, then the gate where the cluster file asks for one",
         ),
     ),

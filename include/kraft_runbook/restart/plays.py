@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.runbook.plays import Guard, Play
 
@@ -17,7 +18,7 @@ def restart_node(
 ) -> Play:
     """Restart the node's process, with the files that it has, where it began before ``older_than`` (seconds since the
     epoch; None, in a rehearsal: whenever it began). A process that is younger is left alone, but where its file is
-    written: ``properties``, its whole configuration from now on.
+    written: ``properties``, its whole configuration in KRaft mode from now on, with the secrets that it refers to.
 
     While a migration is under way, every controller's file and process must show the migration flag first, the node's
     own too: one without it would make the migration final as soon as it leads. Nor may another hand have changed the
@@ -27,5 +28,7 @@ def restart_node(
     migrating = phase in MIGRATING
     guard = Guard.PROVISIONED if migrating else Guard.NONE
     given: dict[str, Any] = {} if older_than is None else {"older_than": older_than}
-    given |= ({"only_own_files": True} if migrating else {}) | ({"properties": dict(properties)} if properties else {})
-    return Play("restart_node", node_id, given, guard, guards_itself=True, writes_secrets=False)
+    given |= ({"only_own_files": True} if migrating else {}) | (
+        {} if properties is None else {"properties": dict(properties), "unread_secrets": list(ZOOKEEPER_KEYS)}
+    )
+    return Play("restart_node", node_id, given, guard, guards_itself=True, writes_secrets=properties is not None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS
+from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS, WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
@@ -378,12 +378,18 @@ def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) 
     return settle(wrong, [*unread, *(each for each in unread_too if each not in unread)], "nothing else was seen")
 
 
+ADDRESSES_ANEW = (
+    "trigger rolling_restart, Files: with the quorum's addresses (docs/restart.md): it writes where the quorum is, and"
+    " nothing else differs"
+)
+
+
 @check(
     "KRB-PRE-115",
     severity=WARNING,
     fix=(
-        "write the voters of the cluster file to the named files, then restart these nodes (rolling_restart): until"
-        " then they look for a controller where it is not"
+        "trigger rolling_restart with the quorum's addresses (docs/restart.md), which writes them to the files: until"
+        " then the named nodes look for a controller where it is not"
     ),
     needs=Needs.HOSTS,
 )
@@ -508,6 +514,7 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
     """
     wrong, unread = [], []
     bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
+    keys: set[str] = set()
     for each in broker_files(seen, spec):
         if each.unread:
             unread.append(each.unread)
@@ -516,5 +523,8 @@ def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) ->
         elif differences := differing_keys(each.held, each.wanted):
             wrong.append(f"broker {each.node.id} ({each.mode}): {capped(differences)}")
             bound |= dict.fromkeys(each.bound.items())
+            keys |= {told.partition(" ")[0] for told in differences}
     found = settle(wrong, unread, "all are")
+    if wrong and keys and keys <= WHERE_THE_QUORUM_IS:
+        return replace(found, fix=ADDRESSES_ANEW)
     return replace(found, fix=f"{render_bound(bound)}; for all other keys: {AS_RENDERED}") if bound else found

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
-from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
 from kraft_runbook.gates.proof import Exhibit
@@ -16,6 +16,8 @@ from kraft_runbook.restart.files import Files, differs_besides, digest, page, re
 from kraft_runbook.restart.operation import RESTARTS, Step, restarts_with
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
+from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.cluster_checks import the_quorum_is_what_the_cluster_file_says
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.demotions import demotes
@@ -31,9 +33,15 @@ PREFLIGHT = "preflight.checks"
 def prepare(run: Run) -> dict[str, Any]:
     """Every check that the form's files need. Raises Refused."""
     files = Files.asked(run.params)
+    if files is Files.ADDRESSES and not run.spec.rolling_restart.gate:
+        raise Refused(
+            "files are written behind a signature alone, and the cluster file asks for none (rolling_restart.gate)",
+            way_out="take 'gate: false' out of the cluster file for this run, or restart with the files as they are",
+        )
+    answer = require_preflight(run, restarts_with(files))
     if files is Files.ADDRESSES:
-        require_for_good(detect_phase(run.cluster.settled()).phase)
-    return require_preflight(run, restarts_with(files))
+        require_for_good(Phase(answer["phase"]))
+    return answer
 
 
 def examine(run: Run, gate: str) -> Examined:
@@ -64,11 +72,17 @@ def _require_its_file(look: Look) -> None:
     """The file that is to be written is looked at once more. Raises Refused where it differs in anything else now."""
     if Files.asked(look.params) is Files.AS_THEY_ARE:
         return
+    quorum = the_quorum_is_what_the_cluster_file_says(look.seen, look.spec)
+    if quorum.verdict is not Verdict.PASS:
+        raise Refused(
+            f"where the quorum is is not written: {quorum.evidence}",
+            way_out="make the quorum dynamic first (docs/dynamic-quorum.md), then clear this task",
+        )
     node = look.node
     seen = replace(look.seen, hosts=look.cluster.hosts([node]))
     files = (*broker_files(seen, look.spec), *controller_files_in_kraft(seen, look.spec))
     file = next(each for each in files if each.node.id == node)
-    problem = file.unread or ("it has none" if file.missing else differs_besides(file))
+    problem = file.unread or ("it has none" if file.missing else differs_besides(file, seen, look.spec))
     if problem:
         raise Refused(
             f"the file of node {node} is not what the cluster file renders but for where the quorum is: {problem}",

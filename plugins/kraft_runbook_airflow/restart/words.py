@@ -34,8 +34,8 @@ PARAMS = {
         type="string",
         enum=[each.value for each in Files],
         title="Files",
-        description="With the quorum's addresses: each node's file is written with where the quorum is by the cluster"
-        " file, and nothing else",
+        description="With the quorum's addresses: each node's file gets the line that says where the quorum is, as the"
+        " cluster file has it, and nothing else changes in it",
     ),
 }
 NO_CONTROLLERS = "params.nodes == 'brokers'"
