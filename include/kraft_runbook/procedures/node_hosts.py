@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.feature_levels import NodeHost, NodeOnDisk
@@ -14,9 +14,11 @@ from kraft_runbook.io.kafka.feature_calls import levels_to_come
 from kraft_runbook.io.secrets import Secrets
 
 
-def node_hosts(spec: ClusterSpec, *, secrets: Secrets) -> Mapping[int, NodeHost | Unread]:
-    """Every node's host. Changes nothing; what can't be read is Unread, never an exception."""
-    hosts = read_feature_state(spec)
+def node_hosts(
+    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, secrets: Secrets
+) -> Mapping[int, NodeHost | Unread]:
+    """These nodes' hosts (default: all). Changes nothing; what can't be read is Unread, never an exception."""
+    hosts = read_feature_state(spec, node_ids)
     disks = {
         node_id: host.disk
         for node_id, host in hosts.items()
