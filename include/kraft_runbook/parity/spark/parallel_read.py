@@ -15,6 +15,7 @@ from kraft_runbook.parity.dual_write import NoProof
 from kraft_runbook.parity.spark.arrow_rows import FAILED, ROW_SCHEMA
 from kraft_runbook.parity.spark.payload import Sealed
 from kraft_runbook.parity.spark.progress import reading_topics
+from kraft_runbook.parity.spark.remote_master import is_local
 from kraft_runbook.parity.spark.worker import AssignmentWork, Work
 
 TOPICS_A_RANGE = 2_500
@@ -30,16 +31,26 @@ def read_tree(spark: SparkSession, sealed: Sealed) -> tuple[DataFrame, list[Row]
     Raises NoProof with what a worker could not read, Unreachable where the driver found no server.
     """
     names = _names(sealed)
-    work = Work(sealed.shared_by(spark.sparkContext.defaultParallelism), _ranges(names))
-    return _read(spark, work, parts=len(work.ranges) + 1, topics=len(names))
+    ranges = _ranges(names)
+    work = Work(sealed.shared_by(_readers(spark, len(ranges) + 1)), ranges)
+    return _read(spark, work, parts=len(ranges) + 1, topics=len(names))
 
 
 def read_assignment(spark: SparkSession, sealed: Sealed) -> DataFrame:
     """The topics alone, each by what a plan speaks of: one row of kind WHOLE_TOPIC. Raises as ``read_tree``."""
     names = _names(sealed)
-    work = AssignmentWork(sealed.shared_by(spark.sparkContext.defaultParallelism), _ranges(names))
-    topics, _ = _read(spark, work, parts=len(work.ranges), topics=len(names))
+    ranges = _ranges(names)
+    work = AssignmentWork(sealed.shared_by(_readers(spark, len(ranges))), ranges)
+    topics, _ = _read(spark, work, parts=len(ranges), topics=len(names))
     return topics
+
+
+def _readers(spark: SparkSession, parts: int) -> int:
+    """How many of the parts are read at once, at most: as many as cores on this machine; elsewhere all of them, since
+    Spark does not know its cores before executors are up.
+    """
+    context = spark.sparkContext
+    return max(1, min(parts, context.defaultParallelism) if is_local(str(context.master)) else parts)
 
 
 def _names(sealed: Sealed) -> Sequence[str]:

@@ -20,6 +20,12 @@ AUTH_VARIABLE = "_SPARK_AUTH_SECRET"
 """Where Spark's processes look for that secret first (``SecurityManager.ENV_AUTH_SECRET``)."""
 
 
+OURS = frozenset({"spark.driver.maxResultSize", "spark.driver.host", "spark.driver.bindAddress"})
+"""What a site's spark-defaults.conf does not override, where this module sets it: the first bound ends a large
+comparison, and a local job that listens on the network is open to anybody there.
+"""
+
+
 @contextmanager
 def session(given: SparkSession | None, *, driver: str | None = None) -> Iterator[SparkSession]:
     """``given``, or one that ends with the block: on the master that spark-submit was given, else a small local one.
@@ -50,7 +56,7 @@ def session(given: SparkSession | None, *, driver: str | None = None) -> Iterato
             settings[AUTH_SETTING] = os.environ[AUTH_VARIABLE]
     builder = SparkSession.builder
     for name, value in settings.items():
-        if name not in chosen:
+        if name not in chosen or name in OURS:
             builder = builder.config(name, value)
     spark = builder.getOrCreate()
     try:

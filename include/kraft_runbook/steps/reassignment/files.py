@@ -88,6 +88,8 @@ class RunFiles:
         return found[0], found[1]
 
     def store_plan(self, plan: ReassignmentPlan, before: Assignment) -> None:
+        """Keep it; the course of a plan that it takes the place of goes."""
+        (self.directory / COURSE).unlink(missing_ok=True)
         write_private(self.before, to_json(before))
         write_private(self.planned, to_json(plan.target))
         write_private(self.directory / "plan.json", json.dumps(plan_to_dict(plan)))
