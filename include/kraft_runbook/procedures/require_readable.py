@@ -4,8 +4,9 @@ software that it is to run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost, NodeOnDisk, SoftwareLevels
@@ -22,6 +23,14 @@ from kraft_runbook.software.readable import unreadable
 from kraft_runbook.software.way_back import interval_in
 
 
+class Looks(Protocol):
+    """As ``node_hosts``."""
+
+    def __call__(
+        self, spec: ClusterSpec, node_ids: Sequence[int], /, *, secrets: Secrets
+    ) -> Mapping[int, NodeHost | Unread]: ...
+
+
 def require_readable(
     spec: ClusterSpec,
     node_id: int,
@@ -30,7 +39,7 @@ def require_readable(
     secrets: Secrets,
     tell: Callable[[str], object],
     is_led: bool = True,
-    look: Callable[..., Mapping[int, NodeHost | Unread]] = node_hosts,
+    look: Looks = node_hosts,
 ) -> None:
     """Raise Refused where the node could not start on that software: what its disk or its file holds, what it will be
     sent, or what of these could not be read. Nothing was changed then.
