@@ -11,6 +11,7 @@ import pytest
 from observations import SPEC, WHY, Spoil, both, broker, config, observation, on_host
 from recording import RecordingCluster, run_on
 
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, HostState, Unread, was_read
 from kraft_runbook.cluster.operation_settings import RollingRestart
 from kraft_runbook.cluster.phases import Phase
@@ -19,7 +20,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
 from kraft_runbook.restart.checks import CHECKS
-from kraft_runbook.restart.files import Files, digest, page, rendered
+from kraft_runbook.restart.files import Files, digest, page
 from kraft_runbook.restart.operation import RESTARTS, restarts_with
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.steps.node_step import Look, NodeStep
@@ -35,7 +36,7 @@ VOTERS, ADDRESSES = "controller.quorum.voters", "controller.quorum.bootstrap.ser
 
 def as_written(seen: ClusterObservation) -> ClusterObservation:
     """Every node's file as this tool wrote it, in a static quorum: a secret is a reference there."""
-    return both(*(on_host(node, config=rendered(SPEC, node)) for node in SPEC.node_ids))(seen)
+    return both(*(on_host(node, config=kraft_properties(SPEC, node)) for node in SPEC.node_ids))(seen)
 
 
 def became_dynamic(seen: ClusterObservation) -> ClusterObservation:

@@ -106,6 +106,13 @@ def controller_properties(
     return with_providers(fitting(properties, mode))
 
 
+def kraft_properties(spec: ClusterSpec, node_id: int) -> dict[str, str]:
+    """The configuration of any node, broker or controller, once no migration is under way."""
+    if node_id in spec.broker_ids:
+        return broker_properties(spec, spec.broker(node_id), BrokerMode.KRAFT)
+    return controller_properties(spec, spec.controller(node_id), ControllerMode.KRAFT)
+
+
 def _zookeeper(spec: ClusterSpec) -> dict[str, str]:
     return {"zookeeper.connect": spec.ensemble.connect} | dict(spec.ensemble.properties)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -67,10 +66,12 @@ class Voter:
     endpoints: tuple[str, ...] = ()
     """Where the others find a voter, by the leader: ``NAME://host:port`` of each listener of controllers."""
 
-    @property
-    def directory_text(self) -> str:
-        """The directory's id as Kafka and meta.properties write it: URL-safe base64 without padding."""
-        return "none" if self.directory is None else urlsafe_b64encode(self.directory.bytes).rstrip(b"=").decode()
+
+def in_the_log(voters: Iterable[Voter]) -> bool:
+    """Whether these voters of a quorum stand in its metadata log, each with its directory's id: a dynamic quorum
+    (KIP-853).
+    """
+    return any(each.directory is not None for each in voters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,5 +128,5 @@ class QuorumState:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether its voters stand in the metadata log, each with its directory's id (KIP-853)."""
-        return any(each.directory is not None for each in self.voters)
+        """Whether its voters stand in the metadata log (``in_the_log``)."""
+        return in_the_log(self.voters)

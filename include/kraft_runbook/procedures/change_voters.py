@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from kraft_runbook.cluster.quorum_seen import Voter
+from kraft_runbook.cluster.quorum_seen import Voter, in_the_log
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import connect_to
@@ -125,7 +125,7 @@ def _end(quorum: QuorumDescription) -> tuple[int, int]:
 
 def _require_dynamic(quorum: QuorumDescription) -> None:
     """A static quorum would answer UNSUPPORTED_VERSION; no request is needed to know that."""
-    if all(each.directory is None for each in quorum.voters):
+    if not in_the_log(quorum.voters):
         raise Refused(
             "the quorum is a static one: no voter has a directory's id in the metadata log",
             way_out="raise kraft.version to 1 first (upgrade_features), on Kafka 4.1 or later",

@@ -50,11 +50,9 @@ def following(seen: ClusterObservation, spec: ClusterSpec, node: int) -> tuple[V
     more than one: two processes have the id.
     """
     quorum = needed(seen.quorum)
-    return tuple(
-        each
-        for each in (*quorum.voters, *quorum.observers)
-        if each.id == node and each.id != quorum.leader_id and _fetches(seen, spec, each)
-    ) or tuple(each for each in quorum.voters if each.id == node == quorum.leader_id)
+    if node == quorum.leader_id:  # it fetches from nobody
+        return tuple(each for each in quorum.voters if each.id == node)
+    return tuple(each for each in (*quorum.voters, *quorum.observers) if each.id == node and _fetches(seen, spec, each))
 
 
 def since_fetch(seen: ClusterObservation, replica: Voter) -> float | None:

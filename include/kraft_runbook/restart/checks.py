@@ -8,7 +8,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.restart.files import FOR_GOOD, differs_besides
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
-from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
+from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft, told_apart
 from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
@@ -136,12 +136,6 @@ def files_differ_in_nothing_but_where_the_quorum_is(seen: ClusterObservation, sp
         return passed(f"no file is written in phase {phase}")
     if was_read(seen.quorum) and seen.quorum.is_dynamic and spec.quorum is QuorumKind.STATIC:
         return failed(STATIC_FILE)
-    wrong, unread = [], []
-    for each in (*broker_files(seen, spec), *controller_files_in_kraft(seen, spec)):
-        if each.unread:
-            unread.append(each.unread)
-        elif each.missing:
-            wrong.append(f"node {each.node.id} has no file {each.node.config_file}")
-        elif differing := differs_besides(each, seen, spec):
-            wrong.append(f"node {each.node.id}: {differing}")
+    files = (*broker_files(seen, spec), *controller_files_in_kraft(seen, spec))
+    wrong, unread = told_apart(files, lambda each: differs_besides(each, seen, spec))
     return settle(wrong, unread, "all are")

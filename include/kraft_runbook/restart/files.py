@@ -6,14 +6,12 @@ file must be what the cluster file renders already: nothing else is changed by t
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from kraft_runbook.cluster.modes import BrokerMode, ControllerMode
-from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.modes import BrokerMode
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, host_part
 from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase
@@ -22,6 +20,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.broker_files import NodeFile
 from kraft_runbook.runbook.differing_files import capped, differing_keys
+from kraft_runbook.runbook.digests import sha256_of
 
 FOR_GOOD = frozenset({Phase.FINALIZED, Phase.KRAFT})
 NAMED = ("advertised.listeners", "config.providers")
@@ -50,13 +49,6 @@ def require_for_good(phase: Phase) -> None:
         )
 
 
-def rendered(spec: ClusterSpec, node_id: int) -> dict[str, str]:
-    """A node's whole configuration in KRaft mode, by the cluster file."""
-    if node_id in spec.broker_ids:
-        return broker_properties(spec, spec.broker(node_id), BrokerMode.KRAFT)
-    return controller_properties(spec, spec.controller(node_id), ControllerMode.KRAFT)
-
-
 def differs_besides(file: NodeFile, seen: ClusterObservation, spec: ClusterSpec) -> str:
     """In what a node's file differs from its rendering in KRaft mode, but for where the quorum is; empty: in nothing.
 
@@ -66,7 +58,7 @@ def differs_besides(file: NodeFile, seen: ClusterObservation, spec: ClusterSpec)
     if file.mode not in (None, BrokerMode.KRAFT):
         return f"it is in {file.mode} mode, and no such file is written by a restart"
     found = list(differing_keys(_without(file.held), _without(file.wanted)))
-    raw, wanted = host_part(seen, file.node.id, "config"), rendered(spec, file.node.id)
+    raw, wanted = host_part(seen, file.node.id, "config"), kraft_properties(spec, file.node.id)
     found += [f"{key} (not in the file)" for key in NAMED if key in wanted and key not in raw]
     found += [
         f"{key} ({'a value in the file, a reference' if raw[key] == HIDDEN else 'another reference'} rendered)"
@@ -90,7 +82,7 @@ def page(spec: ClusterSpec) -> str:
 
 def digest(spec: ClusterSpec) -> str:
     """Of what the gate's signature is for."""
-    return hashlib.sha256(json.dumps(spec.quorum_properties, sort_keys=True).encode()).hexdigest()
+    return sha256_of(spec.quorum_properties)
 
 
 def _without(properties: Mapping[str, str], left_out: Iterable[str] = WHERE_THE_QUORUM_IS) -> dict[str, str]:

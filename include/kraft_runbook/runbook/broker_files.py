@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.config_meaning import alike
@@ -36,6 +36,26 @@ class NodeFile:
     held: Mapping[str, str] = field(default_factory=dict)
     wanted: Mapping[str, str] = field(default_factory=dict)
     bound: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def who(self) -> str:
+        """The node, in words."""
+        return f"{'broker' if isinstance(self.node, Broker) else 'controller'} {self.node.id}"
+
+
+def told_apart(files: Iterable[NodeFile], differs: Callable[[NodeFile], str]) -> tuple[list[str], list[str]]:
+    """Which of these nodes have no file, or one that differs, in words; and why others can't be compared. ``differs``:
+    in what; empty: in nothing.
+    """
+    wrong, unread = [], []
+    for each in files:
+        if each.unread:
+            unread.append(each.unread)
+        elif each.missing:
+            wrong.append(f"{each.who} has no file {each.node.config_file}")
+        elif differing := differs(each):
+            wrong.append(f"{each.who}: {differing}")
+    return wrong, unread
 
 
 def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFile]:

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.broker_files import controller_files_in_kraft
+from kraft_runbook.runbook.broker_files import controller_files_in_kraft, told_apart
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import AS_RENDERED
@@ -104,14 +104,8 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
     never wrote: a property that is not in the cluster file would be lost at the restart. Values of secrets are not
     compared.
     """
-    wrong, unread = [], []
-    for each in controller_files_in_kraft(seen, spec):
-        if each.unread:
-            unread.append(each.unread)
-        elif each.missing:
-            wrong.append(f"controller {each.node.id} has no file {each.node.config_file}")
-        elif differing := differing_keys(each.held, each.wanted):
-            wrong.append(f"controller {each.node.id}: {capped(differing)}")
+    files = controller_files_in_kraft(seen, spec)
+    wrong, unread = told_apart(files, lambda each: capped(differing_keys(each.held, each.wanted)))
     return settle(wrong, unread, "all are")
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
-from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
@@ -23,12 +22,8 @@ def target_of(spec: ClusterSpec) -> Software:
 
 def switch_software(spec: ClusterSpec, node_id: int, to: Software) -> Play:
     """Lead the node's link to that Kafka, write its files, and restart it where its process is older than they are."""
-    if node_id in spec.broker_ids:
-        broker = spec.broker(node_id)
-        link, properties = broker.home_link, broker_properties(spec, broker, BrokerMode.KRAFT)
-    else:
-        controller = spec.controller(node_id)
-        link, properties = controller.home_link, controller_properties(spec, controller, ControllerMode.KRAFT)
+    node = spec.broker(node_id) if node_id in spec.broker_ids else spec.controller(node_id)
+    link = node.home_link
     if link is None:
         raise Refused(
             f"node {node_id} has no home_link in the cluster file, so its software can't be switched",
@@ -38,7 +33,7 @@ def switch_software(spec: ClusterSpec, node_id: int, to: Software) -> Play:
         "home_link": link,
         "home": to.home,
         "version": to.version,
-        "properties": properties,
+        "properties": kraft_properties(spec, node_id),
         "unread_secrets": list(ZOOKEEPER_KEYS),
     }
     return Play("switch_software", node_id, given)

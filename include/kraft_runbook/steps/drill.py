@@ -39,7 +39,7 @@ from kraft_runbook.steps.drill_window import (
     topic_of_run,
     watch,
 )
-from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.examine import PREFLIGHT, Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.kept_drills import keep
 from kraft_runbook.steps.run import Run
@@ -109,7 +109,7 @@ def shows_form(run: Run) -> Shown:
     """What will be stopped, and what clients may see, for the gate."""
     form = Form.of(run.params)
     text = page(form, aim(form, run.cluster.settled(), run.spec), run.spec)
-    return Shown(exhibits=(Exhibit("preflight.checks", form.digest, text),), by="preflight.checks")
+    return Shown(exhibits=(Exhibit(PREFLIGHT, form.digest, text),), by=PREFLIGHT)
 
 
 def measure_baseline(run: Run, opens: Opens = open_probes) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.second_look import look_and_judge
 
+PREFLIGHT = "preflight.checks"
+"""The task that makes an operation's preflight, and says whom or what the run is about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Examined:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Planned, Played, Reached, of_kind
+from kraft_runbook.evidence.kinds import Planned, Reached, of_kind
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.levels.change import Direction, LevelChange
@@ -148,18 +148,7 @@ def apply_level(run: Run) -> dict[str, Any]:
     run.signatures.begins(Gate.LEVEL)
     began = datetime.now(UTC)
     changed = bool(run.cluster.do(change_level, preview.change, would=[_setting(plan)], tell=run.cluster.tell))
-    ended = datetime.now(UTC)
-    played = Played(
-        phase=reading.stage,
-        step=Step.CHANGE,
-        node_id=None,
-        changed=(str(plan),) if changed else (),
-        seconds=round((ended - began).total_seconds(), 1),
-        began_at=began,
-        ended_at=ended,
-        restarted=False,
-    )
-    run.journal.record(played)
+    run.acted(reading.stage, Step.CHANGE, began, *([str(plan)] if changed else []))
     return {"changed": changed}
 
 

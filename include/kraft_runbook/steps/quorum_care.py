@@ -4,7 +4,7 @@ dynamic quorum change. One controller a run, and only while every other voter is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,8 +13,8 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.quorum_seen import QuorumState
 from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.metadata.canonical_rows import kafka_uuid
 from kraft_runbook.migration.plays import bring_back_controller
 from kraft_runbook.procedures.change_voters import add_voter, await_committed, remove_voter
 from kraft_runbook.quorum.care import CARE, FOLLOWS, QUORUM_CARE, care_for
@@ -25,14 +25,10 @@ from kraft_runbook.runbook.check_results import Finding, Verdict
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.running import RUNNING
-from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.examine import PREFLIGHT, Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.node_step import Look, NodeStep, take_step
 from kraft_runbook.steps.run import Run
-
-PREFLIGHT = "preflight.checks"
-"""The task that says whom the run is about."""
-
 
 # -- what the steps do, and when they may ------------------------------------------------------------------------------
 
@@ -42,22 +38,19 @@ Judge = Callable[[ClusterObservation, ClusterObservation | None], Finding]
 
 
 WARM_FIRST = "wait until kraft-runbook quorum shows every other controller warm, then clear this task"
-WHAT_IT_NAMES = (
-    "do what is named here, or wait until every other voter is warm (kraft-runbook quorum); then clear this task"
-)
+VOTER = "voter {}"
+"""What a step leaves alone that was refused right before a request to the leader: its controller may run by then."""
+AS_NAMED = "do what is named here, or wait until every other voter is warm (kraft-runbook quorum); then clear this task"
 
 
-def _require(judge: Judge, look: Look, way_out: str = WARM_FIRST) -> None:
+def _require(judge: Judge, look: Look, way_out: str = WARM_FIRST, untouched: str = "controller {}") -> None:
     """By the look that the step has, or by a second one after it: a log that grows looks cold to one."""
     finding = judge(look.seen, None)
     if finding.verdict is not Verdict.PASS:
         look.cluster.pause(look.spec.deadlines.poll)
         finding = judge(look.cluster.observe(), look.seen)
     if finding.verdict is not Verdict.PASS:
-        raise Refused(
-            finding.evidence,
-            way_out=f"{way_out}; controller {look.node} was not touched",
-        )
+        raise Refused(finding.evidence, way_out=f"{way_out}; {untouched.format(look.node)} was not touched")
 
 
 def _leads_no_more(look: Look) -> str | None:
@@ -97,7 +90,7 @@ def _require_a_lost_disk(look: Look) -> None:
 
 
 def _require_it_may_join(look: Look) -> None:
-    _require(lambda seen, earlier: may_add(seen, look.spec, earlier, only=look.node), look, WHAT_IT_NAMES)
+    _require(lambda seen, earlier: may_add(seen, look.spec, earlier, only=look.node), look, AS_NAMED)
 
 
 def _bring_back(look: Look) -> Play:
@@ -159,21 +152,21 @@ def _join(run: Run, node: int) -> dict[str, Any]:
     before = voter(needed(seen.quorum), node)
     if before is not None and before.directory == now.directory:
         cluster.ask(await_committed)
-        told = f"controller {node} votes with directory {now.directory_text}"
+        told = f"controller {node} votes with directory {kafka_uuid(now.directory)}"
         run.already_done(RUNNING, Step.CHANGE_VOTERS, told, node=node)
-        return {"voter": now.directory_text}
+        return {"voter": kafka_uuid(now.directory)}
     _require_signed(run, node, seen)
     _require_now(run, node, seen, lambda each, earlier: may_add(each, spec, earlier, only=node))
     began, changed = datetime.now(UTC), []
     if before is not None and before.directory is not None:
-        act = Act(f"remove voter {node} with directory {before.directory_text}")
+        act = Act(f"remove voter {node} with directory {kafka_uuid(before.directory)}")
         if cluster.do(remove_voter, node, before.directory, would=[act]):
             changed.append("former voter removed")
-    act = Act(f"add controller {node} with directory {now.directory_text} to the voters")
+    act = Act(f"add controller {node} with directory {kafka_uuid(now.directory)} to the voters")
     if cluster.do(add_voter, node, now.directory, would=[act]):
         changed.append("voter added")
-    _record(run, node, changed, began)
-    return {"voter": now.directory_text}
+    run.acted(RUNNING, Step.CHANGE_VOTERS, began, *changed, node=node)
+    return {"voter": kafka_uuid(now.directory)}
 
 
 def _remove(run: Run, node: int) -> dict[str, Any]:
@@ -195,9 +188,9 @@ def _remove(run: Run, node: int) -> dict[str, Any]:
     _require_now(run, node, seen, lambda each, earlier: may_remove(each, spec, earlier, only=node))
     _require_silence(run, node, needed(seen.quorum))
     began = datetime.now(UTC)
-    act = Act(f"remove voter {node} with directory {found.directory_text}")
+    act = Act(f"remove voter {node} with directory {kafka_uuid(found.directory)}")
     changed = ["voter removed"] if cluster.do(remove_voter, node, found.directory, would=[act]) else []
-    _record(run, node, changed, began)
+    run.acted(RUNNING, Step.CHANGE_VOTERS, began, *changed, node=node)
     return {"changed": changed}
 
 
@@ -206,7 +199,7 @@ def _require_signed(run: Run, node: int, seen: ClusterObservation) -> None:
 
 
 def _require_now(run: Run, node: int, seen: ClusterObservation, judge: Judge) -> None:
-    _require(judge, Look(run.cluster, node, seen, QUORUM_CARE.read(seen, run.spec), run.params), WHAT_IT_NAMES)
+    _require(judge, Look(run.cluster, node, seen, QUORUM_CARE.read(seen, run.spec), run.params), AS_NAMED, VOTER)
     run.signatures.begins(CARE)
 
 
@@ -227,22 +220,6 @@ def _require_silence(run: Run, node: int, before: QuorumState) -> None:
             f"voter {node} fetches from the leader: it runs",
             way_out="stop its service on its host for good, then clear this task",
         )
-
-
-def _record(run: Run, node: int, changed: Sequence[str], began: datetime) -> None:
-    ended = datetime.now(UTC)
-    run.journal.record(
-        Played(
-            phase=RUNNING,
-            step=Step.CHANGE_VOTERS,
-            node_id=node,
-            changed=tuple(changed),
-            seconds=round((ended - began).total_seconds(), 1),
-            began_at=began,
-            ended_at=ended,
-            restarted=False,
-        )
-    )
 
 
 # -- the tasks ---------------------------------------------------------------------------------------------------------

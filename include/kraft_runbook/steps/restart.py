@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
@@ -12,7 +13,7 @@ from kraft_runbook.evidence.kinds import Played, of_kind
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.restart.checks import ALONE_WHILE, BROKER_CONTROLS, ONE_BY_ONE
 from kraft_runbook.restart.conditions import QUORUM_LED, QUORUM_WHOLE
-from kraft_runbook.restart.files import Files, differs_besides, digest, page, rendered, require_for_good
+from kraft_runbook.restart.files import Files, differs_besides, digest, page, require_for_good
 from kraft_runbook.restart.operation import RESTARTS, Step, restarts_with
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
@@ -21,13 +22,11 @@ from kraft_runbook.runbook.cluster_checks import the_quorum_is_what_the_cluster_
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.demotions import demotes
-from kraft_runbook.steps.examine import Examined, Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.examine import PREFLIGHT, Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.guards import require_other_brokers
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
-
-PREFLIGHT = "preflight.checks"
 
 
 def prepare(run: Run) -> dict[str, Any]:
@@ -64,7 +63,7 @@ def _restart(look: Look) -> Play:
     properties = None
     if Files.asked(look.params) is Files.ADDRESSES:
         require_for_good(look.phase)
-        properties = rendered(look.spec, look.node)
+        properties = kraft_properties(look.spec, look.node)
     return restart_node(look.node, look.phase, older_than=look.began, properties=properties)
 
 

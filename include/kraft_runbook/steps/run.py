@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kind import Kind
-from kraft_runbook.evidence.kinds import AlreadyDone
+from kraft_runbook.evidence.kinds import AlreadyDone, Played
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
@@ -108,3 +109,19 @@ class Run:
         """Tell, and put on record, that nothing is left to do on the node; on any, without one."""
         self.cluster.tell(f"already done: {why}")
         self.journal.record(AlreadyDone(phase=phase, step=step, node_id=node, why=why))
+
+    def acted(self, phase: str, step: str, began: datetime, *changed: str, node: int | None = None) -> None:
+        """Put on record what an act changed that was no playbook's, from ``began`` until now; nothing is such too."""
+        ended = datetime.now(UTC)
+        self.journal.record(
+            Played(
+                phase=phase,
+                step=step,
+                node_id=node,
+                changed=changed,
+                seconds=round((ended - began).total_seconds(), 1),
+                began_at=began,
+                ended_at=ended,
+                restarted=False,
+            )
+        )

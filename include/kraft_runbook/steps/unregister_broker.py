@@ -18,15 +18,13 @@ from kraft_runbook.brokers.unregistering import (
 )
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.evidence.kinds import Played
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.procedures.look_at_replicas import agreed
 from kraft_runbook.procedures.unregister_broker import unregister_broker
-from kraft_runbook.steps.examine import Shown, examines_by_checks, require_preflight
+from kraft_runbook.steps.examine import PREFLIGHT, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
 
-PREFLIGHT = "preflight.checks"
 LOOKS = 10
 """Looks in which the registration has to be gone. The leader answers once it is committed."""
 
@@ -71,19 +69,7 @@ def unregister(run: Run) -> dict[str, Any]:
     began = datetime.now(UTC)
     changed = bool(run.cluster.do(unregister_broker, node, would=[act]))
     _see_it_gone(run, node)
-    ended = datetime.now(UTC)
-    run.journal.record(
-        Played(
-            phase=reading.stage,
-            step=Step.UNREGISTER,
-            node_id=node,
-            changed=("registration",) if changed else (),
-            seconds=round((ended - began).total_seconds(), 1),
-            began_at=began,
-            ended_at=ended,
-            restarted=False,
-        )
-    )
+    run.acted(reading.stage, Step.UNREGISTER, began, *(["registration"] if changed else []), node=node)
     return {"changed": changed}
 
 

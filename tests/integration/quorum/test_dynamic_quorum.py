@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import by_hand
 import on_kafka4
@@ -20,6 +21,7 @@ from stage import no_acknowledged_record_is_lost
 from test_drill import Changed, with_spec
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION
+from kraft_runbook.cluster.node_properties import kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.quorum_seen import QuorumState
@@ -31,7 +33,6 @@ from kraft_runbook.evidence.kinds import Checked
 from kraft_runbook.quorum.care import CHECKS, WARM
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
 from kraft_runbook.restart.checks import CHECKS as RESTART_CHECKS
-from kraft_runbook.restart.files import rendered
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.plays import Play
@@ -58,8 +59,8 @@ def quorum(lab: Lab) -> QuorumState:
     return found
 
 
-def directories(lab: Lab) -> dict[int, str]:
-    return {each.id: each.directory_text for each in quorum(lab).voters}
+def directories(lab: Lab) -> dict[int, UUID | None]:
+    return {each.id: each.directory for each in quorum(lab).voters}
 
 
 def warm(lab: Lab, spec: ClusterSpec | None = None) -> ClusterObservation:
@@ -114,7 +115,7 @@ def names_addresses_alone(lab: Lab) -> None:
     """Every node's file is written as the cluster file says, and each is restarted with it, the leader last."""
     led = quorum(lab).leader_id
     for node in sorted(lab.spec.node_ids, key=lambda each: (each in lab.spec.broker_ids, each == led)):
-        play = restart_node(node, Phase.KRAFT, older_than=time.time(), properties=rendered(lab.spec, node))
+        play = restart_node(node, Phase.KRAFT, older_than=time.time(), properties=kraft_properties(lab.spec, node))
         by_hand.wait_until("its partitions are in sync", lambda: _in_sync(lab), within=240)
         cluster_of(lab).play(play)
         warm(lab)
