@@ -15,6 +15,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.quorum.care_rules import Care, Step, may_bring_back, may_move
 from kraft_runbook.quorum.faults import BY_QUORUM
 from kraft_runbook.quorum.voters import follows, may_add, may_remove, voters_whole
+from kraft_runbook.runbook import quorum_places
 from kraft_runbook.runbook.changes import By, Change, State, changes_between, others, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
@@ -42,10 +43,10 @@ CHECKS.take(
             "KRB-PRE-029",
             "KRB-PRE-045",
             "KRB-PRE-100",
-            "KRB-PRE-115",
-            "KRB-PRE-120",
-            "KRB-PRE-121",
-            "KRB-PRE-122",
+            quorum_places.ADDRESSES,
+            quorum_places.SAID,
+            quorum_places.HELD,
+            quorum_places.IN_THE_LOG,
         )
     )
 )

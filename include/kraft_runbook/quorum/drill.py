@@ -15,6 +15,7 @@ from kraft_runbook.quorum.before_after import WHAT
 from kraft_runbook.quorum.control import Control, control_time
 from kraft_runbook.quorum.faults import BY_ZOOKEEPER, DRILLED, Fault
 from kraft_runbook.quorum.silences import Measured, effects
+from kraft_runbook.runbook import quorum_places
 from kraft_runbook.runbook.changes import By, Change, State, changes_between, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.runbook.checklist import Checklist
@@ -40,9 +41,9 @@ CHECKS.take(
             "KRB-PRE-045",
             "KRB-PRE-087",
             "KRB-PRE-100",
-            "KRB-PRE-120",
-            "KRB-PRE-121",
-            "KRB-PRE-122",
+            quorum_places.SAID,
+            quorum_places.HELD,
+            quorum_places.IN_THE_LOG,
             *PRODUCERS,
         )
     )

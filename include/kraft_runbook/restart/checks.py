@@ -7,6 +7,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.restart.files import FOR_GOOD, differs_besides
+from kraft_runbook.runbook import quorum_places
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft, told_apart
 from kraft_runbook.runbook.canary_check import CODE as CANARY
@@ -25,7 +26,7 @@ answers nobody from the moment it stops, and ZooKeeper names it until its logs a
 ALONE_WHILE = "no brokers are restarted together while one of them may be the controller"
 ONE_BY_ONE = "take 'roll' out of the cluster file until every broker is in migration mode"
 
-AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", "KRB-PRE-115", "KRB-PRE-121"), "KRB-ROLL-005"
+AS_THEY_ARE, WRITABLE = ("KRB-PRE-046", quorum_places.ADDRESSES, quorum_places.HELD), "KRB-ROLL-005"
 """The checks of files that are left as they are; and the one of those that a run writes."""
 
 STATIC_FILE = "the quorum is a dynamic one, and the cluster file does not say so: write 'quorum: dynamic' there first"
@@ -43,10 +44,10 @@ CHECKS.take(
             "KRB-PRE-087",
             "KRB-PRE-100",
             "KRB-PRE-113",
-            "KRB-PRE-115",
-            "KRB-PRE-120",
-            "KRB-PRE-121",
-            "KRB-PRE-122",
+            quorum_places.ADDRESSES,
+            quorum_places.SAID,
+            quorum_places.HELD,
+            quorum_places.IN_THE_LOG,
             CANARY,
             BATCHES,
             *PRODUCERS,

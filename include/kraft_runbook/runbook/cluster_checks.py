@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS, WHERE_THE_QUORUM_IS
+from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.runbook.broker_files import broker_files
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
 from kraft_runbook.runbook.health import quorum_whole
@@ -382,121 +381,6 @@ ADDRESSES_ANEW = (
     "trigger rolling_restart, Files: with the quorum's addresses (docs/restart.md): it writes where the quorum is, and"
     " nothing else differs"
 )
-
-
-@check(
-    "KRB-PRE-115",
-    severity=WARNING,
-    fix=(
-        "trigger rolling_restart with the quorum's addresses (docs/restart.md), which writes them to the files: until"
-        " then the named nodes look for a controller where it is not"
-    ),
-    needs=Needs.HOSTS,
-)
-def every_file_names_the_voters_of_the_cluster_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """The file of every node that names voters (controller.quorum.voters) names those of the cluster file.
-
-    In a dynamic quorum a file has their addresses alone (controller.quorum.bootstrap.servers). A node with a former
-    address in its file does not find the controller that has moved, and a controller with one does not ask it for its
-    vote.
-    """
-    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "config"))
-    wrong = []
-    for i, config in found.items():
-        held = _voters((config or {}).get(QUORUM_VOTERS, "")) or _voters((config or {}).get(QUORUM_ADDRESSES, ""))
-        wanted = _voters(spec.quorum_voters)
-        if spec.quorum is QuorumKind.DYNAMIC or (was_read(seen.quorum) and seen.quorum.is_dynamic):
-            held, wanted = _addresses(held), _addresses(wanted)
-        if held and held != wanted:
-            wrong.append(f"node {i} names {', '.join(sorted(held - wanted)) or 'fewer controllers'}")
-    return settle(wrong, unread, f"all name {', '.join(sorted(_voters(spec.quorum_voters)))}, or their addresses")
-
-
-def _addresses(voters: frozenset[str]) -> frozenset[str]:
-    return frozenset(each.rpartition("@")[2] for each in voters)
-
-
-def _voters(named: str) -> frozenset[str]:
-    return frozenset(each.strip() for each in named.split(",") if each.strip())
-
-
-@check(
-    "KRB-PRE-120",
-    severity=BLOCKING,
-    fix=(
-        "take 'quorum: dynamic' out of the cluster file, or make the quorum dynamic first: raise kraft.version to 1"
-        " (upgrade_features), on Kafka 4.1 or later (docs/dynamic-quorum.md)"
-    ),
-)
-def the_quorum_is_what_the_cluster_file_says(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Where the cluster file says that the quorum is a dynamic one, it is.
-
-    A node whose file names no voters (controller.quorum.voters) knows none until the metadata log holds them. Restarted
-    so in a static quorum, the controllers elect nobody. The other way round nothing is lost: where the log holds the
-    voters, Kafka reads those, and the voters in a file only say where to look for the leader.
-    """
-    if spec.quorum is QuorumKind.STATIC:
-        return passed("the cluster file says nothing of a dynamic quorum")
-    if not was_read(seen.quorum):
-        return unknown(seen.quorum)
-    if not seen.quorum.is_dynamic:
-        return failed("the cluster file says 'quorum: dynamic', and no voter has a directory's id in the metadata log")
-    return passed("the metadata log holds the voters, with the ids of their directories")
-
-
-@check(
-    "KRB-PRE-121",
-    severity=BLOCKING,
-    fix=(
-        "write controller.quorum.voters to the named files (kraft-runbook plan --hosts shows it; a rolling restart with"
-        " the quorum's addresses does so): a restart with the file as it is starts a controller that knows no voter"
-    ),
-    needs=Needs.HOSTS,
-)
-def a_static_quorum_has_its_voters_in_every_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Where the quorum is a static one, every controller's file names the voters.
-
-    A chart or a playbook of somebody else's may write controller.quorum.bootstrap.servers alone, which only a dynamic
-    quorum can do with. Restarted so, controllers find no leader and elect none.
-    """
-    if was_read(seen.quorum) and seen.quorum.is_dynamic:
-        return passed("the metadata log holds the voters")
-    found, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "config"))
-    wrong = [f"controller {i}'s file names none" for i, held in found.items() if held and not held.get(QUORUM_VOTERS)]
-    if wrong and not was_read(seen.quorum):
-        return unknown(seen.quorum)
-    return settle(wrong, unread, "every controller's file does")
-
-
-@check(
-    "KRB-PRE-122",
-    severity=WARNING,
-    fix=(
-        "give the controller's listener the host and port of the cluster file, and restart it while a majority runs: it"
-        " tells the leader its new address. One controller after the other: once all have other addresses, none finds"
-        " the others"
-    ),
-)
-def the_log_has_the_addresses_of_the_cluster_file(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """In a dynamic quorum the metadata log has each voter at its address in the cluster file.
-
-    The voters find each other by these addresses alone. One that others can't reach, such as localhost, shows once the
-    leader is lost: nobody is elected.
-    """
-    if not was_read(seen.quorum):
-        return passed("no quorum leads") if spec.quorum is QuorumKind.STATIC else unknown(seen.quorum)
-    if not seen.quorum.is_dynamic:
-        return passed("the quorum is a static one")
-    declared = {each.id: each.address for each in spec.controllers}
-    name = spec.controller_listener.name
-    wrong, unread = [], []
-    for each in seen.quorum.voters:
-        wanted = f"{name}://{declared.get(each.id, '')}"
-        if each.id in declared and not each.endpoints:
-            unread.append(f"the leader shows no address of voter {each.id}")
-        elif each.id in declared and wanted not in each.endpoints:
-            wrong.append(f"voter {each.id} is at {', '.join(each.endpoints)}, in the cluster file at {wanted}")
-    return settle(wrong, unread, "it has")
 
 
 @check(

@@ -9,6 +9,7 @@ from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.runbook import quorum_places
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
@@ -48,8 +49,8 @@ CHECKS.take(
             "KRB-PRE-046",
             "KRB-PRE-087",
             "KRB-PRE-100",
-            "KRB-PRE-120",
-            "KRB-PRE-122",
+            quorum_places.SAID,
+            quorum_places.IN_THE_LOG,
             BATCHES,
         )
     ),

@@ -18,9 +18,9 @@ from kraft_runbook.restart.operation import RESTARTS, Step, restarts_with
 from kraft_runbook.restart.plays import restart_node
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
 from kraft_runbook.runbook.check_results import Verdict
-from kraft_runbook.runbook.cluster_checks import the_quorum_is_what_the_cluster_file_says
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
+from kraft_runbook.runbook.quorum_places import the_quorum_is_what_the_cluster_file_says
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import PREFLIGHT, Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.guards import require_other_brokers
