@@ -158,7 +158,7 @@ def require_environment_passed(hook: SparkSubmitHook, connection: str) -> None:
             f" {connection} leads to {hook._connection['master']}: they would stand in the arguments of"
             " spark-submit, for anyone to see",
             way_out=(
-                f"let {connection} lead to local[*], or to spark://HOST:PORT with deploy-mode client: these get the"
+                f"let {connection} lead to local[2], or to spark://HOST:PORT with deploy-mode client: these get the"
                 " passwords in the process's environment"
             ),
         )

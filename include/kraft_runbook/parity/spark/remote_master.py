@@ -42,6 +42,6 @@ def require_secured(master: str, chosen: Mapping[str, str]) -> None:
         way_out=(
             f"set {settings} in the properties file that 'spark.properties_file' of the cluster file names, or in"
             " spark-defaults.conf, and the same at the master and its workers; or let the Spark connection lead to"
-            " local[*] (docs/parity.md)"
+            " local[2] (docs/parity.md)"
         ),
     )
