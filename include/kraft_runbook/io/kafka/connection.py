@@ -21,6 +21,7 @@ from kafka.protocol.api_message import ApiMessage
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, Controller
 from kraft_runbook.errors import TimedOut, Unreachable
+from kraft_runbook.io.kafka.compiling import compile_one_at_a_time
 from kraft_runbook.io.secrets import Secrets
 
 MAX_REPLY_BYTES = 128 * 1024 * 1024
@@ -33,6 +34,8 @@ NODE = "bootstrap-0"
 logging.getLogger("kafka.net").setLevel(logging.CRITICAL)
 logging.getLogger("kafka.protocol").setLevel(logging.CRITICAL)
 logging.getLogger("kafka.cluster").setLevel(logging.CRITICAL)
+
+compile_one_at_a_time()
 
 
 class FetchSnapshotRequest(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
