@@ -5,6 +5,8 @@ answer.
 from __future__ import annotations
 
 import socket
+import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from observations import SPEC
@@ -77,6 +79,29 @@ def test_to_connect_is_to_know_whether_the_node_answers() -> None:
     with pytest.raises(Unreachable) as refused:
         connect(port)
     assert not isinstance(refused.value, TimedOut)
+
+
+def test_an_answer_that_breaks_the_library_is_not_told_as_silence() -> None:
+    """What answers is no Kafka: its ApiVersions end after the error code."""
+    secrets = environment_secrets({})
+
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            asked = connection.recv(4096)
+            connection.sendall(struct.pack("!i", 6) + asked[8:12] + b"\0\0")
+            connection.recv(4096)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        pool.submit(answer, server)
+        with (
+            pytest.raises(Unreachable, match="its answer could not be read: IndexError inside kafka-python") as unread,
+            KafkaConnection(
+                f"127.0.0.1:{server.getsockname()[1]}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=1
+            ) as connection,
+        ):
+            connection.send(_any_request())
+    assert not isinstance(unread.value, TimedOut)
 
 
 def _any_request() -> object:

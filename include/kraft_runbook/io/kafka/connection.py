@@ -7,6 +7,7 @@ listener (it asks for Metadata).
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -36,6 +37,32 @@ logging.getLogger("kafka.protocol").setLevel(logging.CRITICAL)
 logging.getLogger("kafka.cluster").setLevel(logging.CRITICAL)
 
 compile_one_at_a_time()
+
+
+class _Broken(logging.Handler):
+    """What broke inside the library while this thread waited, by the error's type. It is only logged there
+    (``NetworkSelector._poll_once``), and the request then ends as one that nobody answered.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._here = threading.local()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[0]:
+            self._here.error = record.exc_info[0].__name__
+
+    def taken(self) -> str | None:
+        """The error since the last call."""
+        error: str | None = self._here.__dict__.pop("error", None)
+        return error
+
+
+_broken = _Broken()
+_selector = logging.getLogger("kafka.net.selector")
+_selector.setLevel(logging.ERROR)
+_selector.propagate = False
+_selector.addHandler(_broken)
 
 
 class FetchSnapshotRequest(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
@@ -101,7 +128,11 @@ class KafkaConnection:
         return self._await(connection.send_request(request, request_timeout_ms=int(seconds * 1000)), seconds)
 
     def _await(self, future: Any, seconds: float) -> Any:
+        _broken.taken()
         self._net.poll(timeout_ms=int(seconds * 1000), future=future)
+        broken = _broken.taken()
+        if broken and not (future.is_done and future.succeeded()):
+            raise self.unreachable(f"its answer could not be read: {broken} inside kafka-python")
         if not future.is_done:
             raise self.timed_out(f"no answer in {seconds:g} s")
         if future.failed():
