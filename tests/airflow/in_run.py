@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.run import Claim, Run
 from kraft_runbook_airflow.base.task_run import OfTask, run_with
 
 
-class Claimed(OfTask):
-    """The claim is this run's."""
+class Held:
+    """A claim that is this run's."""
+
+    def __init__(self, ti: Any) -> None:
+        self.ti = ti
 
     def take(self) -> None:
         pass
@@ -22,13 +26,21 @@ class Claimed(OfTask):
         pass
 
     def take_groups(self, groups: Any, *, waits: bool = False) -> None:
-        self.context["ti"].claimed = list(groups)
+        self.ti.claimed = list(groups)
 
     def give_back_groups(self, groups: Any) -> None:
-        self.context["ti"].given_back = list(groups)
+        self.ti.given_back = list(groups)
 
     def give_back(self) -> None:
-        self.context["ti"].given_back = ["claim"]
+        self.ti.given_back = ["claim"]
+
+
+class Claimed(OfTask):
+    """The claim is this run's."""
+
+    @cached_property
+    def claim(self) -> Claim:
+        return Held(self.context["ti"])
 
 
 class Signed(Claimed):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from in_run import run_in
 from observations import SPEC, observation
 from recording import RecordingCluster
@@ -18,6 +19,7 @@ from signed_run import DAG, RUN, Run, told
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.gates.people import require_enough_people, require_same
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.gates.signatures import Signature
 from kraft_runbook.migration.transitions import Gate
@@ -26,9 +28,8 @@ from kraft_runbook.parity.parity_report import ParityReport, Verdict
 from kraft_runbook.procedures.give_back import settle_in_zookeeper
 from kraft_runbook.steps.leaving import leave
 from kraft_runbook.steps.migration_gates import ShowsParity
-from kraft_runbook_airflow.base.answers import require_same
 from kraft_runbook_airflow.base.journal import record_for
-from kraft_runbook_airflow.base.people import assigned_users, require_enough_people
+from kraft_runbook_airflow.base.people import assigned_users, users_of_simple_auth_manager
 
 AT = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 
@@ -100,7 +101,7 @@ def test_a_chain_that_was_altered_lets_nothing_through(run: Run, tmp_path: Path)
 
 def test_what_airflow_says_of_an_answer_must_be_what_the_evidence_says() -> None:
     signed = Signature("d", "ann", "3", AT, "approve", "id-1", 1)
-    answer = {"chosen": ["Approve"], "by": "ann", "by_id": "3", "at": AT.isoformat()}
+    answer = {"chosen": [ApprovalOperator.APPROVE], "by": "ann", "by_id": "3", "at": AT.isoformat()}
     require_same([signed], {"id-1": answer})
     with pytest.raises(Refused, match="could not be read: it was not asked for"):
         require_same([signed], {})
@@ -189,7 +190,8 @@ def test_a_gate_that_too_few_could_sign_asks_nobody_and_names_whom_airflow_does_
     def ask(**approvals: Any) -> None:
         spec = SPEC.model_copy(update={"approvals": Approvals.model_validate(approvals)})
         made = {"checks": (), "parity": None, "rollback": way_back(seen, spec), "made_at": AT, "triggered_by": "ann"}
-        require_enough_people(spec, make_proof(Gate.START, seen, spec, needed=spec.approvals.needed, **made))
+        proof = make_proof(Gate.START, seen, spec, needed=spec.approvals.needed, **made)
+        require_enough_people(spec.approvals, proof, users_of_simple_auth_manager())
 
     ask(users=["ann", "bob"])
     ask()

@@ -16,7 +16,7 @@ from test_dags import ROOT, dags_of
 from typer.testing import CliRunner
 
 from kraft_runbook.cli.app import app
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
@@ -95,25 +95,6 @@ class ToldOnly(BaseNotifier):
 def test_a_notifier_that_can_not_be_awaited_is_called_by_the_executor():
     alert = deadline_alert(timedelta(hours=1), environment={"KRAFT_RUNBOOK_NOTIFIER": f"{__name__}.ToldOnly"})
     assert isinstance(alert.callback, SyncCallback)
-
-
-@pytest.mark.parametrize(
-    ("notifier", "arguments", "why"),
-    [
-        ("no.such.Notifier", "{}", "can't be imported"),
-        ("airflow.sdk.bases.notifier.NoSuchNotifier", "{}", "can't be imported"),
-        (SMTP, "[1]", "no JSON object"),
-        (SMTP, "{", "no JSON object"),
-        (SMTP, '{"context": 1}', "without a 'context'"),
-        (SMTP, '{"smtp_password": "x"}', "holds smtp_password"),
-        (SMTP, '{"extra": [{"password": "x"}]}', "holds extra.password"),
-        (SMTP, '{"url": "https://me:x@example.org/hook"}', "holds url"),
-    ],
-)
-def test_what_can_not_tell_anybody_is_an_error_that_names_it(notifier, arguments, why):
-    given = {"KRAFT_RUNBOOK_NOTIFIER": notifier, "KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS": arguments}
-    with pytest.raises(RunbookError, match=re.escape(why)):
-        deadline_alert(timedelta(hours=1), environment=given)
 
 
 def test_a_cluster_whose_file_has_no_rehearsal_has_no_such_dag(monkeypatch, tmp_path):

@@ -13,8 +13,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.kinds import Began, TaskFailed
+from kraft_runbook.evidence.mirror import NotMirrored
 from kraft_runbook.evidence.store import inspect_run, read_records, run_name
-from kraft_runbook_airflow.base.evidence_mirror import NotMirrored, mirror
+from kraft_runbook_airflow.base.evidence_mirror import mirror
 from kraft_runbook_airflow.base.journal import record, record_for, records_of, require_mirrored
 
 RUN = run_name("dag", "run:1")

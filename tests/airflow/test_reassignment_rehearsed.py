@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,7 +61,8 @@ def rehearse(dag: Any, **form: Any) -> list[str]:
         ti = SimpleNamespace(
             dag_id=dag.dag_id, run_id="dry", task_id=task.task_id, get_task_states=lambda *_, **__: {"dry": {}}
         )
-        context = {"ti": ti, "params": params, "dag": dag, "dag_run": None}
+        dag_run = SimpleNamespace(dag_id=dag.dag_id, run_id="dry", run_after=datetime.now(UTC))
+        context = {"ti": ti, "params": params, "dag": dag, "dag_run": dag_run}
         run = task.begin(context, dry=True)
         vars(run.cluster)["pause"] = lambda _: None
         task.rehearse(context, run)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from feature_looks import all_registered
@@ -15,7 +12,6 @@ from observations import (
     a_controller,
     both,
     broker,
-    gauges,
     later,
     observation,
     part,
@@ -31,11 +27,10 @@ from kraft_runbook.cluster.observation import (
     MigrationZnode,
     Unread,
     Voter,
-    ZkMigrationState,
     was_read,
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.errors import Refused, RunbookError, Unreachable
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import AlreadyDone
 from kraft_runbook.migration import plays
 from kraft_runbook.parity.dual_write import await_movement
@@ -48,7 +43,6 @@ from kraft_runbook.steps.back import BACK_TO_HYBRID, TO_ZOOKEEPER
 from kraft_runbook.steps.finalization import finalize_active_controller
 from kraft_runbook.steps.forward import PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.node_step import Look, NodeStep
-from kraft_runbook_airflow.base import claims
 
 NO_QUORUM = Unread("no controller runs")
 
@@ -98,50 +92,6 @@ def test_a_session_that_does_not_end_is_not_waited_for_for_ever() -> None:
     cluster = RecordingCluster(killed)
     forward.require_safe_start(look(2, killed, cluster))
     assert cluster.paused == SPEC.deadlines.registration
-
-
-def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    left = tmp_path / "tmp" / "kraft-runbook-run-left"
-    left.mkdir(parents=True)
-    (left / ".alive").touch()
-    context = {"ti": SimpleNamespace(dag_id="d", run_id="one")}
-    claims.take_claim(context, RecordingCluster(), claim=lambda *_: None)
-    assert not left.exists()
-
-
-@pytest.mark.parametrize(
-    ("phase", "recorded", "refused"),
-    [
-        (Phase.FINALIZED, ZkMigrationState.POST_MIGRATION, None),
-        (Phase.FINALIZED, ZkMigrationState.NONE, "take 'zookeeper' out of the cluster file lab.yaml"),
-        (Phase.DUAL_WRITE, ZkMigrationState.MIGRATION, "start ZooKeeper"),
-    ],
-)
-def test_where_the_claim_s_zookeeper_is_gone_the_run_goes_on_or_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, phase: Phase, recorded: ZkMigrationState, refused: str | None
-) -> None:
-    """A final migration goes on without it; a cluster created in KRaft mode should not name it; any other needs it."""
-
-    def gone(*_: object) -> None:
-        raise Unreachable("no answer of zk-1:2181 in 10 s", way_out="start ZooKeeper")
-
-    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    gauges_ = [gauges(i, zk_migration_state=recorded) for i in SPEC.controller_ids]
-    seen = with_quorum(migration_state_record=recorded)(part(zookeeper=WHY)(observation(phase)))
-    for spoil in gauges_:
-        seen = spoil(seen)
-    cluster = RecordingCluster(seen)
-    context = {"ti": SimpleNamespace(dag_id="d", run_id="one")}
-    if refused is None:
-        claims.take_claim(context, cluster, claim=gone)
-        return
-    with pytest.raises(RunbookError) as error:
-        claims.take_claim(context, cluster, claim=gone)
-    assert refused in error.value.way_out and "no answer of zk-1:2181" in error.value.problem
 
 
 def test_a_broker_that_a_finalization_by_hand_left_behind_is_still_taken_to_kraft_mode() -> None:

@@ -18,7 +18,7 @@ from recording import RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import SecretRef
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.migration.operation import MIGRATION
@@ -27,6 +27,8 @@ from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
+from kraft_runbook_airflow.migration import health_watch
+from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.soak import SoakOperator
 
@@ -200,3 +202,24 @@ def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(
     (event,) = asyncio.run(events())
     assert type(event).__name__ == "TaskFailedEvent"
     assert "No space left on device" in told[-1] and "make room there" in told[-1]
+
+
+def test_the_soak_s_watch_tells_what_broke_also_where_it_can_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    trigger = HealthWatchTrigger("lab", 0.0)
+
+    def refused() -> Any:
+        raise RunbookError("the cluster file is wrong", way_out="mend it")
+
+    async def told() -> Any:
+        return [event.payload async for event in trigger.run()]
+
+    monkeypatch.setattr(trigger, "hand", refused)
+    (payload,) = asyncio.run(told())
+    assert "the cluster file is wrong" in payload["broken"] and "mend it" in payload["broken"]
+    monkeypatch.setattr(trigger, "hand", lambda: RecordingCluster())
+    monkeypatch.setattr(health_watch, "watch_health", watched_without_a_finding)
+    assert asyncio.run(told()) == [{"broken": None}]
+
+
+async def watched_without_a_finding(cluster: Any, until: float, *, sleep: Any) -> None:
+    assert isinstance(cluster, RecordingCluster) and until == 0.0

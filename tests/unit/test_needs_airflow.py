@@ -7,14 +7,14 @@ from pathlib import Path
 
 PLUGIN = Path(__file__).resolve().parents[2] / "plugins" / "kraft_runbook_airflow"
 BY_ITS_BASE = {
-    "base/node_steps.py",
-    "base/task_run.py",
-    "base/task_waits.py",
-    "every_dag.py",
-    "migration/rollback.py",
-    "reassignment/moving.py",
+    "base/node_steps.py": "operators, by their base",
+    "base/task_run.py": "the run of a task",
+    "base/task_waits.py": "the wait of a task",
+    "every_dag.py": "makes the DAGs",
+    "migration/rollback.py": "an operator, by its base",
+    "reassignment/moving.py": "an operator, by its base",
 }
-"""Files that import no Airflow themselves: they derive from this plugin's operators, or hand a task's parts on."""
+"""Files that import no Airflow themselves, each with a reason."""
 
 
 def imports_airflow(file: Path) -> bool:
@@ -29,4 +29,4 @@ def imports_airflow(file: Path) -> bool:
 def test_each_file_of_the_plugin_imports_airflow_but_for_a_short_list() -> None:
     files = [each for each in PLUGIN.rglob("*.py") if each.name != "__init__.py"]
     without = {each.relative_to(PLUGIN).as_posix() for each in files if not imports_airflow(each)}
-    assert without == BY_ITS_BASE
+    assert without == set(BY_ITS_BASE)

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.execution_time.hitl import get_hitl_detail_content_detail
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.store import evidence_directory, read_records
-from kraft_runbook.gates.signatures import Signature, standing
+from kraft_runbook.gates.signatures import standing
 from kraft_runbook_airflow.base.journal import run_file_name
 
 
@@ -69,35 +67,3 @@ class AnswerTrigger(BaseTrigger):
             "by_id": user.id if user else None,
             "at": answer.responded_at.isoformat() if answer.responded_at else None,
         }
-
-
-def require_same(signatures: Sequence[Signature], answers: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise Refused unless Airflow says of each signature what the evidence says: who approved, and when."""
-    for each in signatures:
-        told = answers.get(each.task_instance, {"unread": "it was not asked for"})
-        if "unread" in told:
-            raise Refused(
-                f"the approval by {each.who} stands in the evidence, but Airflow's own record of it could not be read:"
-                f" {told['unread']}",
-                way_out=(
-                    "where the approval's task was cleared, answer it anew; else look at the triggerer's log, then"
-                    " clear this task"
-                ),
-            )
-        when = datetime.fromisoformat(told["at"]) if told["at"] else None
-        if told["chosen"] != [ApprovalOperator.APPROVE] or (told["by"], told["by_id"], when) != (
-            each.name,
-            each.user_id,
-            each.approved_at,
-        ):
-            said = (
-                f"{'; '.join(told['chosen']) or 'no answer'} by {told['by'] or 'nobody'} (id {told['by_id']}) at"
-                f" {told['at']}"
-            )
-            raise Refused(
-                f"the evidence has an approval by {each.who} at {each.approved_at.isoformat()}, Airflow has: {said}",
-                way_out=(
-                    "find out who wrote what (docs/evidence.md); to go on, clear the gate's 'prove' task with its"
-                    " downstream tasks"
-                ),
-            )

@@ -1,104 +1,37 @@
-"""A copy of each evidence record in an object store: one object a record, never rewritten.
-
-``KRAFT_RUNBOOK_EVIDENCE`` names the store where it is a URL that Airflow's ObjectStoragePath knows:
-``s3://<connection>@<bucket>/<prefix>``, ``gs://…``, ``file:///…``. The objects are ``<run>/<sequence>-<digest>.json``.
-Whoever can change the files on the workers can't change what the store keeps (retention lock), so each mirroring also
-shows whether the file here is still what was written.
+"""The object store of the evidence's copy, by Airflow's ObjectStoragePath: ``s3://<connection>@<bucket>/<prefix>``,
+``gs://…``, ``file:///…``.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from airflow.sdk import ObjectStoragePath
 
-from kraft_runbook.errors import RunbookError
-from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.evidence.store import read_records
+from kraft_runbook.evidence.mirror import mirror_run
 
 
-class NotMirrored(RunbookError):
-    """Records of a run that the object store does not hold. They are in the run's file; the next record's mirroring
-    tries again.
-    """
+class ObjectsOfRun:
+    """One run's objects below the store's URL (``evidence.mirror.Objects``)."""
+
+    def __init__(self, url: str, run: str) -> None:
+        self.place = ObjectStoragePath(url) / run
+
+    def held(self) -> dict[str, int]:
+        """Object stores have no directories to make; a file system does."""
+        files, path = self.place.fs, self.place.path  # Airflow's, with the connection's credentials
+        if self.place.protocol in ("file", "local"):
+            files.makedirs(path, exist_ok=True)
+        files.invalidate_cache()
+        if not files.exists(path):
+            return {}
+        return {each["name"].rpartition("/")[2]: int(each["size"]) for each in files.ls(path, detail=True)}
+
+    def write(self, name: str, content: bytes) -> None:
+        self.place.fs.pipe_file((self.place / name).path, content)
 
 
 def mirror(directory: Path, run: str) -> int:
-    """Copy what the store lacks of a run, earlier failures' records included, in their order. Returns how many; 0 where
-    no store is set.
-
-    Raises NotMirrored where the store can't be written, or holds what the file here does not.
-    """
-    url = os.environ.get("KRAFT_RUNBOOK_EVIDENCE", "")
-    if "://" not in url:
-        return 0
-    if urlsplit(url).password is not None:
-        raise NotMirrored(
-            "KRAFT_RUNBOOK_EVIDENCE holds a password",
-            way_out="name an Airflow connection instead: s3://<connection>@<bucket>/<prefix>",
-        )
-    try:
-        place = ObjectStoragePath(url) / run
-        held = _held(place)
-    except Exception as error:  # whatever the store's own library raises
-        raise _failed(url, run, error) from error
-    records = read_records(directory, run)  # after the listing: what is in the store was in the file before
-    _refuse_another_past(held, records, url, run)
-    missing = [r for r in records if held.get(_name(r)) != len(_content(r))]
-    for record in missing:
-        try:
-            place.fs.pipe_file((place / _name(record)).path, _content(record))
-        except Exception as error:
-            raise _failed(url, run, error) from error
-    return len(missing)
-
-
-def _held(place: ObjectStoragePath) -> dict[str, int]:
-    """Names and sizes in bytes of what the store holds of a run. Object stores have no directories to make; a file
-    system does.
-    """
-    files = place.fs  # Airflow's, with the connection's credentials
-    if place.protocol in ("file", "local"):
-        files.makedirs(place.path, exist_ok=True)
-    files.invalidate_cache()
-    if not files.exists(place.path):
-        return {}
-    return {each["name"].rpartition("/")[2]: int(each["size"]) for each in files.ls(place.path, detail=True)}
-
-
-def _refuse_another_past(held: dict[str, int], records: tuple[EvidenceRecord, ...], url: str, run: str) -> None:
-    """An object under another name, or larger than its record, was written from another file. (A smaller one is a write
-    that was cut off.)
-    """
-    ours = {_name(r): len(_content(r)) for r in records}
-    strange = sorted(name for name, size in held.items() if size > ours.get(name, -1))
-    if strange:
-        raise NotMirrored(
-            f"{url} holds of run {run} what the file on this machine does not: {', '.join(strange[:3])}. Records here"
-            " were cut off or altered after they were copied",
-            way_out=(
-                "keep both for an inquiry; kraft-runbook evidence shows each. Where workers run on several machines,"
-                " let them share KRAFT_RUNBOOK_STATE"
-            ),
-        )
-
-
-def _failed(url: str, run: str, error: Exception) -> NotMirrored:
-    return NotMirrored(
-        f"records of run {run} could not be copied to {url}: {type(error).__name__}: {error}",
-        way_out=(
-            "they are safe in the run's file, and are copied with the next record, or when the closing report's task is"
-            " cleared. Make the store writable; its URL is KRAFT_RUNBOOK_EVIDENCE, its credentials are in the Airflow"
-            " connection that the URL names"
-        ),
-    )
-
-
-def _name(record: EvidenceRecord) -> str:
-    return f"{record.sequence:06d}-{record.digest}.json"
-
-
-def _content(record: EvidenceRecord) -> bytes:
-    return record.to_line().encode() + b"\n"
+    """Copy what the store that is set lacks of a run. As ``mirror_run``."""
+    return mirror_run(directory, run, os.environ, lambda url: ObjectsOfRun(url, run))

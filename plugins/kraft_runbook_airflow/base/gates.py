@@ -16,6 +16,7 @@ from airflow.triggers.base import StartTriggerArgs
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.evidence.kinds import Answered, Approved, Asked, Rejected, TurnedAway
 from kraft_runbook.gates.page import render_page
+from kraft_runbook.gates.people import require_enough_people, require_same, why_no_answer
 from kraft_runbook.gates.proof import Proof
 from kraft_runbook.gates.signatures import APPROVE_TASKS, standing
 from kraft_runbook.runbook.operation import Operation
@@ -24,11 +25,11 @@ from kraft_runbook.steps.examine import Examines, Shown
 from kraft_runbook.steps.gates import confirm, keep_proof, prove, require_askable
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
-from kraft_runbook_airflow.base.answers import AnswerTrigger, require_same
+from kraft_runbook_airflow.base.answers import AnswerTrigger
 from kraft_runbook_airflow.base.environment import cluster_spec, state_directory
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.people import assigned_users, require_enough_people, triggered_by
+from kraft_runbook_airflow.base.people import assigned_users, triggered_by, users_of_simple_auth_manager
 
 READ_BACK_SECONDS = 600.0
 """How long the triggerer may take to read the answers back; it takes one request each. At its first one Airflow 3.3
@@ -78,7 +79,7 @@ class ProveGate(ClusterOperator):
         passed = self.operation.is_behind(self.gate, seen, run.spec)
         if not passed:
             require_askable(run, self.operation, proof, shown.by)
-            require_enough_people(run.spec, proof)
+            require_enough_people(run.spec.approvals, proof, users_of_simple_auth_manager())
         return keep_proof(run, proof, passed=passed)
 
     def rehearse(self, context: Any, run: Run) -> list[dict[str, Any]]:
@@ -174,8 +175,14 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
         )
         with told_to_a_person(context, self.cluster):
             proof = load_proof(state_directory(), proof_digest)
-            turned_away = self._why_not(
-                context, proof, str(by.get("name")), str(by.get("id")), approves=chosen != [self.REJECT]
+            turned_away = why_no_answer(
+                cluster_spec(self.cluster).approvals,
+                proof,
+                lambda: standing(records_of(context), self.gate),
+                APPROVE_TASKS[self.number - 1],
+                str(by.get("name")),
+                str(by.get("id")),
+                approves=chosen != [self.REJECT],
             )
         if turned_away:
             record(context, self.cluster, TurnedAway(**asdict(answer), chosen=tuple(chosen), why=turned_away))
@@ -190,18 +197,6 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
         super().execute_complete(context=context, event=event)
         record(context, self.cluster, Approved(**asdict(answer)))
         return {"proof_digest": proof_digest, "approved_by": answer.by, "approved_at": answer.answered_at}
-
-    def _why_not(self, context: Any, proof: Proof, name: str, user_id: str, *, approves: bool) -> str | None:
-        """Why this person's answer is none. To reject is free to whoever may sign at all, also to the one who triggered
-        the run or signed already.
-        """
-        approvals = cluster_spec(self.cluster).approvals
-        if not approves:
-            return approvals.why_not(name, user_id, None)
-        signed = standing(records_of(context), self.gate).on_this_proof
-        if any(s.user_id == user_id and s.task != APPROVE_TASKS[self.number - 1] for s in signed):
-            return f"{name} has signed already; {proof.needed} different people must sign"
-        return approvals.why_not(name, user_id, proof.triggered_by)
 
     def _try(self, context: Any, digest: str) -> dict[str, Any]:
         """Which try of this task asks for a signature of which proof: what its records have in common."""

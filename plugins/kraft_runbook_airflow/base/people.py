@@ -14,9 +14,6 @@ from airflow.configuration import conf
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from kraft_runbook.cluster.approvals import Approvals
-from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused
-from kraft_runbook.gates.proof import Proof
 
 
 def triggered_by(context: Any) -> str | None:
@@ -33,35 +30,14 @@ def assigned_users(approvals: Approvals, *, excluded: str | None) -> list[HITLUs
     """Whom Airflow lets answer; None: whoever may edit the DAG, since not everyone's id is known here. ``excluded``:
     who triggered the run.
     """
-    ids_are_names = _users_of_simple_auth_manager() is not None
+    ids_are_names = users_of_simple_auth_manager() is not None
     people = [each for each in approvals.users if not (approvals.exclude_trigger and each.name == excluded)]
     if not people or any(each.id is None and not ids_are_names for each in people):
         return None
     return [HITLUser(id=each.id or each.name, name=each.name) for each in people]
 
 
-def require_enough_people(spec: ClusterSpec, proof: Proof) -> None:
-    """Raise Refused where too few of the people in the cluster file could sign, as far as that can be known here."""
-    users, known = spec.approvals.users, _users_of_simple_auth_manager()
-    if not users:
-        return
-    unknown = [each.name for each in users if known and each.name not in known]
-    able = [
-        each
-        for each in users
-        if each.name not in unknown and not (spec.approvals.exclude_trigger and each.name == proof.triggered_by)
-    ]
-    if len(able) < proof.needed:
-        strangers = (
-            f"; Airflow has no user {', '.join(unknown)} (it has {', '.join(sorted(known or ()))})" if unknown else ""
-        )
-        raise Refused(
-            f"{proof.needed} must sign gate {proof.gate}, and of approvals.users {len(able)} can{strangers}",
-            way_out="correct approvals in the cluster file, or let another person trigger the run",
-        )
-
-
-def _users_of_simple_auth_manager() -> frozenset[str] | None:
+def users_of_simple_auth_manager() -> frozenset[str] | None:
     """The names that the simple auth manager knows; empty where it lets everyone in as an administrator. None: another
     auth manager is in force.
     """

@@ -15,7 +15,8 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook_airflow.base.task_waits import TaskWait
+from kraft_runbook.steps.recorded_wait import RecordedWait
+from kraft_runbook_airflow.base.task_waits import wait_of_task
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
 
 
@@ -63,7 +64,7 @@ class ClusterSensor(BaseSensorOperator):
         self.rehearse = f"{{{{ params.dry_run{left_out} }}}}"
 
     def execute(self, context: Any) -> None:
-        wait = TaskWait(
+        wait = wait_of_task(
             self.cluster,
             self.operation,
             self.condition,
@@ -80,7 +81,7 @@ class ClusterSensor(BaseSensorOperator):
         if not self._held_soon(wait):
             self.defer(trigger=self.trigger(), method_name="execute_complete")
 
-    def _held_soon(self, wait: TaskWait) -> bool:
+    def _held_soon(self, wait: RecordedWait) -> bool:
         """Whether the wait ended well within ``deadlines.before_deferral`` seconds. Raises AirflowFailException where
         it ended otherwise.
         """

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -18,29 +18,20 @@ from kraft_runbook.runbook.gone import named_as_gone
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.approvals import begins, require_confirmation
 from kraft_runbook.steps.handle import Cluster, RehearsedCluster, Tell
-from kraft_runbook.steps.run import Run
-from kraft_runbook_airflow.base.claims import (
-    claim_cluster,
-    claim_groups,
-    give_back,
-    give_back_groups,
-    rest,
-    take_claim,
-)
+from kraft_runbook.steps.run import Claim, Run
+from kraft_runbook_airflow.base.claims import claim_of
 from kraft_runbook_airflow.base.environment import airflow_secrets, cluster_spec
 from kraft_runbook_airflow.base.journal import record, records_of, require_mirrored, run_file_name
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OfTask:
     """The ports of ``steps.run`` for one task. ``context``: Airflow's."""
 
     context: Any
     cluster: Cluster
-    took: list[bool] = field(default_factory=list)
-    """Whether the claim says that this task acts."""
 
     def record(self, what: Kind) -> None:
         record(self.context, self.cluster.spec.name, what)
@@ -69,28 +60,9 @@ class OfTask:
     def answer_of(self, task_id: str) -> Any:
         return self.context["ti"].xcom_pull(task_ids=task_id)
 
-    def take(self) -> None:
-        if take_claim(self.context, self.cluster):
-            self.took.append(True)
-
-    def renew(self) -> None:
-        claim_cluster(self.context, self.cluster)
-        self.took.append(True)
-
-    def rest(self) -> None:
-        if self.took:
-            rest(self.context, self.cluster)
-            self.took.clear()
-
-    def give_back(self) -> None:
-        give_back(self.context, self.cluster)
-        self.took.clear()
-
-    def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
-        claim_groups(self.context, self.cluster, groups, waits=waits)
-
-    def give_back_groups(self, groups: Sequence[str]) -> None:
-        give_back_groups(self.context, self.cluster, groups)
+    @cached_property
+    def claim(self) -> Claim:
+        return claim_of(self.context, self.cluster)
 
 
 def hand(name: str, tell: Tell, *, gone: str = "", dry: bool = False) -> Cluster:
@@ -113,4 +85,4 @@ def run_with(ports: OfTask) -> Run:
     ti = ports.context["ti"]
     name = run_file_name(ti.dag_id, ti.run_id)
     directory = state_directory(os.environ)
-    return Run(ports.cluster, ports.context["params"], ports, ports, ports, name, directory, ports.answer_of)
+    return Run(ports.cluster, ports.context["params"], ports, ports, ports.claim, name, directory, ports.answer_of)

@@ -1,145 +1,59 @@
-"""The wait of one task, from its first look to its record: some seconds in the task's worker, then in the triggerer."""
+"""The wait of one of Airflow's tasks: some seconds in the task's worker, then in the triggerer."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError
-from kraft_runbook.evidence.kinds import GaveUp, Reached, Waited
-from kraft_runbook.evidence.unwritten import said_where_unwritten
-from kraft_runbook.operations import OPERATIONS
-from kraft_runbook.runbook.conditions import Condition
-from kraft_runbook.steps.waiting import Wait
+from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.steps.recorded_wait import RecordedWait
 from kraft_runbook_airflow.base.environment import state_directory
 from kraft_runbook_airflow.base.journal import record_for, require_shared
 from kraft_runbook_airflow.base.task_run import hand
 
 
-class TaskWait:
-    """Waits for one condition of one cluster, or for two that must hold together, on behalf of a task.
+@dataclass(frozen=True, slots=True)
+class WaitingTask:
+    """``steps.recorded_wait.Waiter``. ``task``: Airflow's task instance."""
 
-    ``deadline``: seconds since the task began to wait, whoever has looked since. ``node_id``: the broker or controller
-    that the condition is about, where it is about one. ``first``: the condition that comes before, if any, and its
-    deadline, which ``deadline`` goes on from. ``gone``: the controllers that the trigger form of a rollback names as
-    gone with their hosts, as it names them. ``operation``: whose the conditions are. ``task``: Airflow's task instance;
-    None where there is none, and nothing is recorded. ``log``: the task's.
+    cluster: str
+    task: Any
+
+    @property
+    def file(self) -> Path:
+        return state_directory() / "waits" / str(self.task.id)
+
+    def record(self, what: Kind) -> None:
+        record_for(self.cluster, self.task.dag_id, self.task.run_id, self.task.task_id, what)
+
+    def require_shared(self) -> None:
+        require_shared(self.task.dag_id, self.task.run_id)
+
+
+def wait_of_task(
+    cluster: str,
+    operation: str,
+    condition: str,
+    node_id: int | None,
+    deadline: float,
+    first: Sequence[Any] | None,
+    gone: str,
+    *,
+    task: Any,
+    log: Any,
+) -> RecordedWait:
+    """``gone``: the controllers that the trigger form of a rollback names as gone with their hosts, as it names them.
+    ``task``: Airflow's task instance, if any. The others: as of ``RecordedWait``.
     """
-
-    def __init__(
-        self,
-        cluster: str,
-        operation: str,
-        condition: str,
-        node_id: int | None,
-        deadline: float,
-        first: Sequence[Any] | None,
-        gone: str,
-        *,
-        task: Any,
-        log: Any,
-    ) -> None:
-        self.operation = OPERATIONS[operation]
-        conditions = self.operation.conditions
-        self.cluster = cluster
-        self.condition = conditions[condition]
-        self.node_id = node_id
-        self.deadline = deadline
-        self.first = (conditions[first[0]], float(first[1])) if first else None
-        self.gone = gone
-        self.task = task
-        self.log = log
-        self._began = time.time()
-        self._wait: Wait | None = None
-
-    def say_it_is_left_out(self) -> None:
-        """What would be waited for, in a dry run or a step that the run leaves out."""
-        for condition, deadline in (*([self.first] if self.first else []), (self.condition, self.deadline)):
-            self.log.info(
-                "Not waiting (a dry run, or a step that this run leaves out): up to %.0f s for %s",
-                deadline,
-                condition.describe(self.node_id),
-            )
-
-    def begin(self) -> ClusterSpec:
-        """To be called before the first look; returns the cluster file as it is now. Raises RunbookError, which is on
-        record then.
-        """
-        with self._given_up_on_record():
-            self._began = self._first_look_at()
-            if self.task is not None:
-                require_shared(self.task.dag_id, self.task.run_id)
-            cluster = hand(self.cluster, self.log.info, gone=self.gone)
-            self._wait = Wait(
-                cluster,
-                self.condition,
-                self.deadline,
-                self.node_id,
-                self._began,
-                self.first,
-                self.operation.way_out,
-            )
-            return cluster.spec
-
-    def look(self) -> bool:
-        """Observe once. True when the wait has ended well, and that is on record. Raises RunbookError after the
-        deadline, or when waiting can't help; that is on record then.
-        """
-        wait = self._wait
-        assert wait is not None
-        with self._given_up_on_record():
-            if not wait.look():
-                return False
-        if self.first and wait.first_held is not None:
-            self._record(Reached, self.first[0], "", seconds=wait.first_held)
-        self._record(Reached, self.condition, "", seen=wait.seen)
-        return True
-
-    @contextmanager
-    def _given_up_on_record(self) -> Iterator[None]:
-        try:
-            yield
-        except RunbookError as error:
-            with said_where_unwritten(self.log):
-                self._record(GaveUp, self.condition, str(error))
-            raise
-
-    def _first_look_at(self) -> float:
-        """When this try of the task began to wait, in seconds since the epoch. Kept in a file, so that the triggerer,
-        and one that is restarted, goes on with what is left.
-        """
-        if self.task is None:
-            return time.time()
-        file = state_directory() / "waits" / str(self.task.id)
-        file.parent.mkdir(exist_ok=True)
-        if not file.exists():
-            file.touch()
-        return file.stat().st_mtime
-
-    def _record(
-        self,
-        kind: type[Waited],
-        condition: Condition,
-        error: str,
-        *,
-        seen: ClusterObservation | None = None,
-        seconds: float | None = None,
-    ) -> None:
-        """``seconds``: how long it took; None where it ends now."""
-        task = self.task
-        if task is not None:
-            what = kind(
-                values=condition.keeps(seen) if seen is not None else {},
-                condition=condition.name,
-                node_id=self.node_id,
-                began_at=datetime.fromtimestamp(self._began, UTC),
-                seconds=round(time.time() - self._began if seconds is None else seconds, 1),
-                error=error,
-            )
-            record_for(self.cluster, task.dag_id, task.run_id, task.task_id, what)
-            (state_directory() / "waits" / str(task.id)).unlink(missing_ok=True)
+    return RecordedWait(
+        operation,
+        condition,
+        node_id,
+        deadline,
+        first,
+        hand=lambda: hand(cluster, log.info, gone=gone),
+        waiter=None if task is None else WaitingTask(cluster, task),
+        log=log,
+    )

@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TaskFailedEvent, TaskSuccessEvent
 
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.unwritten import disk_in_words
-from kraft_runbook_airflow.base.task_waits import TaskWait
+from kraft_runbook_airflow.base.task_waits import wait_of_task
 
 
 class ClusterConditionTrigger(BaseTrigger):
@@ -21,7 +21,7 @@ class ClusterConditionTrigger(BaseTrigger):
 
     ``rehearse``: in a dry run, and in a step that the run leaves out, say what would be waited for and end.
     ``deadline``: seconds since the task began to wait; a triggerer that is restarted goes on with what is left.
-    ``node_id``, ``first``, ``gone`` and ``operation``: as of ``TaskWait``.
+    ``node_id``, ``first``, ``gone`` and ``operation``: as of ``wait_of_task``.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ClusterConditionTrigger(BaseTrigger):
         return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        wait = TaskWait(
+        wait = wait_of_task(
             self.cluster,
             self.operation,
             self.condition,

@@ -15,7 +15,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnod
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.steps.disk_watch import Hosts
-from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
+from kraft_runbook.steps.soak_watch import watch_health
 
 HEALTHY = observation(Phase.DUAL_WRITE)
 FINE = HEALTHY.hosts
@@ -64,17 +64,9 @@ def watch() -> Watch:
         seconds: float, *, spoil: dict[int, Spoil] | None = None, hosts: Hosts = FINE, dead_from: float = 1e9
     ) -> str | None:
         began, seen = now[0], looks(spoil or {}, dead_from)
-        trigger = HealthWatchTrigger("lab", now[0] + seconds)
         cluster = Shows(seen, hosts)
         vars(cluster)["now"] = lambda: now[0]
-        trigger.hand, trigger.sleep = (lambda: cluster), sleep  # type: ignore[method-assign,assignment]
-
-        async def first() -> str | None:
-            async for event in trigger.run():
-                return str(event.payload["broken"]) if event.payload["broken"] else None
-            raise AssertionError("the watch said nothing")
-
-        found = asyncio.run(first())
+        found = asyncio.run(watch_health(cluster, now[0] + seconds, sleep=sleep))
         go.ended_at = now[0] - began  # type: ignore[attr-defined]
         return found
 

@@ -1,0 +1,142 @@
+"""The claim of one run on its cluster, as a task of the run takes and gives it back.
+
+The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``).
+Every task that changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip
+past a newer run. The closing report gives it back; where a run ends without one, the next run of this Airflow finds it
+free, and one of another Airflow once the lease has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kraft_runbook.cluster.birth import born_in_kraft
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.errors import Refused, RunbookError, SecretMissing, Unreachable
+from kraft_runbook.io.cluster_claim import AskRun, Claim, hold_cluster, lease_end, release_cluster, rest_cluster
+from kraft_runbook.io.group_claims import group_lease_end, hold_groups, release_groups
+from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
+from kraft_runbook.steps.handle import Cluster
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class ClaimOfRun:
+    """As ``steps.run.Claim``. ``mine``: the run, whatever its lease. ``task``: which of its tasks acts. ``ask``: what
+    this Airflow knows of another run. ``directory``: the state directory.
+    """
+
+    cluster: Cluster
+    mine: Claim
+    task: str
+    ask: AskRun
+    directory: Path
+    rest_seconds: float = 15.0
+    """So long a task tries to say that it acts no more: a claim that says so holds up the groups that other runs
+    move.
+    """
+    again_seconds: float = 1.0
+    acts: bool = field(default=False, init=False)
+    """Whether the claim says that this task acts."""
+
+    def take(self) -> None:
+        """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
+        whether or not this try plays anything. Where ZooKeeper is gone for good, the claim is gone with it.
+
+        Raises as ``hold``, and Refused where the cluster file names a ZooKeeper that is gone and that the cluster never
+        used.
+        """
+        try:
+            self.renew()
+        except (Unreachable, SecretMissing) as error:
+            seen = self.cluster.observe()
+            if born_in_kraft(seen):
+                raise Refused(
+                    f"the claim can't be taken in ZooKeeper ({error.problem}), and the cluster does not use it: it was"
+                    " created in KRaft mode",
+                    way_out=(
+                        f"take 'zookeeper' out of the cluster file {self.cluster.spec.name}.yaml and clear this task:"
+                        " the claim then lies in the state directory"
+                    ),
+                ) from None
+            if detect_phase(seen).phase is not Phase.FINALIZED:
+                raise
+            log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
+        remove_what_killed_runs_left()
+
+    def renew(self) -> None:
+        """Raises as ``hold``."""
+        self.hold()
+        self.acts = True
+
+    def hold(self) -> None:
+        """Take or renew the claim. Raises Refused, naming the run that holds it, or where the file in the state
+        directory can't be used; Unreachable where ZooKeeper can't be asked.
+        """
+        now = datetime.now(UTC)
+        mine = self._acting(now)
+        spec, secrets = self.cluster.spec, self.cluster.secrets
+        hold_cluster(spec, mine, secrets=secrets, directory=self.directory, ask=self.ask, now=now)
+
+    def rest(self) -> None:
+        """Let the claim say that this task acts no more, where it took it. It is tried for some seconds. What can't be
+        said is left: consumer groups that other runs move wait then for the run's next task.
+        """
+        ends = time.monotonic() + self.rest_seconds
+        while self.acts:
+            try:
+                self.say_it_rests()
+                self.acts = False
+            except RunbookError as error:
+                if time.monotonic() >= ends:
+                    log.warning("The claim still says that this task acts: %s", error.problem)
+                    self.acts = False
+                else:
+                    time.sleep(self.again_seconds)
+
+    def say_it_rests(self) -> None:
+        """Raises RunbookError."""
+        mine = self._acting(datetime.now(UTC))
+        rest_cluster(self.cluster.spec, mine, secrets=self.cluster.secrets, directory=self.directory)
+
+    def give_back(self) -> None:
+        """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease
+        ends.
+        """
+        spec = self.cluster.spec
+        try:
+            release_cluster(spec, self.mine, secrets=self.cluster.secrets, directory=self.directory)
+        except RunbookError as error:
+            told = "The claim on %s was not given back (a run of another Airflow waits until it ends): %s"
+            log.warning(told, spec.name, error.problem)
+        self.acts = False
+
+    def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
+        """Take or renew the claims on these consumer groups. Raises as ``group_claims.hold_groups``."""
+        now = datetime.now(UTC)
+        hold_groups(
+            self.cluster.spec,
+            groups,
+            replace(self.mine, until=group_lease_end(self.cluster.spec, now)),
+            secrets=self.cluster.secrets,
+            directory=self.directory,
+            ask=self.ask,
+            now=now,
+            waits=waits,
+        )
+
+    def give_back_groups(self, groups: Sequence[str]) -> None:
+        """Release the claims on these groups, as ``give_back`` does."""
+        try:
+            release_groups(self.cluster.spec, groups, self.mine, secrets=self.cluster.secrets)
+        except RunbookError as error:
+            log.warning("The claims on consumer groups were not given back: %s", error.problem)
+
+    def _acting(self, now: datetime) -> Claim:
+        return replace(self.mine, until=lease_end(self.cluster.spec, now), acting=self.task)

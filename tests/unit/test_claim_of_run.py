@@ -1,0 +1,97 @@
+"""A run's claim in the hand of a task: where ZooKeeper is away or gone, what a killed try left, and the task's end."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from observations import SPEC, gauges, observation, part, with_quorum
+from recording import RecordingCluster
+
+from kraft_runbook.cluster.observation import Unread, ZkMigrationState
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.errors import RunbookError, Unreachable
+from kraft_runbook.io.cluster_claim import Claim, RunState
+from kraft_runbook.steps.claim_of_run import ClaimOfRun
+
+TASK = "roll.broker_1.restart"
+
+
+class Held(ClaimOfRun):
+    """Its places are this object: ``away`` is why they can't be reached, ``failures`` times; ``rested``: which task
+    said that it acts no more, each time.
+    """
+
+    def __init__(self, cluster: RecordingCluster, state: Path, away: RunbookError | None = None) -> None:
+        at = datetime(2026, 3, 4, tzinfo=UTC)
+        super().__init__(cluster, Claim("d", "r", at.isoformat(), "here", at), TASK, lambda _: RunState.ENDED, state)
+        self.away, self.failures = away, 99
+        self.rested: list[str] = []
+
+    def hold(self) -> None:
+        if self.away:
+            raise self.away
+
+    def say_it_rests(self) -> None:
+        self.rested.append(self._acting(datetime.now(UTC)).acting)
+        if self.away and len(self.rested) <= self.failures:
+            raise self.away
+
+
+def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    left = tmp_path / "tmp" / "kraft-runbook-run-left"
+    left.mkdir(parents=True)
+    (left / ".alive").touch()
+    Held(RecordingCluster(), tmp_path).take()
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("phase", "recorded", "refused"),
+    [
+        (Phase.FINALIZED, ZkMigrationState.POST_MIGRATION, None),
+        (Phase.FINALIZED, ZkMigrationState.NONE, "take 'zookeeper' out of the cluster file lab.yaml"),
+        (Phase.DUAL_WRITE, ZkMigrationState.MIGRATION, "start ZooKeeper"),
+    ],
+)
+def test_where_the_claim_s_zookeeper_is_gone_the_run_goes_on_or_says_what_to_do(
+    tmp_path: Path, phase: Phase, recorded: ZkMigrationState, refused: str | None
+) -> None:
+    """A final migration goes on without it; a cluster created in KRaft mode should not name it; any other needs it."""
+    gauges_ = [gauges(i, zk_migration_state=recorded) for i in SPEC.controller_ids]
+    seen = with_quorum(migration_state_record=recorded)(part(zookeeper=Unread("no answer"))(observation(phase)))
+    for spoil in gauges_:
+        seen = spoil(seen)
+    cluster = RecordingCluster(seen)
+    claim = Held(cluster, tmp_path, Unreachable("no answer of zk-1:2181 in 10 s", way_out="start ZooKeeper"))
+    if refused is None:
+        claim.take()
+        assert not claim.acts
+        return
+    with pytest.raises(RunbookError) as error:
+        claim.take()
+    assert refused in error.value.way_out and "no answer of zk-1:2181" in error.value.problem
+
+
+@pytest.mark.parametrize(("failures", "seconds", "says"), [(2, 60.0, ""), (9, 0.0, "still says that this task acts")])
+def test_what_fails_at_a_task_s_end_is_tried_again_for_some_seconds(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, failures: int, seconds: float, says: str
+) -> None:
+    claim = Held(RecordingCluster(), tmp_path)
+    claim.take()
+    claim.away, claim.failures = Unreachable("ZooKeeper is away", way_out="start it"), failures
+    claim.rest_seconds, claim.again_seconds = seconds, 0.0
+    claim.rest()
+    assert claim.rested == [TASK] * (failures + 1 if not says else 1)
+    assert says in caplog.text and bool(says) == bool(caplog.text)
+
+
+def test_a_task_that_took_no_claim_says_nothing_at_its_end(tmp_path: Path) -> None:
+    claim = Held(RecordingCluster(), tmp_path)
+    claim.rest()
+    assert claim.rested == []
