@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from observations import SPEC, Spoil, a_controller, broker, observation
 
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind, Software
 from kraft_runbook.runbook.check_results import CheckResult, Verdict
+from kraft_runbook.software.fault_uses import Use, unused
 from kraft_runbook.software.known_faults import (
     FAULTS,
     LOOKED_AT,
@@ -31,8 +34,15 @@ def judged(code: str, target: str, spoil: Spoil = lambda seen: seen) -> CheckRes
     return SOFTWARE.checks[code].run(spoil(observation(Phase.FINALIZED, spec)), spec)
 
 
-def issues(version: str) -> set[str]:
-    return {each.issue for each in faults_of(KafkaVersion.of(version))}
+def issues(version: str, without: Collection[Use] = ()) -> set[str]:
+    return {each.issue for each in faults_of(KafkaVersion.of(version), without)}
+
+
+def told(spec: ClusterSpec) -> CheckResult:
+    """Of 4.1.0, which has most of them."""
+    to = Software(version="4.1.0", home="/opt/kafka-4")
+    spec = spec.model_copy(update={"kafka": spec.kafka.model_copy(update={"upgrade_to": to})})
+    return SOFTWARE.checks["KRB-UPG-023"].run(observation(Phase.FINALIZED, spec), spec)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +77,11 @@ def test_the_way_out_names_the_patch_that_mends_most() -> None:
     assert better_patch(KafkaVersion.of("4.1.0")) == "4.1.2"
     assert better_patch(KafkaVersion.of("4.1.2")) is None and better_patch(KafkaVersion.of("4.4.0")) is None
     found = judged("KRB-UPG-023", "4.1.1")
-    count = len(faults_of(KafkaVersion.of("4.1.1")))
-    left = len(issues("4.1.1") & issues("4.1.2"))
+    count = len(faults_of(KafkaVersion.of("4.1.1"), unused(SPEC)))
+    left = len(issues("4.1.1", unused(SPEC)) & issues("4.1.2"))
     assert found.verdict is Verdict.FAIL and f"Kafka 4.1.1 has {count}: KAFKA-" in found.evidence
     assert f"Kafka 4.1.2 mends {count - left} of {count}" in found.fix
-    assert "mends 13 of 19, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
+    assert "mends 10 of 13, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
     assert "no later 4.1 was out that mends one" in judged("KRB-UPG-023", "4.1.2").fix
 
 
@@ -100,6 +110,33 @@ def test_it_blocks_while_controllers_alone_run_it_and_no_longer_once_a_broker_do
     assert judged("KRB-UPG-024", "4.2.0", broker(1, software_version="4.2.0")).verdict is Verdict.PASS
     back = judged("KRB-UPG-025", "4.2.0")
     assert back.verdict is Verdict.FAIL and not back.blocks
+
+
+@pytest.mark.parametrize(
+    ("use", "issue", "properties"),
+    [
+        (Use.TIERED_STORAGE, "KAFKA-20732", {"remote.log.storage.system.enable": "True"}),
+        (Use.COMPRESSED_OFFSETS, "KAFKA-19760", {"offsets.topic.compression.codec": "2"}),
+        (Use.REAUTHENTICATION, "KAFKA-19561", {"connections.max.reauth.ms": "3600000"}),
+        (Use.REAUTHENTICATION, "KAFKA-19561", {"listener.name.a.plain.connections.max.reauth.ms": "1"}),
+    ],
+)
+def test_a_fault_counts_once_one_broker_uses_what_it_needs(use: Use, issue: str, properties: dict[str, str]) -> None:
+    first, *others = SPEC.brokers
+    using = first.model_copy(update={"properties": {**first.properties, **properties}})
+    spec = SPEC.model_copy(update={"brokers": (using, *others)})
+    assert use in unused(SPEC) and use not in unused(spec)
+    assert f"{issue} (only with {use})" in told(SPEC).evidence and f"{issue}: " not in told(SPEC).evidence
+    assert f"{issue}: " in told(spec).evidence and f"{issue} (only with" not in told(spec).evidence
+
+
+def test_directories_and_the_quorum_are_the_cluster_files() -> None:
+    first, *others = SPEC.brokers
+    two = first.model_copy(update={"log_dirs": ("/a", "/b")})
+    spec = SPEC.model_copy(update={"brokers": (two, *others), "quorum": QuorumKind.DYNAMIC})
+    assert unused(SPEC) - unused(spec) == {Use.DIRECTORIES, Use.DYNAMIC_QUORUM}
+    assert "KAFKA-19571: " in told(spec).evidence and "KAFKA-19354: " in told(spec).evidence
+    assert "KAFKA-19571, KAFKA" not in told(spec).evidence
 
 
 def test_the_list_ends_with_no_fault_of_a_release_that_was_not_looked_at() -> None:

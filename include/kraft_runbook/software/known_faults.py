@@ -8,10 +8,11 @@ faults is ever whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.software.fault_uses import Use
 
 LOOKED_AT: Mapping[str, int] = {"4.0": 2, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 0}
 """The last release of each minor version that was looked at."""
@@ -20,13 +21,15 @@ LOOKED_AT: Mapping[str, int] = {"4.0": 2, "4.1": 2, "4.2": 2, "4.3": 1, "4.4": 0
 @dataclass(frozen=True, slots=True)
 class KnownFault:
     """``what``: what happens, and where. ``lines``: by minor version the first release that has it, and the first that
-    does not (None: none was out). ``in_a_roll``: it shows while old and new brokers run side by side.
+    does not (None: none was out). ``in_a_roll``: it shows while old and new brokers run side by side. ``only_with``:
+    without it the fault can't show.
     """
 
     issue: str
     what: str
     lines: Mapping[str, tuple[int, int | None]]
     in_a_roll: bool = False
+    only_with: Use | None = None
 
     def is_in(self, version: KafkaVersion) -> bool:
         """Whether this release of Apache Kafka has it."""
@@ -77,8 +80,9 @@ FAULTS = (
     ),
     KnownFault(
         "KAFKA-19760",
-        "commits of offsets fail where offsets.topic.compression.codec is not 0",
+        "commits of offsets fail",
         {"4.0": (0, 2), "4.1": (0, 1)},
+        only_with=Use.COMPRESSED_OFFSETS,
     ),
     KnownFault(
         "KAFKA-19716",
@@ -93,20 +97,22 @@ FAULTS = (
     KnownFault(
         "KAFKA-19354",
         "a broker, or a controller that does not vote, may not go back to the leader after one fetch that took too long"
-        " (dynamic quorums)",
+        "",
         {"4.0": (0, None), "4.1": (0, None)},
+        only_with=Use.DYNAMIC_QUORUM,
     ),
     KnownFault(
         "KAFKA-20380",
-        "a controller whose listener has no host stands in the metadata log at an address that others may not reach"
-        " (dynamic quorums)",
+        "a controller whose listener has no host stands in the metadata log at an address that others may not reach",
         {"4.0": (0, None), "4.1": (0, None), "4.2": (0, 1)},
+        only_with=Use.DYNAMIC_QUORUM,
     ),
     KnownFault("KAFKA-18991", "a follower may cut off committed records", {"4.0": (0, 1)}),
     KnownFault(
         "KAFKA-20732",
-        "tiered storage: retention by size deletes data that should stay, where retention.bytes is not -1",
+        "retention by size deletes data that should stay, where retention.bytes is not -1",
         {"4.0": (0, None), "4.1": (0, None), "4.2": (0, None), "4.3": (0, None)},
+        only_with=Use.TIERED_STORAGE,
     ),
     KnownFault(
         "KAFKA-19367",
@@ -128,6 +134,7 @@ FAULTS = (
         "KAFKA-19571",
         "a log directory may go offline after a replica was moved between directories of one broker",
         {"4.0": (0, 2), "4.1": (0, 2)},
+        only_with=Use.DIRECTORIES,
     ),
     KnownFault("KAFKA-19407", "a race at a time index stops the replication of a partition", {"4.0": (0, 1)}),
     KnownFault(
@@ -150,8 +157,9 @@ FAULTS = (
     KnownFault("KAFKA-20505", "fetches of share groups of one broker may block each other for good", {"4.2": (0, 1)}),
     KnownFault(
         "KAFKA-19561",
-        "an answer may stay unsent after a client has logged in again (connections.max.reauth.ms above 0)",
+        "an answer may stay unsent after a client has logged in again",
         {"4.0": (0, 2), "4.1": (0, 2)},
+        only_with=Use.REAUTHENTICATION,
     ),
 )
 """Worst first. Left out: what only clients have, and what another check names (``KRB-UPG-019``)."""
@@ -162,19 +170,21 @@ def was_looked_at(version: KafkaVersion) -> bool:
     return version.patch is not None and version.patch <= LOOKED_AT.get(version.minor, -1)
 
 
-def faults_of(version: KafkaVersion) -> tuple[KnownFault, ...]:
-    """Those of a release of Apache Kafka 4."""
-    return tuple(each for each in FAULTS if each.is_in(version))
+def faults_of(version: KafkaVersion, unused: Collection[Use] = ()) -> tuple[KnownFault, ...]:
+    """Those of a release of Apache Kafka 4 that can show in a cluster without what is ``unused``."""
+    return tuple(each for each in FAULTS if each.is_in(version) and each.only_with not in unused)
 
 
-def better_patch(version: KafkaVersion) -> str | None:
+def better_patch(version: KafkaVersion, unused: Collection[Use] = ()) -> str | None:
     """The first later release of the same minor version with the fewest of them; None where none has fewer."""
+
+    def count(of: KafkaVersion) -> int:
+        return len(faults_of(of, unused))
+
     patch, minor = version.patch, version.minor
     later = [] if patch is None else range(patch + 1, LOOKED_AT.get(minor, 0) + 1)
-    fewest = min(
-        (KafkaVersion.of(f"{minor}.{each}") for each in later), key=lambda v: len(faults_of(v)), default=version
-    )
-    return fewest.text if len(faults_of(fewest)) < len(faults_of(version)) else None
+    fewest = min((KafkaVersion.of(f"{minor}.{each}") for each in later), key=count, default=version)
+    return fewest.text if count(fewest) < count(version) else None
 
 
 def render_faults() -> str:
@@ -183,7 +193,8 @@ def render_faults() -> str:
 
 
 def _row(fault: KnownFault) -> str:
-    return f"| {fault.issue} | {fault.what} | {', '.join(_spans(fault.lines.items()))} |"
+    only = f" (only with {fault.only_with})" if fault.only_with else ""
+    return f"| {fault.issue} | {fault.what}{only} | {', '.join(_spans(fault.lines.items()))} |"
 
 
 def _spans(lines: Iterable[tuple[str, tuple[int, int | None]]]) -> Iterable[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.software.checklist import CHECKS, both
+from kraft_runbook.software.fault_uses import Use, unused
 from kraft_runbook.software.known_faults import KnownFault, better_patch, faults_of, was_looked_at
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
@@ -24,13 +27,14 @@ check = CHECKS.check
 def the_target_has_no_known_fault(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The target is a release of Apache Kafka without a known fault that a later release mends.
 
-    Faults of servers that cost data or availability (docs/known-faults.md). Of Confluent's releases, and of those that
-    came after the list was made, none is known.
+    Faults of servers that cost data or availability (docs/known-faults.md). Those that need what no broker's file has
+    are named, and not counted. Of Confluent's releases, and of those that came after the list was made, none is known.
     """
     version = _target(spec)
     if not was_looked_at(version):
         return unknown(_not_told(version), f"read {'Confluent' if version.is_confluents else 'Kafka'}'s release notes")
-    return _judge(version, [each for each in faults_of(version) if not each.in_a_roll])
+    without = unused(spec)
+    return _judge(version, [each for each in faults_of(version, without) if not each.in_a_roll], without)
 
 
 @check(
@@ -79,27 +83,36 @@ def _in_a_roll(version: KafkaVersion) -> list[KnownFault]:
     return [each for each in faults_of(version) if each.in_a_roll]
 
 
+def _spared(version: KafkaVersion, without: Collection[Use]) -> str:
+    """Those that can't show here, by what they need."""
+    spared: dict[Use, list[str]] = {}
+    for each in faults_of(version):
+        if each.only_with in without and each.only_with:
+            spared.setdefault(each.only_with, []).append(each.issue)
+    return "; ".join(f"{', '.join(issues)} (only with {use})" for use, issues in spared.items())
+
+
 def _target(spec: ClusterSpec) -> KafkaVersion:
     return KafkaVersion.of(both(spec)[-1].version)
 
 
-def _judge(version: KafkaVersion, found: list[KnownFault]) -> Finding:
-    return (
-        failed(_told(version, found), _way_out(version, found))
-        if found
-        else passed(f"Kafka {version.text}: none is known")
-    )
+def _judge(version: KafkaVersion, found: list[KnownFault], without: Collection[Use] = ()) -> Finding:
+    spared = _spared(version, without)
+    also = f". Not here, by the brokers' files: {spared}" if spared else ""
+    if not found:
+        return passed(f"Kafka {version.text}: none is known{' that could show here' if spared else ''}{also}")
+    return failed(f"{_told(version, found)}{also}", _way_out(version, found, without))
 
 
 def _told(version: KafkaVersion, found: list[KnownFault]) -> str:
     return f"Kafka {version.text} has {len(found)}: " + "; ".join(map(str, found))
 
 
-def _way_out(version: KafkaVersion, found: list[KnownFault]) -> str:
-    better = better_patch(version)
+def _way_out(version: KafkaVersion, found: list[KnownFault], without: Collection[Use]) -> str:
+    better = better_patch(version, without)
     if better is None:
         return f"read what each means for this cluster: no later {version.minor} was out that mends one"
-    theirs = faults_of(KafkaVersion.of(better))
+    theirs = faults_of(KafkaVersion.of(better), without)
     left, new = sum(each in found for each in theirs), [each.issue for each in theirs if not each.is_in(version)]
     mends = f"Kafka {better} mends {len(found) - left} of {len(found)}" if left else f"Kafka {better} has none of them"
     brings = f", and has {', '.join(new)} instead" if new else ""
