@@ -36,10 +36,12 @@ def every_dag(clusters: Path, patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return dict(bag.dags)
 
 
-@pytest.fixture
-def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
-    (tmp_path / "lab.yaml").write_text((ROOT / "include" / "clusters" / "lab.yaml").read_text() + GIVEN)
-    return every_dag(tmp_path, monkeypatch)
+@pytest.fixture(scope="module")
+def dags(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DAG]:
+    clusters = tmp_path_factory.mktemp("clusters")
+    (clusters / "lab.yaml").write_text((ROOT / "include" / "clusters" / "lab.yaml").read_text() + GIVEN)
+    with pytest.MonkeyPatch.context() as patch:
+        return every_dag(clusters, patch)
 
 
 def test_every_dag_of_a_cluster_lets_in_whom_its_file_names(dags: dict[str, DAG]) -> None:

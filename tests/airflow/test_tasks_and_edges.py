@@ -4,6 +4,8 @@ habits hang on them.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
@@ -21,23 +23,10 @@ EDGES = {
         """
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
-        gate_restart.prove <- preflight.checks
-        gate_restart.approve <- gate_restart.prove
-        gate_restart.approve_second <- gate_restart.approve, gate_restart.prove
-        gate_restart.confirm <- gate_restart.approve_second
-        restart_controllers.controller_101.restart <- gate_restart.confirm
-        restart_controllers.controller_101.caught_up <- restart_controllers.controller_101.restart
-        restart_controllers.controller_102.restart <- restart_controllers.controller_101.caught_up
-        restart_controllers.controller_102.caught_up <- restart_controllers.controller_102.restart
-        restart_controllers.controller_103.restart <- restart_controllers.controller_102.caught_up
-        restart_controllers.controller_103.caught_up <- restart_controllers.controller_103.restart
+        gate_restart <- preflight.checks
+        restart_controllers.controller_N <- gate_restart.confirm
         restart_controllers.active_controller_last.restart <- restart_controllers.controller_103.caught_up
-        restart_brokers.broker_1.restart <- restart_controllers.active_controller_last.restart
-        restart_brokers.broker_1.in_sync <- restart_brokers.broker_1.restart
-        restart_brokers.broker_2.restart <- restart_brokers.broker_1.in_sync
-        restart_brokers.broker_2.in_sync <- restart_brokers.broker_2.restart
-        restart_brokers.broker_3.restart <- restart_brokers.broker_2.in_sync
-        restart_brokers.broker_3.in_sync <- restart_brokers.broker_3.restart
+        restart_brokers.broker_N <- restart_controllers.active_controller_last.restart
         closing_report <- restart_brokers.broker_3.in_sync
     """
     ),
@@ -45,45 +34,20 @@ EDGES = {
         """
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
-        gate_start.prove <- preflight.checks
-        gate_start.approve <- gate_start.prove
-        gate_start.approve_second <- gate_start.approve, gate_start.prove
-        gate_start.confirm <- gate_start.approve_second
+        gate_start <- preflight.checks
         provision_controllers.controller_101.provision <- gate_start.confirm
         provision_controllers.controller_102.provision <- provision_controllers.controller_101.provision
         provision_controllers.controller_103.provision <- provision_controllers.controller_102.provision
         provision_controllers.quorum_ready <- provision_controllers.controller_103.provision
-        roll_brokers_to_hybrid.broker_1.restart <- provision_controllers.quorum_ready
-        roll_brokers_to_hybrid.broker_1.in_sync <- roll_brokers_to_hybrid.broker_1.restart
-        roll_brokers_to_hybrid.broker_2.restart <- roll_brokers_to_hybrid.broker_1.in_sync
-        roll_brokers_to_hybrid.broker_2.in_sync <- roll_brokers_to_hybrid.broker_2.restart
-        roll_brokers_to_hybrid.broker_3.restart <- roll_brokers_to_hybrid.broker_2.in_sync
-        roll_brokers_to_hybrid.broker_3.in_sync <- roll_brokers_to_hybrid.broker_3.restart
+        roll_brokers_to_hybrid.broker_N <- provision_controllers.quorum_ready
         await_metadata_copy <- roll_brokers_to_hybrid.broker_3.in_sync
         parity_in_hybrid <- await_metadata_copy
-        gate_dual_write.prove <- parity_in_hybrid
-        gate_dual_write.approve <- gate_dual_write.prove
-        gate_dual_write.approve_second <- gate_dual_write.approve, gate_dual_write.prove
-        gate_dual_write.confirm <- gate_dual_write.approve_second
-        roll_brokers_to_kraft.broker_1.restart <- gate_dual_write.confirm
-        roll_brokers_to_kraft.broker_1.in_sync <- roll_brokers_to_kraft.broker_1.restart
-        roll_brokers_to_kraft.broker_2.restart <- roll_brokers_to_kraft.broker_1.in_sync
-        roll_brokers_to_kraft.broker_2.in_sync <- roll_brokers_to_kraft.broker_2.restart
-        roll_brokers_to_kraft.broker_3.restart <- roll_brokers_to_kraft.broker_2.in_sync
-        roll_brokers_to_kraft.broker_3.in_sync <- roll_brokers_to_kraft.broker_3.restart
+        gate_dual_write <- parity_in_hybrid
+        roll_brokers_to_kraft.broker_N <- gate_dual_write.confirm
         parity_in_dual_write <- roll_brokers_to_kraft.broker_3.in_sync
         soak <- parity_in_dual_write
-        gate_finalize.prove <- soak
-        gate_finalize.approve <- gate_finalize.prove
-        gate_finalize.approve_second <- gate_finalize.approve, gate_finalize.prove
-        gate_finalize.parity_again <- gate_finalize.approve_second
-        gate_finalize.confirm <- gate_finalize.parity_again
-        finalize_controllers.controller_101.restart <- gate_finalize.confirm
-        finalize_controllers.controller_101.caught_up <- finalize_controllers.controller_101.restart
-        finalize_controllers.controller_102.restart <- finalize_controllers.controller_101.caught_up
-        finalize_controllers.controller_102.caught_up <- finalize_controllers.controller_102.restart
-        finalize_controllers.controller_103.restart <- finalize_controllers.controller_102.caught_up
-        finalize_controllers.controller_103.caught_up <- finalize_controllers.controller_103.restart
+        gate_finalize <- soak with parity_again
+        finalize_controllers.controller_N <- gate_finalize.confirm
         finalize_controllers.active_controller_last.restart <- finalize_controllers.controller_103.caught_up
         finalize_controllers.finalized <- finalize_controllers.active_controller_last.restart
         finalize_controllers.zookeeper_secrets <- finalize_controllers.finalized
@@ -94,26 +58,13 @@ EDGES = {
         """
         plan.claim_cluster <-
         plan.way_back <- plan.claim_cluster
-        gate_rollback.prove <- plan.way_back
-        gate_rollback.approve <- gate_rollback.prove
-        gate_rollback.approve_second <- gate_rollback.approve, gate_rollback.prove
-        gate_rollback.confirm <- gate_rollback.approve_second
+        gate_rollback <- plan.way_back
         restore_quorum <- gate_rollback.confirm
-        roll_brokers_back_to_hybrid.broker_1.restart <- restore_quorum
-        roll_brokers_back_to_hybrid.broker_1.in_sync <- roll_brokers_back_to_hybrid.broker_1.restart
-        roll_brokers_back_to_hybrid.broker_2.restart <- roll_brokers_back_to_hybrid.broker_1.in_sync
-        roll_brokers_back_to_hybrid.broker_2.in_sync <- roll_brokers_back_to_hybrid.broker_2.restart
-        roll_brokers_back_to_hybrid.broker_3.restart <- roll_brokers_back_to_hybrid.broker_2.in_sync
-        roll_brokers_back_to_hybrid.broker_3.in_sync <- roll_brokers_back_to_hybrid.broker_3.restart
+        roll_brokers_back_to_hybrid.broker_N <- restore_quorum
         parity_before_leaving <- roll_brokers_back_to_hybrid.broker_3.in_sync
         leave_kraft <- parity_before_leaving
         restart_cut_off_brokers <- leave_kraft
-        roll_brokers_to_zookeeper.broker_1.restart <- restart_cut_off_brokers
-        roll_brokers_to_zookeeper.broker_1.in_sync <- roll_brokers_to_zookeeper.broker_1.restart
-        roll_brokers_to_zookeeper.broker_2.restart <- roll_brokers_to_zookeeper.broker_1.in_sync
-        roll_brokers_to_zookeeper.broker_2.in_sync <- roll_brokers_to_zookeeper.broker_2.restart
-        roll_brokers_to_zookeeper.broker_3.restart <- roll_brokers_to_zookeeper.broker_2.in_sync
-        roll_brokers_to_zookeeper.broker_3.in_sync <- roll_brokers_to_zookeeper.broker_3.restart
+        roll_brokers_to_zookeeper.broker_N <- restart_cut_off_brokers
         set_controllers_aside.controller_101 <- roll_brokers_to_zookeeper.broker_3.in_sync
         set_controllers_aside.controller_102 <- set_controllers_aside.controller_101
         set_controllers_aside.controller_103 <- set_controllers_aside.controller_102
@@ -125,10 +76,7 @@ EDGES = {
         """
         preflight.begin <-
         preflight.plan <- preflight.begin
-        gate_move_groups.prove <- preflight.plan
-        gate_move_groups.approve <- gate_move_groups.prove
-        gate_move_groups.approve_second <- gate_move_groups.approve, gate_move_groups.prove
-        gate_move_groups.confirm <- gate_move_groups.approve_second
+        gate_move_groups <- preflight.plan
     """
         + "".join(
             f"""
@@ -151,10 +99,7 @@ EDGES = {
         """
         preflight.begin <-
         preflight.plan <- preflight.begin
-        gate_toggle_group.prove <- preflight.plan
-        gate_toggle_group.approve <- gate_toggle_group.prove
-        gate_toggle_group.approve_second <- gate_toggle_group.approve, gate_toggle_group.prove
-        gate_toggle_group.confirm <- gate_toggle_group.approve_second
+        gate_toggle_group <- preflight.plan
         toggle <- gate_toggle_group.confirm
         settled <- toggle
         soak <- settled
@@ -166,10 +111,7 @@ EDGES = {
         """
         preflight.claim_cluster <-
         preflight.list <- preflight.claim_cluster
-        gate_cancel.prove <- preflight.list
-        gate_cancel.approve <- gate_cancel.prove
-        gate_cancel.approve_second <- gate_cancel.approve, gate_cancel.prove
-        gate_cancel.confirm <- gate_cancel.approve_second
+        gate_cancel <- preflight.list
         cancel <- gate_cancel.confirm
         closing_report <- cancel
     """
@@ -193,10 +135,7 @@ EDGES = {
         """
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
-        gate_care.prove <- preflight.checks
-        gate_care.approve <- gate_care.prove
-        gate_care.approve_second <- gate_care.approve, gate_care.prove
-        gate_care.confirm <- gate_care.approve_second
+        gate_care <- preflight.checks
         take_care <- gate_care.confirm
         warm <- take_care
         closing_report <- warm
@@ -207,10 +146,7 @@ EDGES = {
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
         plan <- preflight.checks
-        gate_move.prove <- plan
-        gate_move.approve <- gate_move.prove
-        gate_move.approve_second <- gate_move.approve, gate_move.prove
-        gate_move.confirm <- gate_move.approve_second
+        gate_move <- plan
         carry_out.throttle <- gate_move.confirm
         carry_out.move <- carry_out.throttle
         carry_out.put_throttle_back <- carry_out.move
@@ -222,10 +158,7 @@ EDGES = {
         """
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
-        gate_unregister.prove <- preflight.checks
-        gate_unregister.approve <- gate_unregister.prove
-        gate_unregister.approve_second <- gate_unregister.approve, gate_unregister.prove
-        gate_unregister.confirm <- gate_unregister.approve_second
+        gate_unregister <- preflight.checks
         unregister <- gate_unregister.confirm
         closing_report <- unregister
     """
@@ -234,10 +167,7 @@ EDGES = {
         """
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
-        gate_drill.prove <- preflight.checks
-        gate_drill.approve <- gate_drill.prove
-        gate_drill.approve_second <- gate_drill.approve, gate_drill.prove
-        gate_drill.confirm <- gate_drill.approve_second
+        gate_drill <- preflight.checks
         baseline <- gate_drill.confirm
         faults <- baseline
         mend <- faults
@@ -250,10 +180,7 @@ EDGES = {
         preflight.claim_cluster <-
         preflight.checks <- preflight.claim_cluster
         plan <- preflight.checks
-        gate_move.prove <- plan
-        gate_move.approve <- gate_move.prove
-        gate_move.approve_second <- gate_move.approve, gate_move.prove
-        gate_move.confirm <- gate_move.approve_second
+        gate_move <- plan
         carry_out.save <- gate_move.confirm
         carry_out.throttle <- carry_out.save
         carry_out.move <- carry_out.throttle
@@ -265,7 +192,10 @@ EDGES = {
     """,
     ),
 }
-"""Each task, and behind the arrow the tasks just before it."""
+"""Each task, and behind the arrow the tasks just before it. ``gate_…``: its tasks, one behind the other, with another
+before the last one. ``…broker_N``, ``…controller_N``: of each node, its restart and the wait behind it, one node behind
+the other.
+"""
 
 ALL_DONE = {
     **{
@@ -446,25 +376,43 @@ LEFT_OUT_WITH_GOAL_HYBRID = {
 }
 
 
-@pytest.fixture
-def dags(monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
+@pytest.fixture(scope="module")
+def dags() -> dict[str, DAG]:
     """Every DAG of every DAG file, for the lab's cluster file."""
     files = sorted((ROOT / "dags").glob("*.py"))
-    return {
-        dag_id: dag
-        for file in files
-        for dag_id, dag in dags_of(file.name, ROOT / "include" / "clusters", monkeypatch).items()
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        return {
+            dag_id: dag
+            for file in files
+            for dag_id, dag in dags_of(file.name, ROOT / "include" / "clusters", patch).items()
+        }
 
 
 def test_each_dag_has_these_tasks_in_this_order(dags: dict[str, DAG]) -> None:
     found = {dag_id: {task.task_id: task.upstream_task_ids for task in dag.tasks} for dag_id, dag in dags.items()}
-    assert found == {dag_id: dict(map(_edge, filter(str.strip, text.splitlines()))) for dag_id, text in EDGES.items()}
+    assert found == {
+        dag_id: {task: set(before) for line in filter(str.strip, text.splitlines()) for task, before in _edges(line)}
+        for dag_id, text in EDGES.items()
+    }
 
 
-def _edge(line: str) -> tuple[str, set[str]]:
-    task, _, before = line.strip().partition(" <-")
-    return task, {each.strip() for each in before.split(",") if each.strip()}
+def _edges(line: str) -> list[tuple[str, list[str]]]:
+    task, _, named = line.strip().partition(" <-")
+    named, _, again = named.partition(" with ")
+    before = [each.strip() for each in named.split(",") if each.strip()]
+    if task.startswith("gate_") and "." not in task:
+        prove, first = f"{task}.prove", f"{task}.approve"
+        edges = [(prove, before), (first, [prove]), (f"{task}.approve_second", [first, prove])]
+        return [*edges, *_chain(f"{task}.approve_second", *([f"{task}.{again}"] if again else []), f"{task}.confirm")]
+    if task.endswith("_N"):
+        nodes, wait = ((1, 2, 3), "in_sync") if task.endswith("broker_N") else ((101, 102, 103), "caught_up")
+        each = [f"{task[:-1]}{node}.{what}" for node in nodes for what in ("restart", wait)]
+        return [(each[0], before), *_chain(*each)]
+    return [(task, before)]
+
+
+def _chain(*tasks: str) -> list[tuple[str, list[str]]]:
+    return [(task, [before]) for before, task in pairwise(tasks)]
 
 
 def test_each_dag_has_these_parameters_and_schedule(dags: dict[str, DAG]) -> None:

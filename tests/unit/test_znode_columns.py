@@ -5,6 +5,7 @@ in the znodes.
 from __future__ import annotations
 
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,7 +143,7 @@ def topics(draw: st.DrawFn) -> Tree:
     numbers = [str(number) for number in range(count)]
     changes = st.dictionaries(st.sampled_from(numbers), replicas, max_size=2)
     partitions = {number: draw(replicas) for number in draw(st.permutations(numbers))}
-    topic_id = draw(st.from_regex(r"[A-Za-z0-9_-]{21}[AQgw]", fullmatch=True))
+    topic_id = urlsafe_b64encode(draw(st.binary(min_size=16, max_size=16))).decode().rstrip("=")
     topic = {
         "removing_replicas": draw(changes),
         "partitions": partitions,
@@ -331,15 +332,27 @@ FRAGMENTS = [
 ]
 
 
+SIZES = st.integers(0, max(map(len, (TOPIC, STATE, CONFIG))) - 1)
+CUTS = st.lists(
+    st.tuples(
+        st.booleans(),
+        SIZES,
+        st.integers(0, 1),
+        st.sampled_from([0, 0, 1, 2]) | SIZES,
+        st.sampled_from([*FRAGMENTS, b""]),
+    ),
+    max_size=3,
+)
+
+
 @st.composite
 def mutated(draw: st.DrawFn, base: bytes) -> bytes:
     """A znode's data with up to three pieces put in, cut out or replaced."""
-    for _ in range(draw(st.integers(0, 3))):
+    for at_an_end, at, beside, length, fragment in draw(CUTS):
         # At the bytes where a value, a member or a text begins or ends, more often than elsewhere.
         places = [at for at, byte in enumerate(base) if byte in b'{}[]":,'] + [len(base)]
-        start = draw(st.sampled_from(places) | st.integers(0, len(base))) + draw(st.integers(0, 1))
-        end = start + draw(st.sampled_from([0, 0, 1, 2]) | st.integers(0, len(base)))
-        base = base[:start] + draw(st.sampled_from([*FRAGMENTS, b""])) + base[end:]
+        start = (places[at % len(places)] if at_an_end else at % (len(base) + 1)) + beside
+        base = base[:start] + fragment + base[start + length :]
     return base
 
 

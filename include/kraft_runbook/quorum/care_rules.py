@@ -6,8 +6,6 @@ directory, which a new disk has not (``quorum.voters``): docs/dynamic-quorum.md.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +19,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.quorum.voters import STATIC, following, joining, leaving, since_fetch
 from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed, unknown
 from kraft_runbook.runbook.conditions import first_missing
+from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
 from kraft_runbook.runbook.lost_disk import why_not_anew
 from kraft_runbook.runbook.warm import controllers_are_warm
@@ -59,7 +58,7 @@ class CareForm:
 
     def digest(self, node: int) -> str:
         """Of what the gate's signature is for. ``node``: whom it is about."""
-        return hashlib.sha256(json.dumps([self.care.value, node]).encode()).hexdigest()
+        return sha256_of([self.care.value, node])
 
 
 def whom(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:

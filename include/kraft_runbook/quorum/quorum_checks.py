@@ -10,9 +10,9 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.quorum.catalogue import BLOCKING, WARNING, check, event_queues, settle_by_gauge
+from kraft_runbook.quorum.catalogue import check, event_queues, settle_by_gauge
 from kraft_runbook.quorum.look import Mode, Quorum, Replica, Series
-from kraft_runbook.runbook.check_results import Finding, failed, passed, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, RESTART, not_their_own, way_out
 from kraft_runbook.runbook.warm import WARM_FIX, Warmth, how_far_applied
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.quorum.catalogue import BLOCKING, WARNING, check, event_queues
+from kraft_runbook.quorum.catalogue import check, event_queues
 from kraft_runbook.quorum.look import Mode, Series
-from kraft_runbook.runbook.check_results import Finding, failed, passed, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 
 OF_ZOOKEEPER = (Mode.ZOOKEEPER, Mode.MIGRATING)
 

@@ -10,13 +10,12 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.reassignment.look import ReassignmentSeen
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.reassignment.throttles import leftovers
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, sample, unknown
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 from kraft_runbook.runbook.shown_topics import shown
 
 MAY_MOVE_IN = frozenset({Phase.ZOOKEEPER, Phase.FINALIZED, Phase.KRAFT})
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 CHECKS = Checklist()
 """Every check of a reassignment by its code. What hinders a move alone hinders no cancel, which ends it."""

@@ -20,6 +20,9 @@ class Severity(StrEnum):
     WARNING = "WARNING"
 
 
+BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
+
+
 class Verdict(StrEnum):
     PASS = "PASS"  # noqa: S105 - a verdict, not a password
     FAIL = "FAIL"

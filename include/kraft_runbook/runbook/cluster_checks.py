@@ -11,15 +11,13 @@ from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import broker_files
-from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, passed, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
 from kraft_runbook.runbook.health import quorum_whole
 from kraft_runbook.runbook.read_parts import broker_modes, broker_versions, host_parts, split_read, unread_reasons
 from kraft_runbook.runbook.shown_topics import cut_off, names_beside_gauges, shown
 from kraft_runbook.runbook.versions import java_release, name_versions
-
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 CLUSTER_CHECKS = Checklist()
 """Checks without a stage: an operation's own list takes them (``Checklist.take``)."""

@@ -8,13 +8,12 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.owned_properties import QUORUM_ADDRESSES, QUORUM_VOTERS
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 
 ADDRESSES, SAID, HELD, IN_THE_LOG = "KRB-PRE-115", "KRB-PRE-120", "KRB-PRE-121", "KRB-PRE-122"
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CLUSTER_CHECKS.check
 
 

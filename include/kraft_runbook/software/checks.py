@@ -12,7 +12,16 @@ from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.runbook import quorum_places
 from kraft_runbook.runbook.broker_batches import CODE as BATCHES
 from kraft_runbook.runbook.canary_check import CODE as CANARY
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import (
+    BLOCKING,
+    WARNING,
+    Finding,
+    failed,
+    passed,
+    sample,
+    settle,
+    unknown,
+)
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import (
     CLUSTER_CHECKS,
@@ -29,7 +38,6 @@ from kraft_runbook.software.roll import Rolled, RollReading, read_roll_of
 from kraft_runbook.software.stages import Gate
 from kraft_runbook.software.way_back import software_way
 
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CHECKS.check
 SEGMENT = "segment.bytes"
 

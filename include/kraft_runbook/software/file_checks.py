@@ -11,7 +11,7 @@ from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import controller_files_in_kraft, told_apart
-from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import AS_RENDERED
 from kraft_runbook.runbook.differing_files import capped, differing_keys
@@ -21,7 +21,6 @@ from kraft_runbook.software.file_keys import FileFinding, file_findings
 from kraft_runbook.software.stages import Gate
 
 JMX_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 check = CHECKS.check
 
 

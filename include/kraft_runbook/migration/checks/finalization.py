@@ -21,12 +21,10 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DURING_MIGRATION, check
 from kraft_runbook.migration.controller_files import lacking_migration_mode, size_in_file
 from kraft_runbook.migration.copy_tuning import SMALL
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, settle
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read, unread_reasons
-
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 ON_DISK = ("KRB-PRE-047",)
 """The blocking checks of the controllers' files, for a watch that reads only these files."""

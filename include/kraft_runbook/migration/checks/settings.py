@@ -25,7 +25,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.differing_files import capped
@@ -34,7 +34,6 @@ from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 
 CHECKS.take(*(CLUSTER_CHECKS[code] for code in REFERENCES))
 
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 ENCODER, SET_ACL = "password.encoder.secret", "zookeeper.set.acl"
 ACL_STORE = "authorizer.zookeeper.url"

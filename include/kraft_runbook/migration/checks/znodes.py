@@ -20,10 +20,17 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, check
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import (
+    BLOCKING,
+    WARNING,
+    Finding,
+    failed,
+    passed,
+    sample,
+    settle,
+    unknown,
+)
 from kraft_runbook.runbook.checklist import Needs
-
-BLOCKING, WARNING = Severity.BLOCKING, Severity.WARNING
 
 SET_RIGHT = (
     "look at the znode (zookeeper-shell: get PATH); set or delete the entity with kafka-configs, kafka-acls or"
