@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from feature_looks import on_disk
 from in_run import run_in
-from observations import WHY, Spoil, a_controller, broker, topics
+from observations import WHY, Spoil, a_controller, broker, nobody, topics
 from recording import RecordingCluster, run_on
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
@@ -135,10 +135,6 @@ def test_what_is_played_leads_the_link_to_the_right_home() -> None:
 
 
 # -- the disk, right before the restart --------------------------------------------------------------------------------
-
-
-def nobody(*_: object, **__: object) -> str:
-    raise AssertionError("no secret is asked for")
 
 
 def judge(

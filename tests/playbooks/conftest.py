@@ -43,3 +43,9 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     finally:
         supervisord.terminate()
         supervisord.wait(timeout=30)
+
+
+@pytest.fixture
+def a_provisioned_controller(node: Node) -> None:
+    """Without one, no broker is restarted into hybrid or KRaft mode."""
+    node.configure_controller()

@@ -29,17 +29,13 @@ from kraft_runbook.io.hosts.kept_modules import kept_modules
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 
+pytestmark = pytest.mark.usefixtures("a_provisioned_controller")
+
 SECRETS = "Tell whether the secrets file changed"
 STOP, START = (
     "Stop the service if its process is older than its files",
     "Start the service if it does not run, and wait for its port",
 )
-
-
-@pytest.fixture(autouse=True)
-def a_provisioned_controller(node: Node) -> None:
-    """Without one, no broker is restarted into hybrid or KRaft mode."""
-    node.configure_controller()
 
 
 def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **kwargs: object) -> PlaybookResult:

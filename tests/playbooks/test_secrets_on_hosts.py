@@ -18,6 +18,8 @@ from kraft_runbook.cluster.properties_text import render_secrets
 from kraft_runbook.errors import SecretMissing, StepFailed
 from kraft_runbook.io.secrets import environment_secrets
 
+pytestmark = pytest.mark.usefixtures("a_provisioned_controller")
+
 ESCAPED = SECRET.replace("\\", "\\\\")
 
 
@@ -54,12 +56,6 @@ class Watch:
                     for each in (SECRET, ESCAPED, ESCAPED.replace("\\", "\\\\"), "planted-in-the-environment")
                 ):
                     self.found.add(str(path))
-
-
-@pytest.fixture(autouse=True)
-def a_provisioned_controller(node: Node) -> None:
-    """Without one, no broker is restarted into hybrid or KRaft mode."""
-    node.configure_controller()
 
 
 def test_a_planted_secret_is_in_the_secrets_file_alone(

@@ -16,18 +16,14 @@ from kraft_runbook.cluster.spec_parts import Reach
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 
+pytestmark = pytest.mark.usefixtures("a_provisioned_controller")
+
 SSH = """#!/bin/sh
 # Records how it was called and runs the command here, as the far side's shell would.
 for word in "$@"; do printf '%s ' "$word" >> {directory}/ssh.log; last="$word"; done
 echo >> {directory}/ssh.log
 exec /bin/sh -c "$last"
 """
-
-
-@pytest.fixture(autouse=True)
-def a_provisioned_controller(node: Node) -> None:
-    """Without one, no broker is restarted into hybrid or KRaft mode."""
-    node.configure_controller()
 
 
 def test_the_same_playbooks_run_over_ssh(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from feature_looks import kafka3, kafka4, look
-from observations import SPEC
+from observations import SPEC, nobody
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog, NodeFeatures, WrittenLevel
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -21,10 +21,6 @@ from kraft_runbook.procedures.change_level import TRIES, Calls, Pace, await_leve
 OK, NOT_LEADER = (0, ""), (41, "")
 SAID = "Invalid metadata.version 20. Refusing the requested downgrade because it might delete metadata information."
 REFUSES = (95, SAID)
-
-
-def nobody(*_: object, **__: object) -> str:
-    raise AssertionError("no secret is asked for")
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from feature_looks import in_log, kafka3, kafka4, look, registered
-from observations import SPEC
+from observations import SPEC, nobody
 
 from kraft_runbook.cluster.feature_levels import (
     METADATA_VERSION,
@@ -25,10 +25,6 @@ from kraft_runbook.levels.preview import Preview
 from kraft_runbook.procedures.preview_levels import preview_change
 
 DOWN = Unread("broker 3 at b3:9092 did not answer")
-
-
-def nobody(*_: object, **__: object) -> str:
-    raise AssertionError("no secret is asked for")
 
 
 def preview_of(seen: FeatureObservation, wanted: str, feature: str = METADATA_VERSION) -> Preview:

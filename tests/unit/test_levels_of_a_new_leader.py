@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from feature_looks import host_module, kafka3, kafka4
 from metadata_encoding import NO_OP, batch
-from observations import SPEC
+from observations import SPEC, nobody
 from test_feature_records import level
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer
@@ -32,10 +32,6 @@ from kraft_runbook.procedures.topic_margins import topic_margins
 
 host_module("kafka_host")
 scan = host_module("metadata_log_scan")
-
-
-def nobody(*_: object, **__: object) -> str:
-    raise AssertionError("no secret is asked for")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, both, config, gauges, observation, on_host
+from observations import SPEC, WHY, Spoil, a_controller, both, config, gauges, nobody, observation, on_host
 from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
@@ -302,10 +302,6 @@ class Quorum:
 
 def described(*voters: Voter, committed: int = 1000, epoch: int = 4) -> QuorumDescription:
     return QuorumDescription(101, epoch, committed, voters)
-
-
-def nobody(_: object) -> str:
-    raise AssertionError("no secret is asked for")
 
 
 SHOWN = (replica(101, end=1010), replica(102), replica(103, NEW))

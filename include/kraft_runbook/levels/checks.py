@@ -18,7 +18,7 @@ CHECKS = Checklist()
 
 check = CHECKS.check
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-009")))
+CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-004", "KRB-PRE-009"))
 
 
 @check("KRB-FEA-001", severity=BLOCKING, fix="finalize the migration first, or go back to ZooKeeper")

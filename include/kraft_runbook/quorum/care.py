@@ -35,19 +35,16 @@ CARE = "care"
 
 CHECKS = Checklist()
 CHECKS.take(
-    *(
-        CLUSTER_CHECKS[code]
-        for code in (
-            "KRB-PRE-004",
-            "KRB-PRE-009",
-            "KRB-PRE-029",
-            "KRB-PRE-045",
-            "KRB-PRE-100",
-            quorum_places.ADDRESSES,
-            quorum_places.SAID,
-            quorum_places.HELD,
-            quorum_places.IN_THE_LOG,
-        )
+    *CLUSTER_CHECKS.of(
+        "KRB-PRE-004",
+        "KRB-PRE-009",
+        "KRB-PRE-029",
+        "KRB-PRE-045",
+        "KRB-PRE-100",
+        quorum_places.ADDRESSES,
+        quorum_places.SAID,
+        quorum_places.HELD,
+        quorum_places.IN_THE_LOG,
     )
 )
 OF = {

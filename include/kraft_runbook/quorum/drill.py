@@ -32,20 +32,17 @@ DRILL = "drill"
 """The gate."""
 CHECKS = Checklist()
 CHECKS.take(
-    *(
-        CLUSTER_CHECKS[code]
-        for code in (
-            "KRB-PRE-004",
-            "KRB-PRE-009",
-            "KRB-PRE-029",
-            "KRB-PRE-045",
-            "KRB-PRE-087",
-            "KRB-PRE-100",
-            quorum_places.SAID,
-            quorum_places.HELD,
-            quorum_places.IN_THE_LOG,
-            *PRODUCERS,
-        )
+    *CLUSTER_CHECKS.of(
+        "KRB-PRE-004",
+        "KRB-PRE-009",
+        "KRB-PRE-029",
+        "KRB-PRE-045",
+        "KRB-PRE-087",
+        "KRB-PRE-100",
+        quorum_places.SAID,
+        quorum_places.HELD,
+        quorum_places.IN_THE_LOG,
+        *PRODUCERS,
     )
 )
 

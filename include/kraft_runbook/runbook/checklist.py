@@ -130,6 +130,10 @@ class Checklist(Mapping[str, Check]):
         for each in checks:
             self._add(replace(each, stages=where, needs=needs or each.needs))
 
+    def of(self, *codes: str) -> tuple[Check, ...]:
+        """Its checks with these codes."""
+        return tuple(self._checks[code] for code in codes)
+
     def without(self, codes: Collection[str]) -> Checklist:
         """The same list without these checks."""
         left = Checklist(light=self._light, only_named=self._only_named)

@@ -41,26 +41,18 @@ from kraft_runbook.software.way_back import software_way
 check = CHECKS.check
 SEGMENT = "segment.bytes"
 
-CHECKS.take(
-    *(
-        CLUSTER_CHECKS[code]
-        for code in ("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", *PRODUCERS, *REFERENCES)
-    )
-)
+CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", *PRODUCERS, *REFERENCES))
 CHECKS.take(CLUSTER_CHECKS[CANARY], stages=(Rolled.OLD,))
 CHECKS.take(
-    *(
-        CLUSTER_CHECKS[code]
-        for code in (
-            "KRB-PRE-004",
-            "KRB-PRE-029",
-            "KRB-PRE-046",
-            "KRB-PRE-087",
-            "KRB-PRE-100",
-            quorum_places.SAID,
-            quorum_places.IN_THE_LOG,
-            BATCHES,
-        )
+    *CLUSTER_CHECKS.of(
+        "KRB-PRE-004",
+        "KRB-PRE-029",
+        "KRB-PRE-046",
+        "KRB-PRE-087",
+        "KRB-PRE-100",
+        quorum_places.SAID,
+        quorum_places.IN_THE_LOG,
+        BATCHES,
     ),
     stages=WHOLE,
 )

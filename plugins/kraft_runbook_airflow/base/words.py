@@ -102,14 +102,36 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
 
 def preflight(cluster: ClusterSpec, operation: Operation, does: Callable[[Run], Any] | None = None) -> TaskGroup:
     """Claim the cluster for this run, then every check. ``does``: the operation's own preflight, which asks more."""
-    with TaskGroup("preflight") as group:
+    return claim_and_look(cluster, "checks", does or partial(require_preflight, operation=operation))
+
+
+def claim_and_look(
+    cluster: ClusterSpec, task_id: str, does: Callable[[Run], Any], *, group_id: str = "preflight"
+) -> TaskGroup:
+    """Claim the cluster for this run, then look at it, which changes nothing."""
+    with TaskGroup(group_id) as group:
         ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
-            task_id="checks",
-            cluster=cluster.name,
-            does=does or partial(require_preflight, operation=operation),
-            changes=False,
+            task_id=task_id, cluster=cluster.name, does=does, changes=False
         )
     return group
+
+
+def whatever_happened(task_id: str, does: Callable[[Run], Any], *, cluster: str) -> BaseOperator:
+    """The task that puts back or starts again what the run took away, whatever happened before it.
+
+    A teardown without a setup comes whatever happened to what stands before it, and alone is not skipped where a person
+    marks the run as failed. A worker that is killed in it is no reason to leave it at that.
+    """
+    task = TakeSteps(
+        task_id=task_id,
+        cluster=cluster,
+        does=does,
+        comes_always=True,
+        retries=2,
+        retry_delay=timedelta(seconds=10),
+    )
+    task.as_teardown(on_failure_fail_dagrun=True)
+    return task
 
 
 def ask(

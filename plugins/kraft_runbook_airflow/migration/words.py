@@ -26,7 +26,6 @@ from kraft_runbook.steps.way_back_watch import watch_the_way_back
 from kraft_runbook_airflow.base import words
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
-from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.spark_job import given_to_a_job
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
@@ -177,11 +176,7 @@ def finalize_controllers(cluster: ClusterSpec) -> TaskGroup:
 
 def plan_rollback(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then show the rollback's steps, or refuse if none is possible."""
-    with TaskGroup("plan") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
-            task_id="way_back", cluster=cluster.name, does=rolling_back.plan_rollback, changes=False
-        )
-    return group
+    return words.claim_and_look(cluster, "way_back", rolling_back.plan_rollback, group_id="plan")
 
 
 def restore_quorum(cluster: ClusterSpec) -> BaseOperator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup
 
@@ -87,21 +86,8 @@ def fail_on_purpose(cluster: ClusterSpec) -> BaseOperator:
 
 
 def mend(cluster: ClusterSpec) -> BaseOperator:
-    """Start what still stands, whatever happened before, and delete the probes' topics.
-
-    A teardown without a setup comes whatever happened to what stands before it, also where a person marked the run as
-    failed. A worker that is killed in it is no reason to leave it at that.
-    """
-    mends = TakeSteps(
-        task_id="mend",
-        cluster=cluster.name,
-        does=end,
-        comes_always=True,
-        retries=2,
-        retry_delay=timedelta(seconds=10),
-    )
-    mends.as_teardown(on_failure_fail_dagrun=True)
-    return mends
+    """Start what still stands, whatever happened before, and delete the probes' topics."""
+    return words.whatever_happened("mend", end, cluster=cluster.name)
 
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:

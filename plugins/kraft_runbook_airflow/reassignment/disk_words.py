@@ -18,9 +18,9 @@ from kraft_runbook.steps.reassignment.looks import examine
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.words import ask
+from kraft_runbook_airflow.base.words import ask, whatever_happened
 from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
-from kraft_runbook_airflow.reassignment.words import put_back, report
+from kraft_runbook_airflow.reassignment.words import report
 
 BETWEEN_DISKS: Mapping[str, Param] = {
     "goal": Param(
@@ -116,7 +116,7 @@ def carry_out_between_disks(cluster: ClusterSpec) -> TaskGroup:
     with TaskGroup("carry_out") as group:
         throttled = TakeSteps(task_id="throttle", does=disks.throttle_disks, **given)
         moved = MoveBetweenDisks(task_id="move", **given)
-        back = put_back("put_throttle_back", disks.put_disk_throttle_back, **given)
+        back = whatever_happened("put_throttle_back", disks.put_disk_throttle_back, **given)
         verified = TakeSteps(task_id="verify", does=disks.verify_disks, changes=False, **given)
         chain(throttled, moved, back, verified)
         moved >> verified

@@ -9,12 +9,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.steps.closing import closed, why_they_failed, would_be_done
+from kraft_runbook.steps.closing import closed, why_they_failed
 from kraft_runbook.steps.reassignment.ending import not_done, nothing_to_do
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
-from kraft_runbook_airflow.base.operators import ClusterOperator
-from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, states_of
+from kraft_runbook_airflow.base.report import BAD, EndOfRun, give_back_unless_going_on, states_of
 
 Ends = Callable[[ClusterSpec], str]
 """The last words of a run that did all that it was asked for."""
@@ -22,7 +21,7 @@ Undone = Callable[[Run], tuple[str, ...]]
 """What a run has left undone, by its own records and the cluster."""
 
 
-class ReassignmentReport(ClusterOperator):
+class ReassignmentReport(EndOfRun):
     """The end of a run: what became of it, and the way on or back. Succeeds only where the whole run did.
 
     It is a teardown, so that it also comes where a person marked the run as failed. Airflow then skips what has not
@@ -44,12 +43,6 @@ class ReassignmentReport(ClusterOperator):
     def follows_a_record(self, context: Any) -> bool:
         """It comes in any case, also where the first task failed before its first line."""
         return False
-
-    def rehearse(self, context: Any, run: Run) -> Any:
-        if any(state in BAD for state in states_of(context).values()):
-            return self.act(context, run)
-        self.log.info("Dry run: nothing was changed. What would be done, in its order:\n%s", would_be_done(run))
-        return {"dry_run": True}
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         states = states_of(context)

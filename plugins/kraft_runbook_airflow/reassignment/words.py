@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import timedelta
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -22,11 +21,18 @@ from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
-from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.node_steps import TakeSteps
-from kraft_runbook_airflow.base.operators import BeginOperator, ClaimOperator
+from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.base.spark_job import given_to_a_job
-from kraft_runbook_airflow.base.words import TAGS, ask, permitted, read_only_dag
+from kraft_runbook_airflow.base.words import (
+    TAGS,
+    ask,
+    claim_and_look,
+    permitted,
+    preflight,
+    read_only_dag,
+    whatever_happened,
+)
 from kraft_runbook_airflow.reassignment.ending import Ends, ReassignmentReport
 from kraft_runbook_airflow.reassignment.moving import MoveReplicas
 from kraft_runbook_airflow.reassignment.pictures import shows_plan_with_picture
@@ -239,11 +245,7 @@ RESTORING: Mapping[str, Param] = {
 
 def claim_and_check(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster for this run, then every check of the operation."""
-    with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
-            task_id="checks", cluster=cluster.name, does=check_before_moving, changes=False
-        )
-    return group
+    return preflight(cluster, REASSIGNMENT, check_before_moving)
 
 
 def plan(cluster: ClusterSpec, asks: Asks) -> BaseOperator:
@@ -265,7 +267,7 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         saved = TakeSteps(task_id="save", does=save, changes=False, **given)
         throttled = TakeSteps(task_id="throttle", does=partial(set_throttle, asks=asks), **given)
         moved = MoveReplicas(task_id="move", asks=asks, **given)
-        back = put_back("put_throttles_back", put_throttles_back, **given)
+        back = whatever_happened("put_throttles_back", put_throttles_back, **given)
         leaders = TakeSteps(task_id="prefer_leaders", does=prefer_leaders, **given)
         verified = TakeSteps(task_id="verify", does=partial(verify_plan, asks=asks), changes=False, **given)
         chain(
@@ -279,24 +281,6 @@ def carry_out(cluster: ClusterSpec, asks: Asks) -> TaskGroup:
         )
         moved >> leaders
     return group
-
-
-def put_back(task_id: str, does: Callable[[Run], Any], *, cluster: str) -> BaseOperator:
-    """The task that puts a throttle back, whatever happened before it.
-
-    A teardown without a setup comes whatever happened to what stands before it, and alone is not skipped where a person
-    marks the run as failed. A worker that is killed in it is no reason to leave it at that.
-    """
-    task = TakeSteps(
-        task_id=task_id,
-        cluster=cluster,
-        does=does,
-        comes_always=True,
-        retries=2,
-        retry_delay=timedelta(seconds=10),
-    )
-    task.as_teardown(on_failure_fail_dagrun=True)
-    return task
 
 
 def report(
@@ -321,11 +305,7 @@ def report_cancelled(cluster: ClusterSpec, *, behind: BaseOperator) -> BaseOpera
 
 def list_reassignments(cluster: ClusterSpec) -> TaskGroup:
     """Claim the cluster, list what is being reassigned, and refuse what must not be cancelled."""
-    with TaskGroup("preflight") as group:
-        ClaimOperator(task_id="claim_cluster", cluster=cluster.name) >> TakeSteps(
-            task_id="list", cluster=cluster.name, does=cancelling.list_reassignments, changes=False
-        )
-    return group
+    return claim_and_look(cluster, "list", cancelling.list_reassignments)
 
 
 def agree_to_cancel(cluster: ClusterSpec) -> TaskGroup:

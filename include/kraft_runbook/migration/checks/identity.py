@@ -10,13 +10,11 @@ from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationSta
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, DURING_MIGRATION, UNTIL_FINALIZED, check
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, phase_known
 from kraft_runbook.runbook.read_parts import split_read, unread_reasons
 
-BLOCKING = Severity.BLOCKING
-
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in ("KRB-PRE-004", "KRB-PRE-005", "KRB-PRE-009")))
+CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-004", "KRB-PRE-005", "KRB-PRE-009"))
 
 
 @check(

@@ -7,4 +7,4 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.producers import CODES
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in CODES), stages=UNTIL_FINALIZED, needs=Needs.TREE)
+CHECKS.take(*CLUSTER_CHECKS.of(*CODES), stages=UNTIL_FINALIZED, needs=Needs.TREE)

@@ -15,11 +15,9 @@ from kraft_runbook.migration.checks.catalogue import (
     UNTIL_FINALIZED,
     check,
 )
-from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, sample, settle
+from kraft_runbook.runbook.check_results import BLOCKING, SAMPLE, Finding, sample, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import needed
-
-BLOCKING = Severity.BLOCKING
 
 
 @check(

@@ -17,12 +17,11 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
 from kraft_runbook.migration.unfinished_copy import migrating_brokers, one_controller
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, settle, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, Finding, failed, passed, sample, settle, unknown
 from kraft_runbook.runbook.lag import topics_apart, unwritten, voters_behind
 from kraft_runbook.runbook.read_parts import broker_modes, split_read
 from kraft_runbook.runbook.warm import WARM_FIX, controllers_are_warm
 
-BLOCKING = Severity.BLOCKING
 COPIED = {"dual_write", "finalize", SOAK}
 """The gates after the metadata copy."""
 

@@ -32,7 +32,7 @@ from kraft_runbook.runbook.differing_files import capped
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 
-CHECKS.take(*(CLUSTER_CHECKS[code] for code in REFERENCES))
+CHECKS.take(*CLUSTER_CHECKS.of(*REFERENCES))
 
 
 ENCODER, SET_ACL = "password.encoder.secret", "zookeeper.set.acl"

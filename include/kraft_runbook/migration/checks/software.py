@@ -17,7 +17,7 @@ from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_
 from kraft_runbook.runbook.versions import name_versions, version_parts
 
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-012"], stages=UNTIL_FINALIZED)
-CHECKS.take(CLUSTER_CHECKS["KRB-PRE-015"], CLUSTER_CHECKS["KRB-PRE-018"])
+CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-015", "KRB-PRE-018"))
 
 
 @check(

@@ -20,13 +20,11 @@ from kraft_runbook.migration.checks.catalogue import (
     check,
 )
 from kraft_runbook.migration.controller_epochs import cut_off_by_epoch, why_not_countable
-from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, sample, unknown
+from kraft_runbook.runbook.check_results import BLOCKING, Finding, failed, passed, sample, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
-BLOCKING = Severity.BLOCKING
-
-CHECKS.take(CLUSTER_CHECKS["KRB-PRE-029"], CLUSTER_CHECKS["KRB-PRE-100"])
+CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-029", "KRB-PRE-100"))
 
 
 @check(
