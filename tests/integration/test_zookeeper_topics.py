@@ -170,6 +170,7 @@ def test_lists_and_names_that_no_controller_makes_and_huge_numbers_are_found(
     planted = {
         "empty": topic % (b"B" * 21, b'"0":[],"1":[1]'),
         "twice": topic % (b"C" * 21, b'"0":[1,1,2]'),
+        "__cluster_metadata": topic % (b"E" * 21, b'"0":[1,2]'),
         "a b": topic % (b"D" * 21, b'"0":[1,2]'),
         "x" * 250: topic % (b"E" * 21, b'"0":[1,2]'),
         "huge": topic % (b"F" * 21, b'"0":[%b]' % huge),
@@ -187,7 +188,7 @@ def test_lists_and_names_that_no_controller_makes_and_huge_numbers_are_found(
         seen = read_tree(reader, DECODING, PasswordSecrets())
     assert was_read(seen.bad_replica_lists) and was_read(seen.bad_topic_names)
     assert sorted(seen.bad_replica_lists.samples) == ["empty-0 []", "twice-0 [1,1,2]"]
-    assert sorted(seen.bad_topic_names.samples) == ["'a b'", repr("x" * 250)]
+    assert sorted(seen.bad_topic_names.samples) == ["'__cluster_metadata'", "'a b'", repr("x" * 250)]
     named = " ".join(sample for found in seen.faults.values() for sample in found.samples)
     for each in ("/brokers/topics/huge (", "/config/topics/fine (retention.ms is not a whole", "/config/brokers/777"):
         assert each in named

@@ -24,6 +24,7 @@ from spoilt_clusters import (
     BORN_IN_KRAFT,
     CIPHER,
     ENDED,
+    ENDS_SOON,
     STALE,
     WITHOUT_ID,
     Case,
@@ -297,6 +298,14 @@ FAILS: dict[str, list[Case]] = {
             None,
             on_host(101, stores=(StoreSeen("ssl.keystore.location", "/k.p12", certificate=ENDED),)),
             "controller 101: /k.p12: its certificate ended at 2026-01-01 03:04 UTC",
+        )
+    ],
+    "KRB-PRE-123": [
+        (
+            Z,
+            None,
+            on_host(2, stores=(StoreSeen("ssl.keystore.location", "/k.p12", certificate=ENDS_SOON),)),
+            "broker 2: /k.p12: its certificate ends at 2026-01-15 03:04 UTC",
         )
     ],
     "KRB-PRE-077": [
@@ -664,6 +673,14 @@ FAILS: dict[str, list[Case]] = {
             "finalize",
             with_quorum(voters=(Voter(101, 1000), Voter(102, 900))),
             "controller 103 is no voter; controller 102 is at offset 900 of 1000",
+        )
+    ],
+    "KRB-GATE-014": [
+        (
+            D,
+            "finalize",
+            with_quorum(observers=(Voter(1, 1000), Voter(2, 900))),
+            "broker 2 is at offset 900 of 1000; controller 101, which leads, knows of no fetch by broker 3",
         )
     ],
     "KRB-QRM-003": [

@@ -241,7 +241,9 @@ def quorum(spec: ClusterSpec, mode: BrokerMode, state: ZkMigrationState) -> Quor
         for i in spec.broker_ids
         if mode is not BrokerMode.ZOOKEEPER
     }
-    return QuorumState(101, 4, 1000, tuple(Voter(i, 1000) for i in spec.controller_ids), registrations, 21, state)
+    voters = tuple(Voter(i, 1000) for i in spec.controller_ids)
+    observers = tuple(Voter(i, 1000) for i in registrations)
+    return QuorumState(101, 4, 1000, voters, registrations, 21, state, observers=observers)
 
 
 Spoil = Callable[[ClusterObservation], ClusterObservation]
@@ -260,11 +262,13 @@ def topics(**changes: Any) -> Spoil:
 
 
 def with_quorum(**changes: Any) -> Spoil:
-    """``high_watermark``: every controller has applied all that is committed."""
+    """``high_watermark``: every controller has applied all that is committed, and every broker has fetched it."""
 
     def spoil(seen: ClusterObservation) -> ClusterObservation:
-        on = replace(seen, quorum=replace(seen.quorum, **changes))
         end = changes.get("high_watermark")
+        if end is not None and "observers" not in changes and isinstance(seen.quorum, QuorumState):
+            changes["observers"] = tuple(replace(each, log_end_offset=end) for each in seen.quorum.observers)
+        on = replace(seen, quorum=replace(seen.quorum, **changes))
         for each in seen.controllers.values() if end is not None else ():
             if not isinstance(each.metrics, Unread):
                 on = gauges(each.id, last_applied_offset=end - 1)(on)

@@ -36,6 +36,7 @@ from kraft_runbook.cluster.stores import Certificate
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED
 NO_ZOOKEEPER, NO_TREE, NO_QUORUM, NO_HOSTS = part(zookeeper=WHY), zookeeper(tree=WHY), part(quorum=WHY), part(hosts=WHY)
 NO_VERSION = broker(2, software_version=WHY)
+ENDS_SOON = Certificate("CN=b2", NOW - timedelta(days=9), NOW + timedelta(days=13), ("b2",))
 ENDED = Certificate("CN=c101", NOW - timedelta(days=9), NOW - timedelta(days=1), ("c101",))
 STALE = MigrationZnode(207, 101, 1, 1)
 

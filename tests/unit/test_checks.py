@@ -587,6 +587,13 @@ def test_an_empty_directory_is_no_matter_to_a_broker_that_formats_it() -> None:
     assert restarts["KRB-PRE-087"].run(broker(2, mode=BrokerMode.KRAFT)(seen), SPEC).blocks
 
 
+@pytest.mark.parametrize("operation", ["rolling_restart", "upgrade_software"])
+def test_no_node_is_restarted_beside_a_full_disk(operation: str) -> None:
+    full = on_host(2, free_bytes={"/disk1": 2**20})(observation(F))
+    found = OPERATIONS[operation].checks["KRB-PRE-042"].run(full, SPEC)
+    assert found.blocks and "node 2 has 1 MiB free at /disk1" in found.evidence
+
+
 @pytest.mark.parametrize(("phase", "node"), [(D, 2), (F, 2), (D, 103), (F, 103)])
 def test_a_node_that_is_down_since_its_directory_is_not_formatted_is_named(phase: Phase, node: int) -> None:
     down = broker(2, running=False, mode=WHY) if node == 2 else a_controller(103, running=False, mode=WHY)

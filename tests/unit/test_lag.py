@@ -9,6 +9,7 @@ from observations import SPEC, WHY, Spoil, apart, gauges, observation, part, top
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Voter
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.checks import CHECKS, Verdict
 
@@ -117,3 +118,44 @@ def test_a_deletion_is_pending_when_it_is_at_two_looks(
     earlier, seen = (zookeeper(pending_topic_deletions=each)(observation(Phase.ZOOKEEPER)) for each in (then, now))
     assert verdict("KRB-PRE-023", earlier, seen) is expected
     assert CHECKS["KRB-PRE-023"].run(seen, SPEC).verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        ((1, 2, 3), (1, 2, 3), ""),
+        ((1, 2, 3), (1, 2), ""),
+        ((1, 2), (1, 2, 3), ""),
+        ((1, 2), (1, 2), "broker 3"),
+    ],
+)
+def test_a_broker_follows_that_the_leader_knew_at_one_of_two_looks(
+    then: tuple[int, ...], now: tuple[int, ...], told: str
+) -> None:
+    looks = (with_quorum(observers=tuple(Voter(i, 1000) for i in each))(observation(D)) for each in (then, now))
+    found = CHECKS["KRB-GATE-014"].run(*_seen_then(*looks))
+    assert found.verdict is (Verdict.FAIL if told else Verdict.PASS) and told in found.evidence
+
+
+def test_what_the_leader_before_knew_says_nothing_of_a_fetch() -> None:
+    then = with_quorum(leader_epoch=3)(observation(D))
+    now = with_quorum(leader_epoch=4, observers=())(observation(D))
+    assert CHECKS["KRB-GATE-014"].run(*_seen_then(then, now)).verdict is Verdict.FAIL
+
+
+def test_a_broker_may_lag_by_what_was_written_since_the_look_before() -> None:
+    then = with_quorum(high_watermark=1000)(observation(D))
+    for at_offset, expected in ((1000, Verdict.PASS), (999, Verdict.FAIL)):
+        now = with_quorum(high_watermark=5000, observers=tuple(Voter(i, at_offset) for i in (1, 2, 3)))(observation(D))
+        assert CHECKS["KRB-GATE-014"].run(*_seen_then(then, now)).verdict is expected
+
+
+def test_brokers_in_migration_mode_are_not_judged_by_their_fetches() -> None:
+    seen = with_quorum(observers=())(observation(H))
+    assert CHECKS["KRB-GATE-014"].run(seen, SPEC, seen).verdict is Verdict.PASS
+
+
+def _seen_then(
+    then: ClusterObservation, now: ClusterObservation
+) -> tuple[ClusterObservation, ClusterSpec, ClusterObservation]:
+    return now, SPEC, then

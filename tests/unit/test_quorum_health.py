@@ -101,6 +101,12 @@ def q(**changes: Any) -> QuorumLook:
     return replace(look, quorum=replace(look.quorum, **changes))
 
 
+def climbing(*epochs: int) -> Series:
+    """One look an epoch, four seconds apart."""
+    looks = (replace(q(leader_epoch=epoch), looked_at=AT + timedelta(seconds=4 * i)) for i, epoch in enumerate(epochs))
+    return Series(tuple(looks), None, all_registered())
+
+
 def c(node_id: int, **changes: Any) -> QuorumLook:
     look = kraft()
     return replace(look, controllers={**look.controllers, node_id: a_controller(node_id, **changes)})
@@ -158,6 +164,7 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
     ],
     "KRB-QRM-004": [
         (series(q(leader_epoch=9), first=kraft()), "epoch 7 at 12:00:00, 9 at 12:00:04"),
+        (climbing(7, 8, 9), "a leader was elected at look after look: epochs 7, 8, 9"),
         (series(kraft(), before=KeptEpoch(5, AT - timedelta(minutes=10))), "epoch 5 at 11:50:00, 7 at 12:00:00"),
     ],
     "KRB-QRM-005": [(series(g(101, commit_latency_ms=100.5)), "100.5 ms on average on controller 101")],
@@ -183,7 +190,14 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
         )
     ],
     "KRB-QRM-012": [
-        (series(q(observers=(voter(1), voter(2, seconds_since_fetch=61.0)))), "broker 2 has not fetched for 61.0 s")
+        (
+            series(q(observers=(voter(1), voter(2, seconds_since_fetch=61.0), voter(3)))),
+            "broker 2 has not fetched for 61.0 s",
+        ),
+        (
+            series(q(observers=(voter(1), voter(2))), first=q(observers=(voter(1),))),
+            "controller 101, which leads, knows of no fetch by broker 3",
+        ),
     ],
     "KRB-QRM-017": [
         (lost(missing(102)), "controller 102 has not registered"),

@@ -199,6 +199,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-076": (Z, None, on_host(2, secrets_readable=WHY), "node 2"),
     "KRB-PRE-104": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-105": (Z, None, on_host(101, stores=WHY), "controller 101"),
+    "KRB-PRE-123": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-077": (F, None, on_host(2, secrets_keys=WHY), "node 2"),
     "KRB-PRE-040": (Z, None, on_host(2, clock_skew_seconds=WHY), "node 2"),
     "KRB-PRE-041": (Z, None, on_host(101, ports_in_use=WHY), "controller 101"),
@@ -237,6 +238,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-007": (H, None, a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-008": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-009": (H, "dual_write", NO_QUORUM, ""),
+    "KRB-GATE-014": (D, "finalize", NO_QUORUM, ""),
     "KRB-QRM-003": (
         D,
         "finalize",

@@ -191,7 +191,10 @@ WITH_ZOOKEEPER = (
         lambda it: _lost(it) and bool(it.down),
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
-        forward=Answer(f"start {{down}} with the present configuration; {ITS_LOG}. {NO_STEP}"),
+        forward=Answer(
+            f"start {{down}} with the present configuration; {ITS_LOG}. Never start two on empty disks: they elect one"
+            f" of themselves, and the metadata begins anew (docs/rollback.md). {NO_STEP}"
+        ),
     ),
     Situation(
         "no leader, controllers hang",

@@ -114,10 +114,10 @@ def every_controller_is_warm(seen: Series, spec: ClusterSpec) -> Finding:
     " loses packets brings them about",
 )
 def elections_are_rare(seen: Series, spec: ClusterSpec) -> Finding:
-    """The epoch rose by at most one between two looks.
+    """The epoch rose by at most one between two looks, and by at most one from the first look to the last.
 
     Each attempt at an election raises it. A controller that is killed costs two or more (18 of 20 kills, measured), a
-    clean restart one.
+    clean restart one. The looks are seconds apart: a leader that is elected anew at each of them serves nobody.
     """
     known = [(each.quorum.leader_epoch, each.looked_at) for each in seen.looks if was_read(each.quorum)]
     if seen.before is not None:
@@ -129,6 +129,9 @@ def elections_are_rare(seen: Series, spec: ClusterSpec) -> Finding:
         for (then, at), (now, later) in pairwise(known)
         if now - then > 1
     ]
+    these = [each.quorum.leader_epoch for each in seen.looks if was_read(each.quorum)]
+    if not wrong and these and these[-1] - these[0] > 1:
+        wrong = [f"a leader was elected at look after look: epochs {', '.join(map(str, these))}"]
     return settle(wrong, (), f"epoch {known[0][0]}, then {known[-1][0]}")
 
 
@@ -287,21 +290,33 @@ def _leads(quorum: Quorum | Unread) -> int | None:
     fix="start the named broker, or see in its log why it does not fetch the metadata log; it serves with old metadata",
 )
 def every_broker_follows(seen: Series, spec: ClusterSpec) -> Finding:
-    """Every broker that fetches the metadata log goes on fetching it.
+    """Every broker fetches the metadata log.
 
-    A broker that has not fetched for quorum_health.silent is named for five minutes; then the leader forgets it. A
-    broker in ZooKeeper mode fetches nothing, so one that is not listed says nothing.
+    A broker that has not fetched for quorum_health.silent is named for five minutes; then the leader forgets it. While
+    a broker controls the cluster, one in ZooKeeper mode fetches nothing, so there only those are judged that the leader
+    knows. One that does not fetch still sends heartbeats, and stays unfenced (KAFKA-20514).
     """
     now = _quorum(seen)
     if not was_read(now):
         return unknown(now)
     silent = spec.quorum_health.silent / 1000
+    brokers = [each for each in now.observers if each.id in spec.broker_ids]
     wrong = [
         f"broker {each.id} has not fetched for {each.seconds_since_fetch:.1f} s"
-        for each in now.observers
-        if each.id in spec.broker_ids and each.seconds_since_fetch is not None and each.seconds_since_fetch > silent
+        for each in brokers
+        if each.seconds_since_fetch is not None and each.seconds_since_fetch > silent
     ]
-    return settle(wrong, (), f"{sum(each.id in spec.broker_ids for each in now.observers)} brokers fetch")
+    if seen.now.mode is Mode.KRAFT:
+        strangers = sorted({*spec.broker_ids} - _listed(seen.first.quorum, now.leader_epoch) - _listed(now))
+        wrong += [f"controller {now.leader_id}, which leads, knows of no fetch by broker {i}" for i in strangers]
+    return settle(wrong, (), f"{len(brokers)} of {len(spec.brokers)} brokers fetch")
+
+
+def _listed(quorum: Quorum | Unread, epoch: int | None = None) -> frozenset[int]:
+    """Who else fetches, as the leader of this epoch knows: a leader that was just elected knows of nobody yet."""
+    if not was_read(quorum) or epoch not in (None, quorum.leader_epoch):
+        return frozenset()
+    return frozenset(each.id for each in quorum.observers)
 
 
 @check(

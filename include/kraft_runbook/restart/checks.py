@@ -39,6 +39,7 @@ CHECKS.take(
             "KRB-PRE-004",
             "KRB-PRE-009",
             "KRB-PRE-029",
+            "KRB-PRE-042",
             "KRB-PRE-045",
             "KRB-PRE-046",
             "KRB-PRE-087",

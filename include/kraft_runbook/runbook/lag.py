@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kraft_runbook.cluster.observation import ClusterObservation, TopicsState, Unread, ZookeeperState, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    QuorumState,
+    TopicsState,
+    Unread,
+    Voter,
+    ZookeeperState,
+    was_read,
+)
 
 CAUGHT_UP_WITHIN = 10
 """Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on
@@ -24,12 +33,36 @@ def voters_behind(
     """The offsets of those voters that are far from the high watermark, and have not even reached what it was at the
     earlier look.
     """
+    return _behind(seen.quorum.voters, seen.quorum, earlier, ids) if was_read(seen.quorum) else {}
+
+
+def not_fetching(seen: ClusterObservation, earlier: ClusterObservation | None) -> Iterator[str]:
+    """Each broker in KRaft mode that does not follow the metadata log: the leader lists it at neither look of one
+    epoch, or it is behind as a voter may not be. It heartbeats on another connection, so it stays unfenced, and serves
+    with old metadata (KAFKA-20514).
+    """
     if not was_read(seen.quorum):
-        return {}
-    wanted = seen.quorum.high_watermark - CAUGHT_UP_WITHIN
+        return
+    now = seen.quorum
+    listed = {each.id for each in now.observers}
+    if earlier is not None and was_read(earlier.quorum) and earlier.quorum.leader_epoch == now.leader_epoch:
+        listed |= {each.id for each in earlier.quorum.observers}
+    in_kraft = [each.id for each in seen.brokers.values() if each.mode is BrokerMode.KRAFT]
+    behind = _behind(now.observers, now, earlier, in_kraft)
+    for broker_id in in_kraft:
+        if broker_id not in listed:
+            yield f"controller {now.leader_id}, which leads, knows of no fetch by broker {broker_id}"
+        elif broker_id in behind:
+            yield f"broker {broker_id} is at offset {behind[broker_id]} of {now.high_watermark}"
+
+
+def _behind(
+    replicas: Iterable[Voter], now: QuorumState, earlier: ClusterObservation | None, ids: Iterable[int]
+) -> Mapping[int, int]:
+    wanted = now.high_watermark - CAUGHT_UP_WITHIN
     if earlier is not None and was_read(earlier.quorum):
         wanted = min(wanted, earlier.quorum.high_watermark)
-    offsets = {v.id: v.log_end_offset for v in seen.quorum.voters}
+    offsets = {each.id: each.log_end_offset for each in replicas}
     return {i: offsets[i] for i in ids if i in offsets and offsets[i] < wanted}
 
 

@@ -47,6 +47,7 @@ CHECKS.take(
     *CLUSTER_CHECKS.of(
         "KRB-PRE-004",
         "KRB-PRE-029",
+        "KRB-PRE-042",
         "KRB-PRE-046",
         "KRB-PRE-087",
         "KRB-PRE-100",

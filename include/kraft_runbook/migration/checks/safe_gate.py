@@ -18,7 +18,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING, SOAK, check
 from kraft_runbook.migration.unfinished_copy import migrating_brokers, one_controller
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, failed, passed, sample, settle, unknown
-from kraft_runbook.runbook.lag import topics_apart, unwritten, voters_behind
+from kraft_runbook.runbook.lag import not_fetching, topics_apart, unwritten, voters_behind
 from kraft_runbook.runbook.read_parts import broker_modes, split_read
 from kraft_runbook.runbook.warm import WARM_FIX, controllers_are_warm
 
@@ -198,6 +198,27 @@ def every_broker_is_registered(seen: ClusterObservation, spec: ClusterSpec) -> F
             )
     _, unread = broker_modes(seen)
     return settle(wrong, unread, f"{len(spec.brokers)} of {len(spec.brokers)} are")
+
+
+@check(
+    "KRB-GATE-014",
+    severity=BLOCKING,
+    fix="see in the broker's log why it does not fetch from the controllers, and restart it: its metadata is old",
+    gates={"finalize", SOAK},
+    twice=True,
+)
+def every_broker_follows_the_metadata_log(
+    seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None
+) -> Finding:
+    """Every broker in KRaft mode fetches the metadata log, and is not behind.
+
+    A registration does not show that. A broker that lost its way to the leader still sends heartbeats, which go another
+    way, and keeps the leaders and configurations that it knew (KAFKA-20514).
+    """
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    _, unread = broker_modes(seen)
+    return settle(not_fetching(seen, earlier), unread, f"controller {seen.quorum.leader_id} sends it to all of them")
 
 
 @check(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from kraft_runbook.cluster.broker_calls import HOST_NAMES, KEYSTORE, Properties, for_listener
 from kraft_runbook.cluster.controller_calls import controllers_listener
@@ -15,6 +16,13 @@ from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import host_parts, split_read
+
+SOON = timedelta(days=14)
+"""A migration may soak for days, and the way back must work as long as it is open."""
+RESTART_AFTER = (
+    "Restart the node after it: a dynamic configuration renews its listeners' certificate, while its connections to the"
+    " controllers keep the one that it started with (KAFKA-20025)"
+)
 
 
 @check(
@@ -45,7 +53,10 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 @check(
     "KRB-PRE-105",
     severity=Severity.BLOCKING,
-    fix="renew the certificate, or make one that names the host by which the cluster file reaches it (as a SAN)",
+    fix=(
+        "renew the certificate, or make one that names the host by which the cluster file reaches it (as a SAN)."
+        f" {RESTART_AFTER}"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
 )
@@ -69,6 +80,30 @@ def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -
         unread += missing
         wrong += [f"{who}: {each.path}: {text}" for each in stores for text in _faults(seen, each, None)]
     return settle(wrong, unread, "all are")
+
+
+@check(
+    "KRB-PRE-123",
+    severity=Severity.WARNING,
+    fix=f"renew it first. {RESTART_AFTER}",
+    stages=UNTIL_FINALIZED,
+    needs=Needs.HOSTS,
+)
+def no_certificate_ends_soon(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No certificate of a node's stores, nor of this tool's own, ends within 14 days.
+
+    With one that has ended a node keeps its connections, and makes no new one: the next lost connection to a controller
+    is one too many.
+    """
+    wrong, unread = [], []
+    for who, stores, missing in _stores(seen, spec):
+        unread += missing
+        wrong += [
+            f"{who}: {each.path}: its certificate ends at {each.certificate.ends:%Y-%m-%d %H:%M} UTC"
+            for each in stores
+            if each.certificate is not None and seen.observed_at < each.certificate.ends <= seen.observed_at + SOON
+        ]
+    return settle(wrong, unread, "none does")
 
 
 def _faults(seen: ClusterObservation, store: StoreSeen, host: str | None) -> Iterator[str]:

@@ -90,12 +90,14 @@ def every_partition_has_replicas_each_once(seen: ClusterObservation, spec: Clust
     needs=Needs.TREE,
 )
 def every_topic_has_a_name_that_kafka_accepts(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every topic in ZooKeeper has a name that Kafka accepts.
+    """Every topic in ZooKeeper has a name that Kafka accepts, and none has the name of KRaft's metadata log.
 
     A name has 1 to 249 letters, digits, '.', '_' and '-' of ASCII, and is neither '.' nor '..' (``Topic.validate``).
     Tools that wrote to ZooKeeper themselves made others, with a blank for example. A broker that restarts on such a
     topic ends at its start: the lines of its checkpoints are split at blanks (``OffsetCheckpointFile``). With a single
-    log directory, or in migration mode, it also ends when it is given a further partition.
+    log directory, or in migration mode, it also ends when it is given a further partition. Releases of old let users
+    create __cluster_metadata (KAFKA-14358): a broker that starts in migration mode deletes that directory, since the
+    metadata log has the same (KAFKA-16463).
     """
     tree = seen.tree
     if not was_read(tree):
