@@ -24,6 +24,7 @@ from observations import CLUSTERS, observation
 from pydantic import TypeAdapter
 from test_dashboard_facts import asked, proven
 
+from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.dag_names import DAGS
 from kraft_runbook.dashboard.facts import Clusters
@@ -59,7 +60,7 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
     declared = yaml.safe_load((CLUSTERS / "lab.yaml").read_text())
     for name, what in (("a", "seen"), ("b", SECRET_OF_B)):
         (directory / f"{name}.yaml").write_text(yaml.safe_dump({**declared, "name": name, "description": what}))
-        spec = server.load_cluster(name, directory=directory, environment={})
+        spec = load_cluster(name, directory=directory, environment={})
         keep_look(tmp_path, observation(Phase.HYBRID, spec), pytest.fail)
         body = {"cluster": name, "dag": DAG.format(name), "run": "r", "task": "t", "outcome": "began", "host": what}
         append_record(tmp_path / "evidence", run_name(DAG.format(name), "r"), body)
@@ -190,7 +191,7 @@ def test_how_long_two_watches_take_is_as_airflow_reads_the_schedule(schedule: st
 
 
 def test_a_watch_of_each_hour_is_young_after_half_of_one(client: TestClient, tmp_path: Path) -> None:
-    spec = server.load_cluster("a", directory=tmp_path / "clusters", environment={})
+    spec = load_cluster("a", directory=tmp_path / "clusters", environment={})
     declared = yaml.safe_load((tmp_path / "clusters" / "a.yaml").read_text())
     (tmp_path / "clusters" / "a.yaml").write_text(yaml.safe_dump({**declared, "way_back_schedule": "0 * * * *"}))
     now = datetime.now(UTC)

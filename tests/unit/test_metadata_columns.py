@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -47,12 +48,12 @@ def any_value(field: Field) -> st.SearchStrategy[Any]:
     return st.one_of(st.none(), plain) if field.nullable else plain
 
 
-def any_record(kind: RecordType, version: int) -> st.SearchStrategy[dict[str, Any]]:
+@cache
+def some_records(kind: RecordType, version: int) -> st.SearchStrategy[list[dict[str, Any]]]:
     fields = [field for field in SCHEMAS[kind].fields if field.since <= version]
     tagged = {field.name: any_value(field) for field in fields if field.tag is not None}
-    return st.fixed_dictionaries(
-        {field.name: any_value(field) for field in fields if field.tag is None}, optional=tagged
-    )
+    whole = {field.name: any_value(field) for field in fields if field.tag is None}
+    return st.lists(st.fixed_dictionaries(whole, optional=tagged), min_size=1, max_size=8)
 
 
 def plain_rows(column: np.ndarray[Any, Any] | Spans | Uuids, kind: str) -> list[Any]:
@@ -80,7 +81,7 @@ def plain_rows(column: np.ndarray[Any, Any] | Spans | Uuids, kind: str) -> list[
 def test_every_field_of_every_version_is_what_the_generic_decoder_reads(
     kind: RecordType, version: int, data: st.DataObject
 ) -> None:
-    wanted = data.draw(st.lists(any_record(kind, version), min_size=1, max_size=8))
+    wanted = data.draw(some_records(kind, version))
     chunk = Chunk(batch(0, *(record(kind, version, **values) for values in wanted)), up_to=99)
     columns = decode_columns(index_records(chunk))
     generic = [decode(each) for each in chunk.records()]

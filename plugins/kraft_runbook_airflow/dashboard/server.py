@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from croniter import croniter
 
-from kraft_runbook.cluster.cluster_file import load_cluster
-from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.dashboard.clusters_of_dags import ClustersOfDags
 from kraft_runbook.dashboard.dag_names import cluster_of
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters
 from kraft_runbook.dashboard.page import Links, render_cluster, render_clusters, render_words
-from kraft_runbook.dashboard.read_facts import cluster_facts
 from kraft_runbook.dashboard.runs_seen import RunsRead
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.page import render_page
@@ -71,6 +69,11 @@ def application() -> FastAPI:
 
     app = FastAPI(title="kraft-runbook clusters", openapi_url=None)
     runs = RunsRead()
+
+    def here() -> ClustersOfDags:
+        directory, evidence = clusters_directory(), evidence_directory(os.environ)
+        return ClustersOfDags(directory, os.environ, state_directory(), evidence, has_ended, seconds_of_two, runs)
+
     person = Depends(get_user)
     reads_the_dag = Depends(requires_access_dag("GET", DagAccessEntity.RUN))
 
@@ -81,9 +84,9 @@ def application() -> FastAPI:
     of_person = Depends(readable)
 
     def one(cluster: str, dags: frozenset[str]) -> ClusterFacts:
-        if cluster not in clusters_of(dags):
+        if cluster not in here().names(dags):
             raise HTTPException(404, "there is no such cluster, or you may read none of its DAGs")
-        return facts_of(cluster, dags, runs)
+        return here().facts(cluster, dags)
 
     @app.get("/page.js", dependencies=[person], response_model=None)
     def script() -> Response:
@@ -91,11 +94,11 @@ def application() -> FastAPI:
 
     @app.get("/clusters", response_model=None)
     def all_clusters(dags: frozenset[str] = of_person) -> Response:
-        return html(render_clusters(everything(dags, runs), links()))
+        return html(render_clusters(here().everything(dags), links()))
 
     @app.get("/clusters.json", response_model=None)
     def all_as_json(dags: frozenset[str] = of_person) -> Response:
-        return as_json(everything(dags, runs))
+        return as_json(here().everything(dags))
 
     @app.get("/clusters/{cluster}.json", response_model=None)
     def cluster_as_json(cluster: str, dags: frozenset[str] = of_person) -> Response:
@@ -108,7 +111,7 @@ def application() -> FastAPI:
     @app.get("/dags/{dag_id}", dependencies=[reads_the_dag], response_model=None)
     def cluster_of_dag(dag_id: str, dags: frozenset[str] = of_person) -> Response:
         cluster = cluster_of(dag_id)
-        if cluster is None or cluster not in clusters_of(dags & {dag_id}):
+        if cluster is None or cluster not in here().names(dags & {dag_id}):
             return html(render_words("This DAG is not one of a Kafka cluster of kraft-runbook."))
         return html(render_cluster(one(cluster, dags), links(), now=datetime.now(UTC)))
 
@@ -156,39 +159,6 @@ def state_of(dag_id: str, run_id: str) -> str | None:
     with create_session() as session:
         state = session.scalar(select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
     return None if state is None else str(state)
-
-
-def clusters_of(dags: frozenset[str]) -> tuple[str, ...]:
-    """The clusters that have a file here and, among these DAGs, one of this project's."""
-    files = {each.stem for each in clusters_directory().glob("*.yaml")}
-    return tuple(sorted(files & {cluster for each in dags if (cluster := cluster_of(each))}))
-
-
-def everything(dags: frozenset[str], runs: RunsRead) -> Clusters:
-    """All clusters of which one of these DAGs is."""
-    return Clusters(datetime.now(UTC), tuple(facts_of(each, dags, runs, hour=False) for each in clusters_of(dags)))
-
-
-def facts_of(cluster: str, dags: frozenset[str], runs: RunsRead, *, hour: bool = True) -> ClusterFacts:
-    """The facts of a cluster, as far as these DAGs may show them. ``hour``: with its last hour."""
-    spec: ClusterSpec | str
-    try:
-        spec = load_cluster(cluster, directory=clusters_directory(), environment=os.environ)
-    except RunbookError as error:
-        spec = str(error)
-    now = datetime.now(UTC)
-    return cluster_facts(
-        cluster,
-        spec,
-        state=state_directory(),
-        evidence=evidence_directory(os.environ),
-        runs=runs,
-        now=now,
-        two_watches=seconds_of_two(spec.way_back_schedule, now) if isinstance(spec, ClusterSpec) else None,
-        dags=dags,
-        ended=has_ended,
-        hour=hour,
-    )
 
 
 def seconds_of_two(schedule: str | None, now: datetime) -> float | None:
