@@ -54,7 +54,7 @@ WAVES = {"wave_size": 5, "canary": False}
 
 class Scene:
     """One run of one cluster. ``looks``: at its groups; ``did``: what was done to them; ``failing``: groups of which an
-    act is refused.
+    act is refused. ``static``: how many static members stopped processes have left.
     """
 
     def __init__(self) -> None:
@@ -75,11 +75,12 @@ class Scene:
                 require_in_place: self.in_place,
                 read_offsets_retention: lambda: self.retention,
                 signed_for: lambda groups: None,
-                remove_static_group: lambda plan: self.did.append(f"removed static of {plan.group}") or 1,
+                remove_static_group: lambda plan: self.static,
                 **{act: self.act(act) for act in (fence_group, commit_group, write_back_group, lift_group)},
             },
         )
         self.missing: tuple[str, ...] = ("g",)
+        self.static = 0
         self.retention = Retention(7 * 24 * 60)
         self.quiet: dict[str, Any] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.procedures.play_group import play_group, signed_for
+from kraft_runbook.procedures.warm_groups import keep_warm
 from kraft_runbook.steps.groups.applications import play_applications
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.planning import shows_plan
+from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.groups.asking import AskOwner
 
 BLOCK = """
@@ -110,8 +113,6 @@ def test_a_playbook_that_is_missing_is_named_before_anything_is_signed(scene: Sc
 
 
 def test_a_play_that_fails_is_told_with_its_host_and_task_and_the_others_go_on(scene: Scene, asked: list[str]) -> None:
-    from dataclasses import replace
-
     scene.looks = (OLD, replace(OLD, name="h"))
     scene.plan()
     ask(scene, starts=False)
@@ -133,8 +134,6 @@ def test_where_the_only_play_fails_the_task_fails(scene: Scene) -> None:
 
 
 def test_killed_in_the_middle_it_goes_on(scene: Scene) -> None:
-    from dataclasses import replace
-
     (ours,) = scene.cluster.spec.group_applications
     both = ours.model_copy(update={"groups": ("g", "h")})
     vars(scene.cluster)["spec"] = scene.cluster.spec.model_copy(update={"group_applications": (both,)})
@@ -146,6 +145,85 @@ def test_killed_in_the_middle_it_goes_on(scene: Scene) -> None:
     scene.failing = {}
     assert play(scene, starts=False) == {"groups": 2, "stayed": []}
     assert scene.did == ["stopped g", "stopped g", "stopped h"]
+
+
+class Kept:
+    """What keeps groups warm. ``did``: gets when they are let go."""
+
+    def __init__(self, did: list[str], groups: list[str]) -> None:
+        self.did, self.groups = did, groups
+        did.append(f"warm {' '.join(groups)}")
+
+    def let_go(self, awaited: Any = (), seconds: float = 0.0) -> dict[str, str]:
+        self.did.append(f"let go after {' '.join(awaited) or 'nothing'}")
+        return dict.fromkeys(self.groups, "it left when the first member came")
+
+
+def keep_warm_in(scene: Scene, *groups: str) -> None:
+    """The groups move, and the cluster file keeps the first one warm."""
+    (ours,) = scene.cluster.spec.group_applications
+    cold = ours.model_copy(update={"groups": groups[1:] or ("none",)})
+    both = (ours.model_copy(update={"keep_warm": True}), cold)
+    vars(scene.cluster)["spec"] = scene.cluster.spec.model_copy(update={"group_applications": both})
+    scene.cluster.answers[keep_warm] = lambda some: Kept(scene.did, some)
+    scene.looks = tuple(replace(OLD, name=each) for each in groups)
+    scene.missing = groups
+
+
+def moved_to_the_start(scene: Scene) -> None:
+    scene.looks = tuple(replace(STOPPED, name=each.name) for each in scene.looks)
+    scene.read_at_the_stop()
+    scene.step(Step.FENCE)
+    scene.step(Step.COMMIT)
+    scene.did.clear()
+
+
+def test_a_group_is_kept_warm_from_before_its_start_until_its_members_came(scene: Scene) -> None:
+    keep_warm_in(scene, "g", "h")
+    scene.plan()
+    assert (
+        "app-1; kept warm in Kafka for members that join by range, roundrobin"
+        in shows_plan(scene.run).exhibits[1].rendered
+    )
+    assert play(scene, starts=False)["groups"] == 2
+    assert not [each for each in scene.did if "warm" in each], "while it stops nothing is kept"
+    moved_to_the_start(scene)
+    assert play(scene, starts=True) == {"groups": 2, "stayed": []}
+    assert scene.did == ["warm g", "started g", "started h", "let go after g h", "let go after nothing"]
+    assert "kept warm: g: it left when the first member came" in scene.told()
+
+
+def test_a_group_whose_start_fails_is_let_go_and_no_member_is_awaited_in_it(scene: Scene) -> None:
+    keep_warm_in(scene, "g")
+    scene.plan()
+    moved_to_the_start(scene)
+
+    def fails(*_: Any, **__: Any) -> tuple[str, ...]:
+        raise StepFailed("'Start it' failed on app-1", way_out="x")
+
+    scene.cluster.answers[play_group] = fails
+    with pytest.raises(StepFailed, match="'Start it' failed"):
+        play(scene, starts=True)
+    assert scene.did == ["warm g", "let go after nothing"]
+
+
+def test_on_the_way_back_and_in_a_dry_run_nothing_is_kept_warm(scene: Scene) -> None:
+    keep_warm_in(scene, "g")
+    scene.plan()
+    would = RehearsedCluster(scene.cluster.spec, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    play_applications(run_in(scene.context, would), starts=True, number=1)
+    assert [each.what.partition(" for ")[0] for each in would.acts] == [
+        "keep group g warm in Kafka until its first member comes",
+        f"play {would.spec.group_applications[0].start}",
+    ]
+    scene.context["params"]["direction"] = "back to ZooKeeper"
+    scene.looks = (NEW,)
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.did.clear()
+    assert play(scene, starts=True) == {"groups": 1, "stayed": []}
+    assert scene.did == ["started g"]
 
 
 def test_each_wave_plays_where_the_cluster_file_names_playbooks(

@@ -79,7 +79,7 @@ def stage(own_lab: Lab, application: Path, tmp_path_factory: pytest.TempPathFact
     document = yaml.safe_load((ROOT / "include" / "clusters" / "lab.yaml").read_text())
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     played = {verb: str(application / f"{verb}.yml") for verb in ("stop", "start")}
-    document["group_applications"] = [{"groups": [GROUP], "hosts": {"app-1": here}, **played}]
+    document["group_applications"] = [{"groups": [GROUP], "hosts": {"app-1": here}, "keep_warm": True, **played}]
     clusters = tmp_path_factory.mktemp("clusters")
     text = yaml.safe_dump(document, sort_keys=False).replace("${PROJECT_ROOT}", str(ROOT))
     (clusters / "lab.yaml").write_text(text)
@@ -121,6 +121,7 @@ def test_playbooks_stop_and_start_a_group_that_moves_to_kafka_and_back(
         said = moved(stage, application, records, "to Kafka")
         assert "- moved to Kafka: movers" in said and "- fenced: movers (4)" in said
         assert f"- started by playbook: movers: {application / 'start.yml'}" in said
+        assert "- kept warm: movers: it left when the first member came" in said
         by_old = len(read(application, "zookeeper"))
         said = moved(stage, application, records, "back to ZooKeeper")
         assert "- moved back to ZooKeeper: movers" in said

@@ -187,6 +187,15 @@ def test_an_offset_that_was_not_read_is_not_none(direction: Direction) -> None:
     )
 
 
+def test_static_members_that_a_canary_has_left_in_kafka_are_named_with_how_long_they_stay() -> None:
+    seen = look(zookeeper(OLD), kafka(new("app", instance="canary-1"), offsets={T0: 5}))
+    (refusal,) = plan_move(seen, Direction.TO_KAFKA)  # type: ignore[misc]
+    assert refusal.way_out == (
+        "stop the static members in Kafka's group (canary-1), then plan again: those of stopped processes are in it for"
+        " their session.timeout.ms"
+    )
+
+
 @pytest.mark.parametrize("direction", Direction)
 def test_groups_of_other_classes_are_refused_with_their_reason(direction: Direction) -> None:
     seen = look(zookeeper(OLD), kafka(new("app"), offsets={T0: 5}))

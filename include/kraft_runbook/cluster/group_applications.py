@@ -18,6 +18,8 @@ def _whole(path: str) -> str:
 
 
 Playbook = Annotated[str, AfterValidator(_whole)]
+ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
+"""Kafka's own (``partition.assignment.strategy``), by the names under which members join."""
 HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]*$")]
 
 
@@ -25,6 +27,10 @@ class GroupApplication(Model):
     """The application of these groups. ``stop``, ``start``: playbooks, by whole paths, as the workers see them; each is
     played on ``hosts`` (names with Ansible's variables) with ``kafka_group`` and ``coordination`` (kafka or zookeeper:
     the side that the application is to use). ``seconds``: how long a play may last.
+
+    ``keep_warm``: whether a member of this tool is in Kafka's group while ``start`` is played, so that the first ones
+    of the application do not wait for group.initial.rebalance.delay.ms. ``assignors``: names of theirs; one that has
+    none of these is turned away while the group is kept warm.
     """
 
     groups: GroupPatterns
@@ -32,6 +38,8 @@ class GroupApplication(Model):
     start: Playbook
     hosts: Mapping[HostName, Mapping[str, str | int | bool]] = Field(min_length=1)
     seconds: Seconds = 600
+    keep_warm: bool = False
+    assignors: tuple[str, ...] = Field(ASSIGNORS, min_length=1)
 
     @field_validator("hosts")
     @classmethod

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.classify import Standing, classify
@@ -167,12 +168,12 @@ def plan_move(
     refused += [each for fault in faults(look, standing) for each in _of_fault(fault, direction)]
     refused += unread_topics(look)
     offsets: list[PlannedOffset] = []
-    some = [each for each in partitions_of(look) if exists(look, each)]
-    if not some:
+    every = [each for each in partitions_of(look) if exists(look, each)]
+    if not every:
         refused.append(
             MoveRefused(Obstacle.NO_OFFSET, "it names no partition that exists", "there is nothing to move: stop it")
         )
-    for partition in some:
+    for partition in every:
         planned = plan_offset(look, partition, direction, without)
         if isinstance(planned, MoveRefused):
             refused.append(planned)
@@ -186,12 +187,12 @@ def plan_move(
                 "start its new members, or move it back to ZooKeeper",
             )
         )
-    refused += _of_form(some, without)
+    refused += _of_form(every, without)
     if refused:
         return tuple(refused)
     zookeeper = look.zookeeper
     fenced = tuple(sorted(zookeeper.fenced)) if was_read(zookeeper) else ()
-    return MovePlan(look.name, direction, tuple(offsets), tuple(some) if direction is Direction.TO_KAFKA else fenced)
+    return MovePlan(look.name, direction, tuple(offsets), tuple(every) if direction is Direction.TO_KAFKA else fenced)
 
 
 def unread_topics(look: GroupLook) -> Iterator[MoveRefused]:
@@ -219,8 +220,19 @@ def _of_class(standing: Standing, direction: Direction) -> Iterator[MoveRefused]
         yield MoveRefused(
             Obstacle.CLASS,
             f"it is {standing.group_class} ({standing.why}); {direction} go groups that are {allowed}",
-            "kraft-runbook groups scan says what comes first",
+            _first(standing, direction),
         )
+
+
+def _first(standing: Standing, direction: Direction) -> str:
+    """What comes before the move of a group of that class."""
+    static = [each.instance_id for each in standing.new if each.instance_id is not None]
+    if direction is Direction.TO_KAFKA and static and len(static) == len(standing.new):
+        return (
+            f"stop the static members in Kafka's group ({some(static, 3)}), then plan again: those of stopped processes"
+            " are in it for their session.timeout.ms"
+        )
+    return "kraft-runbook groups scan says what comes first"
 
 
 def _of_fault(fault: Fault, direction: Direction) -> Iterator[MoveRefused]:

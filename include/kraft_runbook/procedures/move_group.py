@@ -193,7 +193,6 @@ def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, 
     would stay for their session.timeout.ms. One whose process runs joins again. Returns how many were removed. Raises
     Refused, StepFailed, Unreachable.
     """
-    _require(plan, Direction.BACK)
     group = sides(spec, plan.group, secrets)
     names = static_alone(group.look(plan.topics))
     if names:

@@ -29,6 +29,7 @@ MAX_REPLY_BYTES = 128 * 1024 * 1024
 """kafka-python's own limit of 1 MB is less than one answer to FetchSnapshot."""
 
 NODE = "bootstrap-0"
+CLIENT_ID = "kraft-runbook"
 
 # The library logs what it raises, and whole messages at DEBUG, which may hold credentials. Its errors are raised here,
 # with their way out.
@@ -89,7 +90,7 @@ class KafkaConnection:
         self._manager = KafkaConnectionManager(
             self._net,
             bootstrap_servers=[address],
-            client_id="kraft-runbook",
+            client_id=CLIENT_ID,
             request_timeout_ms=milliseconds,
             socket_connection_setup_timeout_ms=milliseconds,
             receive_message_max_bytes=MAX_REPLY_BYTES,

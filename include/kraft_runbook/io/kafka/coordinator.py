@@ -9,6 +9,7 @@ from typing import Any
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import Refused, RunbookError, Unreachable
 from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.secrets import Secrets
@@ -40,20 +41,27 @@ class Coordinator:
         self._turn = 0
 
     def ask(self, request: Any) -> Any:
-        """Its answer; None where there is no coordinator now. Raises Refused where this tool's identity may not look
-        for it, or the cluster file does not name it; Unreachable.
+        """Its answer; None where there is no coordinator now. Raises as ``broker``."""
+        broker = self.broker()
+        if broker is None:
+            return None
+        with self._connect(broker) as connection:
+            return connection.send(request)
+
+    def broker(self) -> Broker | None:
+        """Which one it is; None where there is none now. Raises Refused where this tool's identity may not look for it,
+        or the cluster file does not name it; Unreachable.
         """
         node = self._find()
         if node is None:
             return None
-        broker = next((each for each in self._spec.brokers if each.id == node), None)
-        if broker is None:
+        found = next((each for each in self._spec.brokers if each.id == node), None)
+        if found is None:
             raise Refused(
                 f"the coordinator of group {self._group} is broker {node}, which the cluster file does not name",
                 way_out="add it to the cluster file",
             )
-        with self._connect(broker) as connection:
-            return connection.send(request)
+        return found
 
     def again(self) -> bool:
         """Whether there is time for another try; if so, it has waited, and the next ``ask`` begins at another broker:

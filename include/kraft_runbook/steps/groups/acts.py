@@ -103,12 +103,12 @@ def read_all(
     return told(run, done)
 
 
-def remove_static(run: Run, plans: Sequence[MovePlan]) -> None:
+def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -> None:
     """Remove the static members that stopped processes have left. What can't be removed is said and waited for, and so
-    is a task of another run that acts.
+    is a task of another run that acts. ``claimed``: the groups of this run, whose claims it renews.
     """
     try:
-        run.claim.take_groups([each.group for each in plans])
+        run.claim.take_groups(claimed)
     except Acts as busy:
         run.cluster.tell(f"Static members are removed later: {busy.problem}")
         return

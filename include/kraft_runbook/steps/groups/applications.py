@@ -7,13 +7,17 @@ from typing import Any
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.move_plan import Direction, MovePlan
 from kraft_runbook.groups.stayed import Act
 from kraft_runbook.procedures.play_group import application_of, play_group, signed_for
+from kraft_runbook.procedures.warm_groups import keep_warm
 from kraft_runbook.steps.groups.acts import Done, each_of, not_started, ready_to_start, require_signed, told
 from kraft_runbook.steps.groups.wave import Wave, wave_of
 from kraft_runbook.steps.handle import Act as Change
 from kraft_runbook.steps.run import Run
+
+MEMBERS_SECONDS = 60.0
+"""So long after the last play a group is kept warm for members that have not come yet."""
 
 
 def play_applications(run: Run, *, starts: bool, number: int) -> dict[str, Any]:
@@ -40,6 +44,7 @@ def told_of_applications(spec: ClusterSpec, groups: Iterable[str]) -> str:
     """Which playbooks are played for these groups, for whoever signs; empty: none is."""
     lines = [
         f"{group}: stopped by {found.stop}, started by {found.start}, on {', '.join(found.hosts)}"
+        + (f"; kept warm in Kafka for members that join by {', '.join(found.assignors)}" if found.keep_warm else "")
         for group in groups
         if (found := application_of(spec, group)) is not None
     ]
@@ -69,6 +74,30 @@ def _with_playbooks(spec: ClusterSpec, plans: Iterable[MovePlan]) -> list[MovePl
 
 
 def _play(run: Run, plans: Sequence[MovePlan], *, starts: bool, others: bool) -> Done[tuple[str, ...]]:
+    """Those that are started in Kafka with their groups kept warm, where the cluster file says so."""
+    warm = _kept_warm(run, plans) if starts else []
+    if not warm:
+        return _played(run, plans, starts=starts, others=others)
+    would = [Change(f"keep group {group} warm in Kafka until its first member comes") for group in warm]
+    kept = run.cluster.do(keep_warm, warm, would=would)
+    if kept is None:
+        return _played(run, plans, starts=starts, others=others)
+    try:
+        done = _played(run, plans, starts=starts, others=others)
+        said = "; ".join(f"{group}: {how}" for group, how in kept.let_go(done.answers, MEMBERS_SECONDS).items())
+        run.cluster.tell(f"Kept warm by a member of this tool: {said}")
+        run.journal.record(Moves(what="kept warm", partitions=None, told=said))
+        return done
+    finally:
+        kept.let_go()
+
+
+def _kept_warm(run: Run, plans: Sequence[MovePlan]) -> list[str]:
+    to_kafka = (each.group for each in plans if each.direction is Direction.TO_KAFKA)
+    return [group for group in to_kafka if (of := application_of(run.spec, group)) is not None and of.keep_warm]
+
+
+def _played(run: Run, plans: Sequence[MovePlan], *, starts: bool, others: bool) -> Done[tuple[str, ...]]:
     what = "started" if starts else "stopped"
 
     def one(plan: MovePlan) -> tuple[str, ...]:

@@ -1,0 +1,168 @@
+"""A member that keeps a group warm: what Kafka answers it, when it leaves, and what a person is told."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from connected import nodes_that
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+from observations import SPEC
+
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka.group_anchor import Anchor
+from kraft_runbook.procedures.warm_groups import WarmGroups
+
+
+class Coordinator:
+    """Kafka's, of one group. ``beats``: what it answers to heartbeats, the last again and again. ``members``: how many
+    are in the generation that the anchor joins. ``there``: client ids of those that were there. ``did``: what it was
+    asked.
+    """
+
+    def __init__(self, *beats: int, members: int = 1, there: tuple[str, ...] = (), joins: int = 0) -> None:
+        self.beats, self.members, self.there, self.joins = list(beats or (0,)), members, there, joins
+        self.did: list[str] = []
+        self.away = False
+        self.let_in = threading.Event()
+        self.let_in.set()
+        self.beaten = threading.Event()
+
+    def __call__(self, who: str, request: Any) -> Any:
+        if isinstance(request, FindCoordinatorRequest):
+            return SimpleNamespace(error_code=0, node_id=2)
+        if self.away:
+            raise Unreachable("broker 2 did not answer", way_out="start it")
+        self.did.append(type(request).__name__.removesuffix("Request"))
+        return {
+            DescribeGroupsRequest: self.describe,
+            JoinGroupRequest: self.join,
+            SyncGroupRequest: self.sync,
+            HeartbeatRequest: self.beat,
+            LeaveGroupRequest: self.leave,
+        }[type(request)](request)
+
+    def describe(self, request: Any) -> Any:
+        members = [SimpleNamespace(client_id=each) for each in self.there]
+        return SimpleNamespace(groups=[SimpleNamespace(members=members)])
+
+    def join(self, request: Any) -> Any:
+        assert [each.name for each in request.protocols] == ["range", "mine"]
+        if not request.member_id:
+            return SimpleNamespace(error_code=79, member_id="m", members=[], leader="", generation_id=-1)
+        self.let_in.wait(10)
+        every = [SimpleNamespace(member_id=f"m{n or ''}") for n in range(self.members)]
+        return SimpleNamespace(error_code=self.joins, member_id="m", members=every, leader="m", generation_id=3)
+
+    def sync(self, request: Any) -> Any:
+        (mine,) = request.assignments
+        assert (mine.member_id, request.generation_id) == ("m", 3)
+        return SimpleNamespace(error_code=0)
+
+    def beat(self, request: Any) -> Any:
+        self.beaten.set()
+        return SimpleNamespace(error_code=self.beats.pop(0) if len(self.beats) > 1 else self.beats[0])
+
+    def leave(self, request: Any) -> Any:
+        assert [each.member_id for each in request.members] == ["m"]
+        return SimpleNamespace(error_code=0)
+
+
+def anchor(kafka: Coordinator) -> Anchor:
+    return Anchor(SPEC, "g", ("range", "mine"), lambda _: "", connect=nodes_that(kafka), look=0.001)
+
+
+def held(kafka: Coordinator) -> Anchor:
+    """Until it has ended by itself."""
+    with anchor(kafka) as found:
+        assert found.over.wait(10)
+    return found
+
+
+def test_it_leaves_as_soon_as_another_member_comes_and_never_joins_beside_it() -> None:
+    kafka = Coordinator(0, 0, 27)
+    assert held(kafka).said == "it left when the first member came"
+    assert kafka.did == ["DescribeGroups", "JoinGroup", "JoinGroup", "SyncGroup", *["Heartbeat"] * 3, "LeaveGroup"]
+
+
+def test_a_member_that_was_let_in_with_it_is_assigned_nothing_by_it() -> None:
+    kafka = Coordinator(members=2)
+    assert held(kafka).said == "it left when the first member came"
+    assert kafka.did == ["DescribeGroups", "JoinGroup", "JoinGroup", "LeaveGroup"]
+
+
+def test_where_members_are_there_already_it_does_not_make_them_rebalance() -> None:
+    kafka = Coordinator(there=("app",))
+    assert held(kafka).said == "members were there already"
+    assert kafka.did == ["DescribeGroups"]
+    after_a_kill = Coordinator(27, there=("kraft-runbook",))
+    assert held(after_a_kill).said == "it left when the first member came"
+
+
+def test_it_leaves_at_the_end_also_where_nobody_has_come() -> None:
+    kafka = Coordinator()
+    with anchor(kafka) as found:
+        assert kafka.beaten.wait(10)
+        assert found.said == "it is in the group"
+    assert found.said == "it left before a member came"
+    assert kafka.did[-1] == "LeaveGroup"
+
+
+def test_it_leaves_also_where_kafka_has_not_let_it_in_yet() -> None:
+    kafka = Coordinator()
+    kafka.let_in.clear()
+    with anchor(kafka) as found:
+        while kafka.did.count("JoinGroup") < 2:
+            pass
+    assert found.said == "it was still waiting to join"
+    assert kafka.did[-1] == "LeaveGroup"
+    kafka.let_in.set()
+
+
+@pytest.mark.parametrize(
+    ("kafka", "says"),
+    [
+        (Coordinator(joins=26), r"Kafka takes no session of 6 s \(group.min.session.timeout.ms\)"),
+        (Coordinator(joins=30), "Kafka answered error 30"),
+        (Coordinator(25), "Kafka answered error 25"),
+    ],
+)
+def test_what_goes_wrong_is_told(kafka: Coordinator, says: str) -> None:
+    assert re.fullmatch(says, held(kafka).said)
+
+
+def test_a_coordinator_that_moves_is_looked_for_again() -> None:
+    kafka = Coordinator(0, 16, 27)
+    assert held(kafka).said == "it left when the first member came"
+    assert kafka.did.count("JoinGroup") == 3, "once more, by the name that it has"
+
+
+def test_a_kafka_that_does_not_answer_leaves_the_group_cold() -> None:
+    kafka = Coordinator()
+    kafka.away = True
+    assert held(kafka).said == "it could not go on: broker 2 did not answer"
+
+
+@pytest.fixture
+def two() -> Iterator[tuple[WarmGroups, Coordinator]]:
+    came, silent = Coordinator(27), Coordinator()
+    other = Anchor(SPEC, "h", ("range", "mine"), lambda _: "", connect=nodes_that(silent), look=0.001)
+    yield WarmGroups([anchor(came), other]), silent
+
+
+def test_groups_are_let_go_together_once_members_came_or_the_time_is_over(two: tuple[WarmGroups, Coordinator]) -> None:
+    warm, silent = two
+    assert silent.beaten.wait(10)
+    assert warm.let_go(["g", "h", "cold"], 0.05) == {
+        "g": "it left when the first member came",
+        "h": "it left before a member came",
+    }
+    assert silent.did[-1] == "LeaveGroup"
+    assert warm.let_go()["h"] == "it left before a member came", "once more, nothing is done"
+    assert silent.did.count("LeaveGroup") == 1
