@@ -40,8 +40,8 @@ class Anchor:
     ``said``: how it ended, in words, or that it goes on. ``over``: set once it has ended.
 
     New members join an empty group after group.initial.rebalance.delay.ms, and later while further ones come
-    (``InitialDelayedJoin``); a group that has a member they join at once. Kafka hands this one to nobody's assignor: it
-    leaves instead of joining again, so others are never assigned beside it.
+    (``InitialDelayedJoin``); one that has a member they join at once. This one leaves then and does not join again, so
+    that others are never assigned beside it. Where Kafka lets both in together, it leaves before the assignment.
     """
 
     spec: ClusterSpec
@@ -71,7 +71,7 @@ class Anchor:
     def _hold(self) -> None:
         try:
             while not self._ends.is_set() and not self._held():
-                self._ends.wait(self.look)
+                self._ends.wait(10 * self.look)
         except RunbookError as error:
             self.said = f"it could not go on: {error.problem}"
         finally:
