@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.run import Claim, Run
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.task_run import OfTask, run_with
 
 
-class Held:
-    """A claim that is this run's."""
+class Claimed(OfTask):
+    """The claim is this run's."""
 
-    def __init__(self, ti: Any) -> None:
-        self.ti = ti
+    @property
+    def claim(self) -> Any:
+        return self
 
     def take(self) -> None:
         pass
@@ -26,21 +26,13 @@ class Held:
         pass
 
     def take_groups(self, groups: Any, *, waits: bool = False) -> None:
-        self.ti.claimed = list(groups)
+        self.context["ti"].claimed = list(groups)
 
     def give_back_groups(self, groups: Any) -> None:
-        self.ti.given_back = list(groups)
+        self.context["ti"].given_back = list(groups)
 
     def give_back(self) -> None:
-        self.ti.given_back = ["claim"]
-
-
-class Claimed(OfTask):
-    """The claim is this run's."""
-
-    @cached_property
-    def claim(self) -> Claim:
-        return Held(self.context["ti"])
+        self.context["ti"].given_back = ["claim"]
 
 
 class Signed(Claimed):

@@ -23,17 +23,15 @@ GOING_ON = frozenset({"running", "queued", "scheduled", "deferred", "awaiting_in
 """The states of a task that may still change the cluster. Those that have not begun renew the claim when they do."""
 
 
-class EndOfRun(ClusterOperator):
-    """The last task of a run. A dry run says what would be done, unless something failed in it."""
-
-    def rehearse(self, context: Any, run: Run) -> Any:
-        if any(state in BAD for state in states_of(context).values()):
-            return self.act(context, run)
-        self.log.info("Dry run: nothing was changed. What would be done, in its order:\n%s", would_be_done(run))
-        return {"dry_run": True}
+def rehearse_the_end(task: ClusterOperator, context: Any, run: Run) -> Any:
+    """A dry run says what would be done, unless something failed in it."""
+    if any(state in BAD for state in states_of(context).values()):
+        return task.act(context, run)
+    task.log.info("Dry run: nothing was changed. What would be done, in its order:\n%s", would_be_done(run))
+    return {"dry_run": True}
 
 
-class ClosingReport(EndOfRun):
+class ClosingReport(ClusterOperator):
     """Runs whatever happened before it. Succeeds only if the whole run did, so a stopped run shows as failed.
 
     ``goal``: the stage in which a run of this DAG ends; the run's own parameter of that name comes first. ``also``:
@@ -57,6 +55,9 @@ class ClosingReport(EndOfRun):
 
     def follows_a_record(self, context: Any) -> bool:
         return first_tasks_succeeded(context)
+
+    def rehearse(self, context: Any, run: Run) -> Any:
+        return rehearse_the_end(self, context, run)
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         states = states_of(context)

@@ -13,7 +13,8 @@ from kraft_runbook.steps.closing import closed, why_they_failed
 from kraft_runbook.steps.reassignment.ending import not_done, nothing_to_do
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
-from kraft_runbook_airflow.base.report import BAD, EndOfRun, give_back_unless_going_on, states_of
+from kraft_runbook_airflow.base.operators import ClusterOperator
+from kraft_runbook_airflow.base.report import BAD, give_back_unless_going_on, rehearse_the_end, states_of
 
 Ends = Callable[[ClusterSpec], str]
 """The last words of a run that did all that it was asked for."""
@@ -21,7 +22,7 @@ Undone = Callable[[Run], tuple[str, ...]]
 """What a run has left undone, by its own records and the cluster."""
 
 
-class ReassignmentReport(EndOfRun):
+class ReassignmentReport(ClusterOperator):
     """The end of a run: what became of it, and the way on or back. Succeeds only where the whole run did.
 
     It is a teardown, so that it also comes where a person marked the run as failed. Airflow then skips what has not
@@ -43,6 +44,9 @@ class ReassignmentReport(EndOfRun):
     def follows_a_record(self, context: Any) -> bool:
         """It comes in any case, also where the first task failed before its first line."""
         return False
+
+    def rehearse(self, context: Any, run: Run) -> Any:
+        return rehearse_the_end(self, context, run)
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         states = states_of(context)
