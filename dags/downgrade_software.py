@@ -4,6 +4,8 @@ It starts from any half-done roll, and leaves alone what is back already. Each n
 restarted: a level that the version before does not know keeps it away, also one that was lowered again.
 """
 
+from airflow.sdk import chain
+
 from kraft_runbook.software.stages import Gate
 from kraft_runbook_airflow.base.words import runbook_dag
 from kraft_runbook_airflow.software.words import (
@@ -23,4 +25,4 @@ for cluster in clusters_with_a_target():
         started = bring_back_what_is_down(cluster)
         brokers = roll_brokers(cluster, back=True)
         controllers = roll_controllers(cluster, back=True)
-        ready >> agreed >> started >> brokers >> controllers >> closing_report(cluster, back=True)
+        chain(ready, agreed, started, *brokers, controllers, closing_report(cluster, back=True))

@@ -23,6 +23,6 @@ for cluster in clusters_served_by(RESTARTS):
             preflight(cluster),
             *approve(cluster),
             restart_controllers(cluster),
-            restart_brokers(cluster),
+            *restart_brokers(cluster),
             closing_report(cluster),
         )

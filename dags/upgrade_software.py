@@ -5,6 +5,8 @@ No feature level is changed, so the way back stays open (downgrade_software). An
 cluster first and goes on from what is true.
 """
 
+from airflow.sdk import chain
+
 from kraft_runbook.software.stages import Gate
 from kraft_runbook_airflow.base.words import runbook_dag
 from kraft_runbook_airflow.software.words import (
@@ -24,4 +26,4 @@ for cluster in clusters_with_a_target():
         started = start_what_is_down(cluster)
         controllers = roll_controllers(cluster)
         brokers = roll_brokers(cluster)
-        ready >> agreed >> started >> controllers >> brokers >> closing_report(cluster)
+        chain(ready, agreed, started, controllers, *brokers, closing_report(cluster))

@@ -31,7 +31,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser(
-        "up", help="start ZooKeeper and the brokers (or whatever the configuration of an existing lab says)"
+        "up",
+        help="start ZooKeeper and the brokers (or whatever the configuration of an existing lab says); a cluster file"
+        " without ZooKeeper is brought up in KRaft mode",
     )
     up.add_argument("--fresh", action="store_true", help="remove the lab that is there, data and all, first")
     down = commands.add_parser("down", help="stop every process")

@@ -19,7 +19,6 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
 from lab import lifecycle
@@ -86,7 +85,7 @@ def require_finalized(spec: ClusterSpec) -> None:
     if len(found) < len(files) or any("zookeeper.connect" in each for each in found):
         raise Refused("there is no finalized cluster to upgrade", way_out="make demo APPROVE=auto, then this again")
     upgraded = with_kafka4(spec)
-    nodes: list[Broker | Controller] = [*upgraded.brokers, *upgraded.controllers]
+    nodes = upgraded.nodes
     links = [Path(node.home_link) for node in nodes if node.home_link]
     if any(link.exists() and link.resolve() != Path(upgraded.kafka.home).resolve() for link in links):
         raise Refused(
@@ -138,7 +137,7 @@ def _report(
     rolls = sum(dag_id in (UP, BACK) for dag_id in (name.split()[-1] for name in states))
     after = starts(spec)
     restarts = {service: after[service] - before[service] for service in after}
-    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    nodes = spec.nodes
     all_answer = len(answering) == len(seen.nodes)
     verdicts = {
         "every run succeeded": bool(states) and set(states.values()) == {"success"},

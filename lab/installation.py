@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.local.installation import TEMPLATES, java, lay_out
 from lab.layout import ROOT
@@ -119,8 +118,7 @@ def install(spec: ClusterSpec, *, jars: Path, java_command: Path, class_archive:
         lay_out(
             Path(target.home), jars=newer.glob("*.jar"), java_command=java_command, class_archive=newer / "no-archive"
         )
-    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
-    for node in nodes:
+    for node in spec.nodes:
         if node.home_link and not Path(node.home_link).exists():
             Path(node.home_link).parent.mkdir(parents=True, exist_ok=True)
             Path(node.home_link).unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.rehearsal.random_values import new_cluster_id
 
@@ -22,18 +23,14 @@ def prepare_in_kraft(spec: ClusterSpec) -> None:
     for broker in spec.brokers:
         properties = broker_properties(spec, broker, BrokerMode.KRAFT)
         _write(broker.config_file, render_properties(properties, header=f"Broker {broker.id} of {spec.name}"))
-    for controller in spec.controllers:
+    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
         properties = controller_properties(spec, controller, ControllerMode.KRAFT)
         _write(
             controller.config_file, render_properties(properties, header=f"Controller {controller.id} of {spec.name}")
         )
     cluster_id = new_cluster_id()
     with ThreadPoolExecutor(2) as pool:
-        list(
-            pool.map(
-                lambda node: format_storage(spec, node.config_file, cluster_id), (*spec.brokers, *spec.controllers)
-            )
-        )
+        list(pool.map(lambda node: format_storage(spec, node.config_file, cluster_id), spec.nodes))
 
 
 def format_storage(spec: ClusterSpec, config_file: str, cluster_id: str) -> None:

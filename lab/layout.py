@@ -58,5 +58,5 @@ def environment(spec: ClusterSpec) -> dict[str, str]:
     Holds secret values. Raises RunbookError where the lab was never brought up.
     """
     here = layout(spec)
-    place = {"KRB_LAB_DIR": str(here.directory), "KRB_LAB_NET": zookeeper_servers(spec)[0].host.rpartition(".")[0]}
+    place = {"KRB_LAB_DIR": str(here.directory), "KRB_LAB_NET": spec.brokers[0].host.rpartition(".")[0]}
     return place | read_environment_file(here.secrets_environment)

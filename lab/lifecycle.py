@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.local import supervision
@@ -32,7 +34,7 @@ from kraft_runbook.io.zookeeper.servers import server_mode, tls_of
 from lab.broker_state import require_well
 from lab.clients import lab_secrets
 from lab.health import wait_until_healthy
-from lab.installation import fetch_jars, install, java
+from lab.installation import JARS, fetch_jars, install, jars_of, java
 from lab.kraft import prepare_in_kraft
 from lab.layout import ZOOKEEPER, Layout, ZookeeperServer, config_files, layout, nodes, zookeeper_servers
 from lab.secret_files import make_secrets
@@ -44,8 +46,8 @@ Say = Callable[[str], None]
 def up(
     spec: ClusterSpec, *, only: Collection[str] = (), new_in: BrokerMode = BrokerMode.ZOOKEEPER, say: Say = print
 ) -> None:
-    """Bring the lab up: a new one in the mode ``new_in`` (ZOOKEEPER, or KRAFT with the controllers declared), an
-    existing one in whatever mode its configuration files say.
+    """Bring the lab up: a new one in the mode ``new_in`` (ZOOKEEPER, or KRAFT with the controllers declared; KRAFT too
+    where the cluster file names no ZooKeeper), an existing one in whatever mode its configuration files say.
 
     Returns when every broker is registered and every partition in sync. Raises RunbookError; then nothing that this
     call started still runs (logs and data stay for a look); a broker that runs half dead is named, and is left as it
@@ -55,7 +57,9 @@ def up(
     here = layout(spec)
     asked = {name: sockets for name, sockets in addresses(spec).items() if not only or name in only}
     require_free({name: sockets for name, sockets in asked.items() if name not in supervision.running(here)})
-    java_command, jars = java(), fetch_jars(spec.kafka.version)
+    version = spec.kafka.version
+    java_command, jars = java(), fetch_jars(version, jars=JARS if release_of(version) < (4, 0) else jars_of(version))
+    new_in = new_in if spec.zookeeper else BrokerMode.KRAFT
     with _alone(here):
         _prepare(spec, new_in, jars=jars, java_command=java_command)
         launched = not supervision.answers(here)
@@ -148,7 +152,7 @@ def _start_order(spec: ClusterSpec, services: Sequence[str]) -> tuple[list[str],
 def _stop_order(spec: ClusterSpec) -> tuple[list[str], ...]:
     """Brokers first: a controlled shutdown needs a controller, and in ZooKeeper mode that needs ZooKeeper."""
     zookeeper = [server.service for server in zookeeper_servers(spec)]
-    return [b.service for b in spec.brokers], [c.service for c in spec.controllers], zookeeper
+    return [b.service for b in spec.brokers_alone], [c.service for c in spec.controllers], zookeeper
 
 
 def _prepare(spec: ClusterSpec, new_in: BrokerMode, *, jars: Path, java_command: Path) -> None:
@@ -170,7 +174,7 @@ def _prepare(spec: ClusterSpec, new_in: BrokerMode, *, jars: Path, java_command:
             _write_once(server.data / "myid", f"{server.number}\n")
     if is_new and new_in is BrokerMode.KRAFT:
         prepare_in_kraft(spec)
-    for broker in spec.brokers:
+    for broker in spec.brokers if spec.zookeeper else ():
         text = render_properties(
             broker_properties(spec, broker, BrokerMode.ZOOKEEPER), header=f"Broker {broker.id} of cluster {spec.name}"
         )
@@ -204,9 +208,8 @@ def _wanted(spec: ClusterSpec) -> Iterator[str]:
         yield from (server.service for server in zookeeper_servers(spec))
     # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the
     # runbook's to resume.
-    yield from (
-        c.service for c in spec.controllers if c.service in configured and Path(c.log_dir, "meta.properties").exists()
-    )
+    alone = [each for each in spec.nodes if isinstance(each, Controller)]
+    yield from (c.service for c in alone if c.service in configured and Path(c.log_dir, "meta.properties").exists())
     yield from (b.service for b in spec.brokers)
 
 

@@ -53,7 +53,12 @@ def test_a_lost_registration_stands_in_the_way_of_a_level_until_the_roll_restart
 
     began, told = starts(lab.spec), []
     run = run_on(Cluster(lab.spec, lab.secrets, told.append))
-    assert register_anew(run, CONTROLLER_UP, after=CONTROLLER_ON_TARGET) == [101], told
+    within = lab.spec.deadlines.quorum
+
+    def back(node: int) -> None:
+        run.cluster.wait_for(CONTROLLER_ON_TARGET, deadline=within, node_id=node)
+
+    assert register_anew(run, lambda _: CONTROLLER_UP, after=back) == [101], told
     ended = starts(lab.spec)
     assert {each for each in ended if ended[each] != began[each]} == {"controller-101"}
     assert preview_change(lab.spec, on_kafka4.look(lab), METADATA_VERSION, "22", secrets=lab.secrets).may_go

@@ -148,7 +148,7 @@ def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
     assert (
         said
         == f"line {number}: controllers.1.id: 2 is also a broker's id; controllers need ids of their own, for example"
-        " 1004"
+        " 1004. A process that is both is declared once, as a broker with 'controller' (docs/both-roles.md)"
     )
 
 

@@ -141,7 +141,12 @@ def after_the_roll(*found: FeatureObservation) -> tuple[RecordingCluster, list[i
     cluster = RecordingCluster(
         cluster_on((101, 102, 103)), spec=ROLLED, answers={observe_features: Looks(*found), require_readable: None}
     )
-    return cluster, register_anew(run_on(cluster), CONTROLLER_UP, after=CONTROLLER_ON_TARGET)
+    run = run_on(cluster)
+
+    def back(node: int) -> None:
+        run.cluster.wait_for(CONTROLLER_ON_TARGET, deadline=SPEC.deadlines.quorum, node_id=node)
+
+    return cluster, register_anew(run, lambda _: CONTROLLER_UP, after=back)
 
 
 def test_controllers_whose_registration_was_lost_are_restarted_once_more_the_active_one_last() -> None:

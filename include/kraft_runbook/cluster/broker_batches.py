@@ -23,7 +23,7 @@ def batches(brokers: Sequence[Broker], first: int | None, roll: Roll | None) -> 
     first brokers. Where brokers go together, one goes alone before them in any case: what breaks every broker then
     breaks one.
     """
-    if first is None and roll is not None:
+    if first is None and roll is not None and brokers:
         first = brokers[0].id
     alone = [(each,) for each in brokers if each.id == first]
     others = [each for each in brokers if each.id != first]

@@ -30,9 +30,11 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
     """
     found = {key: value if is_sensitive(key) else value.strip() for key, value in properties.items()}
     listeners = _endpoints(found.get(LISTENERS) or DEFAULT_LISTENERS)
-    advertised = sorted(_endpoints(found.get(ADVERTISED) or ",".join(listeners)))
+    of_controllers = {each.upper() for each in listed(found.get(OF_CONTROLLERS, ""))}
+    for_clients = [each for each in listeners if each.partition("://")[0] not in of_controllers]
+    advertised = sorted(_endpoints(found.get(ADVERTISED) or ",".join(for_clients)))
     names = {each.partition("://")[0].upper() for each in (*listeners, *advertised)}
-    names |= {each.upper() for each in listed(found.get(OF_CONTROLLERS, ""))}
+    names |= of_controllers
     protocols = dict(each.partition(":")[::2] for each in listed(found.get(PROTOCOLS) or DEFAULT_PROTOCOLS))
     used = {name.strip().upper(): protocol.strip().upper() for name, protocol in protocols.items()}
     found |= {

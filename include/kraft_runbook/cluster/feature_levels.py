@@ -224,6 +224,9 @@ class FeatureObservation:
         return leader if isinstance(leader, Unread) else leader.finalized.get(feature, 0)
 
     def who(self, node_id: int) -> str:
+        """A node by its role; one that has both is node 1."""
+        if node_id in self.brokers and node_id in self.controllers:
+            return f"node {node_id}"
         return f"{'broker' if node_id in self.brokers else 'controller'} {node_id}"
 
 

@@ -33,12 +33,14 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     quorum. KRAFT: no ZooKeeper key at all. What a mode refuses or has no use for is left out, whoever declares it
     (``mode_settings``). A broker.id above reserved.broker.max.id is refused on ZooKeeper unless
     broker.id.generation.enable is false (``KafkaConfig.validateValues``). Where the id was generated, the broker's own
-    file names none. Raises Refused for a mode of ZooKeeper's where the cluster file names no ensemble.
+    file names none. A broker that is a controller too has the controllers' keys in the same file. Raises Refused for a
+    mode of ZooKeeper's where the cluster file names no ensemble.
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
     if in_kraft:
-        properties |= {"process.roles": "broker", "node.id": str(broker.id)}
+        roles = "broker" if broker.controller is None else "broker,controller"
+        properties |= {"process.roles": roles, "node.id": str(broker.id)}
     else:
         properties |= {"broker.id": str(broker.id), "inter.broker.protocol.version": spec.kafka.ibp}
         properties |= _zookeeper(spec)
@@ -49,17 +51,24 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     protocols = {each.name: each.protocol.value for each in broker.listeners}
     if mode is not BrokerMode.ZOOKEEPER:
         protocols[spec.controller_listener.name] = spec.controller_listener.protocol.value
+    bound = [f"{each.name}://{broker.bound(each)}" for each in broker.listeners]
+    own = broker.as_controller
+    if own is not None:
+        bound.append(f"{spec.controller_listener.name}://{own.address}")
     properties |= {
-        "listeners": ",".join(f"{each.name}://{broker.bound(each)}" for each in broker.listeners),
+        "listeners": ",".join(bound),
         "advertised.listeners": ",".join(f"{each.name}://{broker.advertised(each)}" for each in broker.listeners),
         "listener.security.protocol.map": _pairs(protocols),
         "inter.broker.listener.name": spec.kafka.inter_broker_listener,
         "log.dirs": ",".join(broker.log_dirs),
     }
+    if own is not None and own.log_dir != broker.log_dirs[0]:
+        properties["metadata.log.dir"] = own.log_dir
     if broker.rack:
         properties["broker.rack"] = broker.rack
     properties |= _authorizer(spec, KRAFT_AUTHORIZER if in_kraft else ZOOKEEPER_AUTHORIZER)
-    properties |= _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties) | dict(broker.properties)
+    properties |= _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties)
+    properties |= (dict(spec.controller_properties) if own is not None else {}) | dict(broker.properties)
     if mode is BrokerMode.ZOOKEEPER:
         name = spec.controller_listener.name
         properties = {k: v for k, v in properties.items() if not of_controllers_listener(k, name)}
@@ -81,8 +90,11 @@ def controller_properties(
     What controllers enforce they have from the brokers (``controller_settings``); what the cluster file says of
     controllers comes first. ``also``: further properties in MIGRATION, for example what shortens the metadata's copy.
     What the cluster file sets comes first. In KRAFT no property of ZooKeeper's is left, whoever set it
-    (``mode_settings``). Raises Refused for MIGRATION where the cluster file names no ensemble.
+    (``mode_settings``). One that is a broker too has the broker's file. Raises Refused for MIGRATION where the cluster
+    file names no ensemble.
     """
+    if mode is ControllerMode.KRAFT and spec.has_both_roles(controller.id):
+        return broker_properties(spec, spec.broker(controller.id), BrokerMode.KRAFT)
     listener = spec.controller_listener
     protocols = {listener.name: listener.protocol.value}
     properties = {"process.roles": "controller", "node.id": str(controller.id)} | _quorum(spec)

@@ -13,10 +13,11 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.approvals import Approvals
+from kraft_runbook.cluster.both_roles import why_not_both
 from kraft_runbook.cluster.broker_batches import Roll, batches, why_not_together
 from kraft_runbook.cluster.canary_broker import CanaryBroker
 from kraft_runbook.cluster.group_applications import GroupApplication
@@ -72,7 +73,10 @@ class ClusterSpec(Model):
     zookeeper: ZooKeeper | None = None
     """None: a cluster in KRaft mode that no longer uses ZooKeeper, or never did."""
     brokers: tuple[Broker, ...] = Field(min_length=1)
-    controllers: tuple[Controller, ...] = Field(min_length=1)
+    controllers: tuple[Controller, ...] = Field(default=(), validate_default=True)
+    """Every controller: those that are processes of their own, as the file names them, and before them the view of each
+    broker that is a controller too.
+    """
     controller_listener: ControllerListener = ControllerListener()
     quorum: QuorumKind = QuorumKind.STATIC
     """What the nodes' files say of the quorum; the quorum itself becomes dynamic by kraft.version 1."""
@@ -130,13 +134,38 @@ class ClusterSpec(Model):
         return tuple(b.id for b in self.brokers)
 
     @property
+    def both_ids(self) -> tuple[int, ...]:
+        """The nodes that are broker and controller in one process."""
+        return tuple(b.id for b in self.brokers if b.controller is not None)
+
+    @property
+    def nodes(self) -> tuple[Broker | Controller, ...]:
+        """Every process once: the brokers, also those that are controllers too, then the controllers alone."""
+        return (*self.brokers, *(c for c in self.controllers if c.id not in self.both_ids))
+
+    @property
+    def brokers_alone(self) -> tuple[Broker, ...]:
+        """The brokers that are no controllers."""
+        return tuple(b for b in self.brokers if b.controller is None)
+
+    def has_both_roles(self, node_id: int) -> bool:
+        return node_id in self.both_ids
+
+    def named(self, node_id: int) -> str:
+        """A node in words, by its role: broker 1, controller 101; one that has both roles is node 1."""
+        kind = "broker" if node_id in self.broker_ids else "controller"
+        return f"{'node' if self.has_both_roles(node_id) else kind} {node_id}"
+
+    @property
     def batches(self) -> tuple[tuple[Broker, ...], ...]:
-        """The brokers in the order in which a roll restarts them; those of one batch together (``batches``)."""
-        return batches(self.brokers, self.canary.broker if self.canary else None, self.roll)
+        """The brokers in the order in which a roll restarts them; those of one batch together (``batches``). A node
+        that is a controller too is in none: it has its turn among the controllers.
+        """
+        return batches(self.brokers_alone, self.canary.broker if self.canary else None, self.roll)
 
     @property
     def rolled(self) -> tuple[Broker, ...]:
-        """The brokers in that order, one after the other."""
+        """These brokers in that order, one after the other."""
         return tuple(chain.from_iterable(self.batches))
 
     def batch_of(self, node_id: int) -> frozenset[int]:
@@ -152,8 +181,8 @@ class ClusterSpec(Model):
 
     @property
     def node_ids(self) -> tuple[int, ...]:
-        """Every node's id, the brokers' first."""
-        return (*self.broker_ids, *self.controller_ids)
+        """Every node's id once, the brokers' first."""
+        return tuple(each.id for each in self.nodes)
 
     @property
     def stand_in_ids(self) -> tuple[int, ...]:
@@ -204,6 +233,17 @@ class ClusterSpec(Model):
             return {QUORUM_ADDRESSES: ",".join(c.address for c in self.controllers)}
         return {QUORUM_VOTERS: self.quorum_voters}
 
+    @field_validator("controllers", mode="after")
+    @classmethod
+    def _with_views(cls, named: tuple[Controller, ...], info: ValidationInfo) -> tuple[Controller, ...]:
+        """A node that has both roles is declared once, as a broker. A spec that is read back has its view already."""
+        if "brokers" not in info.data:  # their own problems are told
+            return named
+        views = [view for broker in info.data["brokers"] if (view := broker.as_controller) is not None]
+        if not named and not views:
+            raise ValueError("no controller: name them here, or let brokers be controllers too (brokers[].controller)")
+        return (*views, *(each for each in named if each not in views))
+
     @model_validator(mode="after")
     def _consistent(self) -> ClusterSpec:
         problems = list(_contradictions(self))
@@ -215,13 +255,26 @@ class ClusterSpec(Model):
 def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     """What single keys can't show. Each problem starts with the key it is about, so that its line can be named."""
     yield from _duplicates("brokers", [b.id for b in spec.brokers], "id")
-    yield from _duplicates("controllers", [c.id for c in spec.controllers], "id")
-    for at, controller in enumerate(spec.controllers):
-        if controller.id in spec.broker_ids:
+    yield from _duplicates("controllers", [c.id for _, c in _controllers_alone(spec)], "id")
+    for at, controller in _controllers_alone(spec):
+        if spec.has_both_roles(controller.id):
+            yield (
+                f"controllers.{at}.id: node {controller.id} has both roles by its 'controller' among the brokers, and"
+                " is named there alone: take this entry out"
+            )
+        elif controller.id in spec.broker_ids:
             yield (
                 f"controllers.{at}.id: {controller.id} is also a broker's id; controllers need ids of their own, for"
-                f" example {max(spec.broker_ids) + 1000 + at}"
+                f" example {max(spec.broker_ids) + 1000 + at}. A process that is both is declared once, as a broker"
+                " with 'controller' (docs/both-roles.md)"
             )
+    yield from why_not_both(
+        spec.brokers,
+        migrates=spec.zookeeper is not None,
+        canary=spec.canary.broker if spec.canary else None,
+        rolls=spec.roll is not None,
+        properties=(spec.broker_properties, spec.controller_properties),
+    )
     if len(spec.controllers) % 2 == 0 and spec.quorum is QuorumKind.STATIC:
         yield (
             f"controllers: {len(spec.controllers)} voters; an even number survives no more failures than one fewer: use"
@@ -249,9 +302,10 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
                     f" {', '.join(names)}"
                 )
         if spec.controller_listener.name in names:
+            also = "" if broker.controller is None else "; its port stands under 'controller'"
             yield (
                 f"brokers.{at}.listeners: {spec.controller_listener.name} is the controller listener's name; give the"
-                " broker's listener another"
+                f" broker's listener another{also}"
             )
         for each in broker.listeners:
             yield from _taken(
@@ -260,7 +314,10 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
         yield from _taken(
             sockets, broker.host, broker.metrics_port, f"brokers.{at}.metrics_port", f"broker {broker.id} metrics"
         )
-    for at, controller in enumerate(spec.controllers):
+        if broker.controller is not None:
+            where, who = f"brokers.{at}.controller", f"node {broker.id}'s controller listener"
+            yield from _taken(sockets, broker.host, broker.controller.port, where, who)
+    for at, controller in _controllers_alone(spec):
         yield from _taken(
             sockets, controller.host, controller.port, f"controllers.{at}.port", f"controller {controller.id}"
         )
@@ -368,13 +425,14 @@ def _log4j_files(spec: ClusterSpec) -> Iterator[str]:
     """Each file is rendered whole, for one controller: one that others read too would make them older than
     their files.
     """
-    files = [(at, c, c.log4j_file) for at, c in enumerate(spec.controllers) if c.log4j_file]
-    if files and len(files) < len(spec.controllers):
+    alone = list(_controllers_alone(spec))
+    files = [(at, c, c.log4j_file) for at, c in alone if c.log4j_file]
+    if files and len(files) < len(alone):
         yield "controllers: log4j_file is given for some and not for others; give it for all or for none"
     if bool(files) != bool(spec.controller_log4j):
         yield "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"
     taken: dict[tuple[str, str], str] = {}
-    for controller in spec.controllers:
+    for _, controller in alone:
         taken["" if spec.reach.kind == "local" else controller.host, controller.config_file] = (
             f"the config_file of controller {controller.id}"
         )
@@ -413,7 +471,7 @@ def _home_links(spec: ClusterSpec) -> Iterator[str]:
     target = spec.kafka.upgrade_to
     taken: dict[tuple[str, str], str] = {}
     nodes: list[tuple[str, Broker | Controller]] = [(f"brokers.{at}", each) for at, each in enumerate(spec.brokers)]
-    nodes += [(f"controllers.{at}", each) for at, each in enumerate(spec.controllers)]
+    nodes += [(f"controllers.{at}", each) for at, each in _controllers_alone(spec)]
     for where, node in nodes:
         if node.home_link is None:
             if target is not None:
@@ -436,6 +494,12 @@ def _home_links(spec: ClusterSpec) -> Iterator[str]:
         taken.setdefault(place, node.service)
 
 
+def _controllers_alone(spec: ClusterSpec) -> list[tuple[int, Controller]]:
+    """The controllers as the file names them, each with its place there."""
+    views = [broker.as_controller for broker in spec.brokers]
+    return list(enumerate(each for each in spec.controllers if each not in views))
+
+
 def _duplicates(where: str, values: list[Any], what: str) -> Iterator[str]:
     for value in sorted({v for v in values if values.count(v) > 1}, key=str):
         yield f"{where}: {what} {value} is used {values.count(value)} times; each must be unique"
@@ -455,5 +519,5 @@ def _property_maps(spec: ClusterSpec) -> Iterator[tuple[str, Mapping[str, str]]]
         yield "zookeeper.properties", spec.zookeeper.properties
     for at, broker in enumerate(spec.brokers):
         yield f"brokers.{at}.properties", broker.properties
-    for at, controller in enumerate(spec.controllers):
+    for at, controller in _controllers_alone(spec):
         yield f"controllers.{at}.properties", controller.properties

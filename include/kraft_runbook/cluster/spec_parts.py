@@ -173,9 +173,19 @@ class Listener(Model):
     bind_host: BindHost | None = None
 
 
+class ControllerRole(Model):
+    """What a broker that is a controller too has besides: the port of its controller listener. ``log_dir``: the
+    directory of its metadata log (``metadata.log.dir``); without it the first of its ``log_dirs``, as Kafka takes it.
+    """
+
+    port: Port
+    log_dir: str | None = None
+
+
 class Broker(Model):
     """One broker. ``properties`` are further Kafka properties of this broker alone. ``home_link``: the symbolic link on
-    its host through which its service finds Kafka; this node's alone.
+    its host through which its service finds Kafka; this node's alone. ``controller``: the same process is a controller
+    too (``process.roles=broker,controller``).
     """
 
     id: NodeId
@@ -187,7 +197,26 @@ class Broker(Model):
     service: str
     metrics_port: Port
     home_link: str | None = None
+    controller: ControllerRole | None = None
     properties: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def as_controller(self) -> Controller | None:
+        """The same process as one of the quorum's controllers; None: it has the broker's role alone."""
+        if self.controller is None:
+            return None
+        return Controller(
+            id=self.id,
+            host=self.host,
+            port=self.controller.port,
+            log_dir=self.controller.log_dir or self.log_dirs[0],
+            config_file=self.config_file,
+            service=self.service,
+            metrics_port=self.metrics_port,
+            rack=self.rack,
+            home_link=self.home_link,
+            properties=self.properties,
+        )
 
     def listener(self, name: str) -> Listener:
         return next(each for each in self.listeners if each.name == name)
@@ -208,7 +237,7 @@ class Broker(Model):
 
 
 class Controller(Model):
-    """One dedicated KRaft controller (combined mode cannot be a migration's target, KIP-866).
+    """One KRaft controller: a process of its own, or the view of a node that has both roles (``Broker.as_controller``).
 
     ``log4j_file``: the log4j.properties that its service reads, rendered whole from ``controller_log4j``.
     ``home_link``: as a broker's.

@@ -155,10 +155,7 @@ def observe(
             quorum = pool.submit(sources.quorum, spec, secrets)
             brokers = {b.id: pool.submit(sources.broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
-            endpoints = [(b.id, b.host, b.metrics_port) for b in spec.brokers] + [
-                (c.id, c.host, c.metrics_port) for c in spec.controllers
-            ]
-            gauges = {node_id: pool.submit(metrics.read, host, port) for node_id, host, port in endpoints}
+            gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
             hosts = pool.submit(sources.hosts, spec, replicas=read_topics) if with_hosts else None
             stores = pool.submit(sources.stores, spec, secrets) if with_hosts and read_topics else None
             levels = pool.submit(observe_features, spec, secrets=secrets) if with_hosts and has_levels(spec) else None

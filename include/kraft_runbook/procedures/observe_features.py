@@ -16,7 +16,7 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.hosts.inventory import node_of
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.secrets import Secrets
@@ -37,25 +37,28 @@ def observe_features(spec: ClusterSpec, *, secrets: Secrets, with_hosts: bool = 
     """Ask every declared node, the quorum and (``with_hosts``) every host. Raises nothing for what does not answer."""
     with (
         MetricsClient(spec.metrics, secrets=secrets) as metrics,
-        ThreadPoolExecutor(len(spec.node_ids) + 2, thread_name_prefix="features") as pool,
+        ThreadPoolExecutor(len(spec.brokers) + len(spec.controllers) + 2, thread_name_prefix="features") as pool,
     ):
         hosts = pool.submit(node_hosts, spec, secrets=secrets) if with_hosts else None
         log = pool.submit(read_levels, spec, secrets=secrets)
-        nodes = {i: pool.submit(_look, spec, i, metrics, secrets) for i in spec.node_ids}
-        found = _answer(log)
-        leader, levels = found if not isinstance(found, Unread) else (found, found)
+        brokers = {each.id: pool.submit(_look, spec, each, metrics, secrets) for each in spec.brokers}
+        controllers = {each.id: pool.submit(_look, spec, each, metrics, secrets) for each in spec.controllers}
+        answer = _answer(log)
+        leader, levels = answer if not isinstance(answer, Unread) else (answer, answer)
         return FeatureObservation(
             spec.name,
-            {i: nodes[i].result() for i in spec.broker_ids},
-            {i: nodes[i].result() for i in spec.controller_ids},
+            {i: found.result() for i, found in brokers.items()},
+            {i: found.result() for i, found in controllers.items()},
             leader,
             levels,
             _hosts(spec, hosts),
         )
 
 
-def _look(spec: ClusterSpec, node_id: int, metrics: MetricsClient, secrets: Secrets) -> NodeFeatures | Unread:
-    node = node_of(spec, node_id)
+def _look(
+    spec: ClusterSpec, node: Broker | Controller, metrics: MetricsClient, secrets: Secrets
+) -> NodeFeatures | Unread:
+    """At the listener of this role: one that has both is asked at each."""
     found = part_read(lambda: node_features(spec, node, secrets=secrets))
     if isinstance(found, Unread):
         return found

@@ -22,6 +22,7 @@ from kraft_runbook.runbook.conditions import first_missing
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.runbook.health import quorum_whole, unfinished_quorum
 from kraft_runbook.runbook.lost_disk import why_not_anew
+from kraft_runbook.runbook.one_role import require_one_role
 from kraft_runbook.runbook.warm import controllers_are_warm
 
 
@@ -62,7 +63,20 @@ class CareForm:
 
 
 def whom(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:
-    """The controller that the run is about. Raises Refused where nobody is known, or the form names a wrong one."""
+    """The controller that the run is about. Raises Refused where nobody is known, or the form names a wrong one, or one
+    that is a broker too.
+    """
+    found = _whom(form, seen, spec)
+    require_one_role(spec, found, f"care of the quorum ({form.care.value})")
+    if form.care is Care.REMOVE and found in spec.broker_ids:
+        raise Refused(
+            f"voter {found} is a broker of the cluster file, and would go on to fetch with the id that votes",
+            way_out="take it out by hand (docs/both-roles.md), or take the broker out of the cluster file too",
+        )
+    return found
+
+
+def _whom(form: CareForm, seen: ClusterObservation, spec: ClusterSpec) -> int:
     if form.care is Care.LEADERSHIP:
         return _who_leads(form, seen, spec)
     named = "no controller" if form.controller is None else f"controller {form.controller}"

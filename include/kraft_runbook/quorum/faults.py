@@ -14,6 +14,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.runbook.digests import sha256_of
+from kraft_runbook.runbook.one_role import require_one_role
 from kraft_runbook.runbook.plays import Play
 
 BY_ZOOKEEPER = frozenset({Phase.ZOOKEEPER})
@@ -140,6 +141,7 @@ def aim(form: Form, seen: ClusterObservation, spec: ClusterSpec) -> Aim:
     controller = _controller(seen, spec, phase)
     if form.fault is Fault.SHUTDOWN:
         return Aim(_broker(form.broker, controller, spec), STOP)
+    require_one_role(spec, controller, "a drill")
     if form.fault is Fault.KILL:
         if not spec.quorum_drill.sigkill:
             raise Refused(
@@ -171,7 +173,7 @@ def control_names(seen: ClusterObservation, spec: ClusterSpec) -> tuple[str, ...
     """
     phase = detect_phase(seen).phase
     if phase not in BY_ZOOKEEPER:
-        return tuple(f"controller {each}" for each in spec.controller_ids)
+        return tuple(map(spec.named, spec.controller_ids))
     servers = spec.zookeeper.servers if spec.zookeeper else ()
     held = seen.zookeeper.controller if was_read(seen.zookeeper) else None
     return (f"broker {held.broker_id if held else 'that controls'}", *(f"ZooKeeper {each}" for each in servers))
@@ -184,8 +186,11 @@ def _broker(wanted: int | None, controller: int, spec: ClusterSpec) -> int:
                 f"broker {wanted} is not in the cluster file",
                 way_out=f"name one of {name_ids(spec.broker_ids)}",
             )
-        return wanted
-    return next((each for each in spec.broker_ids if each != controller), spec.broker_ids[0])
+    else:
+        known = [each.id for each in spec.brokers_alone] or list(spec.broker_ids)
+        wanted = next((each for each in known if each != controller), known[0])
+    require_one_role(spec, wanted, "a drill")
+    return wanted
 
 
 def page(form: Form, found: Aim, spec: ClusterSpec) -> str:

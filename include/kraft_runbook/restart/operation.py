@@ -25,6 +25,7 @@ from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transition
 
 class Step(StrEnum):
     RESTART_CONTROLLERS = "restart_controllers"
+    RESTART_BOTH_ROLES = "restart_both_roles"
     RESTART_BROKERS = "restart_brokers"
 
 
@@ -61,6 +62,14 @@ TABLE = Transitions(
             waits=(CONTROLLER_BACK,),
         ),
         Edge(
+            Step.RESTART_BOTH_ROLES,
+            RUNNING,
+            RUNNING,
+            RESTART,
+            does="restart each node that is controller and broker in one process once, the active one last",
+            waits=(CONTROLLER_BACK, BROKER_BACK, BROKER_IN_SYNC),
+        ),
+        Edge(
             Step.RESTART_BROKERS,
             RUNNING,
             RUNNING,
@@ -79,24 +88,39 @@ def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterat
 
 def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
     asked = form.get("nodes", "both")
+    if step == Step.RESTART_BOTH_ROLES:  # a run for either role means them
+        return None
     wanted = {Step.RESTART_CONTROLLERS: "controllers", Step.RESTART_BROKERS: "brokers"}[Step(step)]
     return None if asked in ("both", wanted) else f"not asked for: this run restarts {asked} only"
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
-    first = (
-        "No controller is restarted, since none runs."
-        if detect_phase(seen).phase is Phase.ZOOKEEPER
-        else f"Where the run asks for controllers: restart {nodes('controller', spec.controller_ids)}, one by one,"
-        " the active one last."
-        " Each waits until every other has caught up."
-    )
-    return (
-        first,
-        f"Where the run asks for brokers: restart {nodes('broker', spec.broker_ids)}, {in_turn(spec.roll)}."
-        f"{leaders_off(spec.rolling_restart.demote)}"
-        f"{first_and_watched(spec, spec.broker_ids)}",
-    )
+    return tuple(_turns(seen, spec))
+
+
+def _turns(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
+    alone = [i for i in spec.controller_ids if not spec.has_both_roles(i)]
+    brokers = [each.id for each in spec.brokers_alone]
+    last = "one by one, the active one last."
+    if detect_phase(seen).phase is Phase.ZOOKEEPER:
+        yield "No controller is restarted, since none runs."
+    elif alone:
+        yield (
+            f"Where the run asks for controllers: restart {nodes('controller', alone)}, {last}"
+            " Each waits until every other has caught up."
+        )
+    if spec.both_ids:
+        yield (
+            f"Whichever the run asks for: restart {nodes('node', spec.both_ids)}, controller and broker in one process,"
+            f" once, {last} Each waits until every other controller has caught up and every other broker is in every"
+            f" ISR.{leaders_off(spec.rolling_restart.demote)}"
+        )
+    if brokers:
+        yield (
+            f"Where the run asks for brokers: restart {nodes('broker', brokers)}, {in_turn(spec.roll)}."
+            f"{leaders_off(spec.rolling_restart.demote)}"
+            f"{first_and_watched(spec, brokers)}"
+        )
 
 
 RESTARTS = Operation(

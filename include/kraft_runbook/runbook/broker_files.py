@@ -40,7 +40,9 @@ class NodeFile:
     @property
     def who(self) -> str:
         """The node, in words."""
-        return f"{'broker' if isinstance(self.node, Broker) else 'controller'} {self.node.id}"
+        if isinstance(self.node, Controller):
+            return f"controller {self.node.id}"
+        return f"{'broker' if self.node.controller is None else 'node'} {self.node.id}"
 
 
 def told_apart(files: Iterable[NodeFile], differs: Callable[[NodeFile], str]) -> tuple[list[str], list[str]]:
@@ -87,9 +89,9 @@ def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFi
 
 def controller_files_in_kraft(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFile]:
     """One a controller, in the cluster file's order, where no migration is under way; of an observation with the hosts.
-    What KRaft mode does not read of a file is left out.
+    What KRaft mode does not read of a file is left out. One that is a broker too is left out: ``broker_files`` has it.
     """
-    for controller in spec.controllers:
+    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
         config = host_part(seen, controller.id, "config")
         if isinstance(config, Unread):
             yield NodeFile(controller, unread=f"controller {controller.id}: {config.reason}")

@@ -54,11 +54,14 @@ def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Ite
     version = spec.kafka.version if back else target_version(spec)
     controllers = [i for i in ahead if i in seen.controllers]
     if controllers:
+        both = [i for i in controllers if spec.has_both_roles(i)]
+        once = f" ({nodes('node', both, 'is')} broker too, in one process, restarted once)" if both else ""
         yield (
-            f"Restart {nodes('controller', controllers)} on Kafka {version}, one by one, the active one last: about"
-            f" {roughly(len(controllers) * NODE_SECONDS)}."
+            f"Restart {nodes('controller', controllers)}{once} on Kafka {version}, one by one, the active one last:"
+            f" about {roughly(len(controllers) * NODE_SECONDS)}."
+            f"{leaders_off(spec.upgrade_software.demote) if both else ''}"
         )
-    brokers = [i for i in ahead if i in seen.brokers]
+    brokers = [i for i in ahead if i in seen.brokers and i not in seen.controllers]
     if brokers:
         yield (
             f"Restart {nodes('broker', brokers)} on Kafka {version}, {in_turn(spec.roll)}: about"

@@ -76,6 +76,14 @@ BROKER_ON_FORMER = Condition(
     "broker {id} to run the version before and be registered",
     lambda seen, spec, node, earlier: broker_runs(seen, spec, node, spec.kafka.version, earlier),
 )
+BROKER_REGISTERED = Condition(
+    "broker_registered",
+    "broker {id} to be registered",
+    lambda seen, spec, node, earlier: (
+        exited_broker(seen, earlier, node) or broker_registered(seen, spec, node, BrokerMode.KRAFT, earlier=earlier)
+    ),
+)
+"""On whichever software."""
 CONTROLLER_CAUGHT_UP = Condition(
     "controller_caught_up",
     "controller {id} to be caught up and warm",
@@ -106,6 +114,7 @@ CONDITIONS = by_name(
     CONTROLLER_ON_FORMER,
     CONTROLLER_CAUGHT_UP,
     QUORUM_WHOLE,
+    BROKER_REGISTERED,
     BROKER_ON_TARGET,
     BROKER_ON_FORMER,
     BROKER_IN_SYNC,

@@ -53,8 +53,16 @@ def read_roll(
 
 def read_roll_of(seen: ClusterObservation, old: str, new: str) -> RollReading:
     """The same, of a look at the cluster."""
-    nodes = [(f"broker {b.id}", b.id, b.running, b.software_version) for b in seen.brokers.values()]
-    nodes += [(f"controller {c.id}", c.id, c.running, c.software_version) for c in seen.controllers.values()]
+    both = seen.brokers.keys() & seen.controllers.keys()  # one process: it counts once
+    nodes = [
+        (f"{'node' if b.id in both else 'broker'} {b.id}", b.id, b.running, b.software_version)
+        for b in seen.brokers.values()
+    ]
+    nodes += [
+        (f"controller {c.id}", c.id, c.running, c.software_version)
+        for c in seen.controllers.values()
+        if c.id not in both
+    ]
     down = [f"broker {b.id} {b.closed}" for b in seen.brokers.values() if b.running is False]
     down += [f"controller {c.id} does not run" for c in seen.controllers.values() if c.running is False]
     return read_roll(

@@ -81,7 +81,8 @@ TABLE = Transitions(
             Rolled.OLD,
             Rolled.MIXED,
             Gate.UP,
-            does="restart each controller on the target, one by one, the active one last",
+            does="restart each controller on the target, one by one, the active one last; one that is a broker too,"
+            " once",
             waits=(conditions.CONTROLLER_ON_TARGET,),
             before=("preflight: every check", "gate software_up: a person approves the proof"),
         ),
@@ -106,7 +107,8 @@ TABLE = Transitions(
             Rolled.MIXED,
             Rolled.OLD,
             Gate.BACK,
-            does="restart each controller on the version before, one by one, the active one last",
+            does="restart each controller on the version before, one by one, the active one last; one that is a broker"
+            " too, once",
             waits=(conditions.CONTROLLER_ON_FORMER,),
         ),
     ),

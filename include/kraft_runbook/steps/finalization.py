@@ -21,8 +21,13 @@ def finalize_active_controller(run: Run) -> dict[str, Any]:
     """Restart the controllers that the first pass left: the active one, and any that led in between, the active one
     last.
     """
+    within = run.spec.deadlines.quorum
     done = active_one_last(
-        run, FINALIZE, remaining, before=conditions.QUORUM_WHOLE, after=conditions.CONTROLLER_CAUGHT_UP
+        run,
+        lambda _: FINALIZE,
+        remaining,
+        before=conditions.QUORUM_WHOLE,
+        after=lambda node: run.cluster.wait_for(conditions.CONTROLLER_CAUGHT_UP, deadline=within, node_id=node),
     )
     if not done and not run.cluster.rehearses:  # another controller was elected in between, so none was left
         phase = detect_phase(run.cluster.observe()).phase

@@ -66,7 +66,8 @@ def passes_over_none(_: Look) -> None:
 _nothing = passes_over_none
 
 
-def _never(_: Look) -> bool:
+def never(_: Look) -> bool:
+    """No node is excepted."""
     return False
 
 
@@ -93,7 +94,7 @@ class NodeStep:
     done: Callable[[Look], str | None] = _nothing
     passed_over: Callable[[Look], str | None] = passes_over_none
     guard: Callable[[Look], None] = _nothing
-    excepted: Callable[[Look], bool] = _never
+    excepted: Callable[[Look], bool] = never
     signed: Callable[[Look], str | None] = _nothing
     before: Callable[[Run, Look], None] = _no_more
     batched: bool = False

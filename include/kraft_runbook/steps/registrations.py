@@ -4,7 +4,7 @@ restarted once more in a roll of software.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
@@ -13,11 +13,10 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.restart.plays import restart_node
-from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, not_their_own, way_out
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none
-from kraft_runbook.steps.roll import active_one_last
+from kraft_runbook.steps.roll import Awaits, active_one_last
 from kraft_runbook.steps.run import Run
 
 SECONDS = 60.0
@@ -39,7 +38,7 @@ def require_registered(look: Look) -> None:
         )
 
 
-def register_anew(run: Run, step: NodeStep, *, after: Condition) -> list[int]:
+def register_anew(run: Run, step_of: Callable[[int], NodeStep], *, after: Awaits) -> list[int]:
     """Restart each controller once more whose new registration did not come, one by one, the active one last; what was
     lost blocks every raise of a level. Returns them. Raises as ``take_step`` and ``wait_for``; Refused where a restart
     did not help.
@@ -49,13 +48,16 @@ def register_anew(run: Run, step: NodeStep, *, after: Condition) -> list[int]:
         return []
     run.cluster.tell(f"{in_words(wrong)}. Restarting once more, one by one")
     began = run.cluster.now()
-    again = replace(
-        step,
-        play=lambda look: restart_node(look.node, look.phase, older_than=began),
-        done=passes_over_none,
-        passed_over=passes_over_none,
-        excepted=lambda _: True,
-    )
+
+    def again(node: int) -> NodeStep:
+        return replace(
+            step_of(node),
+            play=lambda look: restart_node(look.node, look.phase, older_than=began),
+            done=passes_over_none,
+            passed_over=passes_over_none,
+            excepted=lambda _: True,
+        )
+
     active_one_last(run, again, lambda _: list(wrong), once=True, after=after)
     if still := await_registrations(run.cluster):
         raise Refused(

@@ -12,7 +12,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Played, of_kind
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.restart.checks import ALONE_WHILE, BROKER_CONTROLS, ONE_BY_ONE
-from kraft_runbook.restart.conditions import QUORUM_LED, QUORUM_WHOLE
+from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONTROLLER_BACK, QUORUM_LED, QUORUM_WHOLE
 from kraft_runbook.restart.files import Files, differs_besides, digest, page, require_for_good
 from kraft_runbook.restart.operation import RESTARTS, Step, restarts_with
 from kraft_runbook.restart.plays import restart_node
@@ -21,10 +21,11 @@ from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.health import quorum_led
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.runbook.quorum_places import the_quorum_is_what_the_cluster_file_says
+from kraft_runbook.steps.both_roles import comes_back
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import PREFLIGHT, Examined, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.guards import require_other_brokers
-from kraft_runbook.steps.node_step import Look, NodeStep
+from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
 
@@ -110,13 +111,24 @@ def _not_provisioned(look: Look) -> str | None:
     return "no controller is provisioned yet"
 
 
+def _has_a_turn(run_or_look: Run | Look) -> list[int]:
+    """The controllers that this run restarts; those that are brokers too in any case."""
+    spec, params = run_or_look.spec, run_or_look.params
+    without = RESTARTS.left_out(Step.RESTART_CONTROLLERS, params)
+    return [i for i in spec.controller_ids if spec.has_both_roles(i) or not without]
+
+
 def _passed_over(look: Look) -> str | None:
-    return left_for_last(look, look.spec.controller_ids) or _not_provisioned(look)
+    return left_for_last(look, _has_a_turn(look)) or _not_provisioned(look)
 
 
 def _require_the_quorum(look: Look) -> None:
     """Wait until every controller runs and has caught up. One that has ended may be started in any case."""
     _require_its_file(look)
+    _await_the_quorum(look)
+
+
+def _await_the_quorum(look: Look) -> None:
     if look.seen.controllers[look.node].running is not False:
         look.cluster.wait_for(QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
 
@@ -126,6 +138,10 @@ def _require_the_other_brokers(look: Look) -> None:
     ended may be started in any case: that takes nothing away.
     """
     _require_its_file(look)
+    _ask_for_the_other_brokers(look)
+
+
+def _ask_for_the_other_brokers(look: Look) -> None:
     if look.seen.brokers[look.node].running is False:
         return
     if look.companions and look.phase in BROKER_CONTROLS:
@@ -133,6 +149,24 @@ def _require_the_other_brokers(look: Look) -> None:
     if look.phase is not Phase.ZOOKEEPER and not quorum_led(look.seen).done:
         look = replace(look, seen=look.cluster.wait_for(QUORUM_LED, deadline=look.spec.deadlines.quorum))
     require_other_brokers(look)
+
+
+def _require_both(look: Look) -> None:
+    """What is asked before a controller's restart, then what is asked before a broker's, by a look after that wait: the
+    one process takes away both.
+    """
+    _require_its_file(look)
+    _await_the_quorum(look)
+    _ask_for_the_other_brokers(replace(look, seen=look.cluster.settled()))
+
+
+def _takes_leaders_off(run: Run, look: Look) -> None:
+    """As before a broker's restart, where the cluster file asks for it. The quorum may have changed meanwhile."""
+    if not look.spec.rolling_restart.demote:
+        return
+    demotes(lambda _: True)(run, look)
+    if not run.cluster.rehearses:
+        _await_the_quorum(replace(look, seen=run.cluster.settled()))
 
 
 CONTROLLER = NodeStep(
@@ -152,6 +186,17 @@ ACTIVE_CONTROLLER = NodeStep(
     guard=_require_the_quorum,
     signed=_signed,
 )
+BOTH_ROLES = NodeStep(
+    RESTARTS,
+    Step.RESTART_BOTH_ROLES,
+    play=_restart,
+    passed_over=lambda look: left_for_last(look, _has_a_turn(look)),
+    guard=_require_both,
+    signed=_signed,
+    before=_takes_leaders_off,
+)
+"""Restart a node that is controller and broker in one process, and not the active controller."""
+ACTIVE_OF_BOTH_ROLES = replace(BOTH_ROLES, passed_over=passes_over_none)
 BROKER = NodeStep(
     RESTARTS,
     Step.RESTART_BROKERS,
@@ -170,23 +215,34 @@ def restarts_no_brokers(run: Run) -> str | None:
 
 def restart_active_controller(run: Run) -> dict[str, Any]:
     """Restart the controllers that had no turn yet, the active one last: it was left out, and another may have been
-    elected meanwhile.
+    elected meanwhile. One that is a broker too is back in every ISR before the next.
     """
-    unasked = RESTARTS.left_out(Step.RESTART_CONTROLLERS, run.params)
-    if unasked:
-        run.cluster.tell(unasked)
+    turns = _has_a_turn(run)
+    if not turns:
+        run.cluster.tell(RESTARTS.left_out(Step.RESTART_CONTROLLERS, run.params) or "no controller has a turn")
         return {"restarted": []}
 
     def left(_: ClusterObservation) -> list[int]:
-        return [i for i in run.spec.controller_ids if i not in played(run)]
+        return [i for i in turns if i not in played(run)]
 
-    done = active_one_last(run, ACTIVE_CONTROLLER, left, once=True)
-    if played(run):  # also by a try that was killed before it saw it back
+    def back(node: int) -> None:
+        if run.spec.has_both_roles(node):
+            comes_back(run, node, controller=CONTROLLER_BACK, broker=BROKER_BACK, in_sync=BROKER_IN_SYNC)
+
+    for node in sorted(played(run)):  # also by a try that was killed before it saw it back
+        back(node)
+
+    def step_of(node: int) -> NodeStep:
+        return ACTIVE_OF_BOTH_ROLES if run.spec.has_both_roles(node) else ACTIVE_CONTROLLER
+
+    done = active_one_last(run, step_of, left, once=True, after=back)
+    if played(run):
         run.cluster.wait_for(QUORUM_WHOLE, deadline=run.spec.deadlines.quorum)
     return {"restarted": [node for node, answer in done if answer.get("changed")]}
 
 
-def played(run: Run) -> set[int | None]:
+def played(run: Run) -> set[int]:
     """The controllers that tasks of this run have restarted, by its evidence."""
     found = of_kind(run.journal.records(), Played)
-    return {told.node_id for _, told in found if told.step == Step.RESTART_CONTROLLERS}
+    steps = (Step.RESTART_CONTROLLERS, Step.RESTART_BOTH_ROLES)
+    return {told.node_id for _, told in found if told.step in steps and told.node_id is not None}

@@ -12,6 +12,8 @@ from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, rehe
 from kraft_runbook.steps.run import Run
 
 Taken = tuple[int, dict[str, Any]]
+Awaits = Callable[[int], object]
+"""Waits for what must hold after a node's restart."""
 
 
 def left_for_last(look: Look, left: Collection[int]) -> str | None:
@@ -23,27 +25,29 @@ def left_for_last(look: Look, left: Collection[int]) -> str | None:
 
 def active_one_last(
     run: Run,
-    step: NodeStep,
+    step_of: Callable[[int], NodeStep],
     left: Callable[[ClusterObservation], Collection[int]],
     *,
     once: bool = False,
     before: Condition | None = None,
-    after: Condition | None = None,
+    after: Awaits | None = None,
 ) -> list[Taken]:
     """Take the step on the controllers that a first pass left: the active one, and any that led in between, the active
     one last. Returns them in that order, each with the step's answer; in a rehearsal, the one that leads now, where a
     first pass leaves it for last.
 
-    ``left``: those that still need it, by a look. ``once``: none has a second turn. ``before``, ``after``: what is
-    waited for around each, at most ``deadlines.quorum`` seconds. One of them that has ended comes first, without
-    ``before``: its step starts it, and a wait for the whole quorum would never end. Raises as ``take_step`` and
-    ``wait_for``.
+    ``left``: those that still need it, by a look. ``once``: none has a second turn. ``before``: what is waited for
+    before each, at most ``deadlines.quorum`` seconds; ``after``: waits for what must hold after it. One of them that
+    has ended comes first, without ``before``: its step starts it, and a wait for the whole quorum would never end.
+    Raises as ``take_step`` and ``wait_for``.
     """
     if run.cluster.rehearses:
         seen = run.cluster.observe()
         still = left(seen)
         active = [each for each in still if len(still) > 1 and seen.is_active(each)]
-        return [(node, rehearse_step(run, replace(step, passed_over=passes_over_none), node)) for node in active]
+        return [
+            (node, rehearse_step(run, replace(step_of(node), passed_over=passes_over_none), node)) for node in active
+        ]
     done: list[Taken] = []
     within = run.spec.deadlines.quorum
     while remaining := _to_come(left(seen := run.cluster.observe()), done if once else ()):
@@ -51,9 +55,9 @@ def active_one_last(
         if before is not None and not ended:
             seen = run.cluster.wait_for(before, deadline=within)
         node = ended[0] if ended else seen.next_controller(remaining)
-        done.append((node, take_step(run, step, node)))
+        done.append((node, take_step(run, step_of(node), node)))
         if after is not None:
-            run.cluster.wait_for(after, deadline=within, node_id=node)
+            after(node)
     return done
 
 

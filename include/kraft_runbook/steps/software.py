@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, ControllerState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.gates.proof import Exhibit
@@ -17,11 +17,13 @@ from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
 from kraft_runbook.software.old_clients import crosses_into_4, old_clients, table_of_old_clients
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.plays import switch_software, target_of
+from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate, Step
+from kraft_runbook.steps.both_roles import comes_back
 from kraft_runbook.steps.demotions import demotes
 from kraft_runbook.steps.examine import Examined, examine_by_checks
 from kraft_runbook.steps.guards import require_other_brokers, require_other_controllers_up
-from kraft_runbook.steps.node_step import Look, NodeStep, passes_over_none, take_step
+from kraft_runbook.steps.node_step import Look, NodeStep, never, passes_over_none, take_step
 from kraft_runbook.steps.registrations import register_anew
 from kraft_runbook.steps.roll import active_one_last, left_for_last
 from kraft_runbook.steps.run import Run
@@ -71,19 +73,19 @@ def _runs(look: Look, version: str) -> str | None:
     """Why nothing is left to do on the node. A process that runs on its software and serves nobody is waited for, not
     restarted again.
     """
-    states = look.seen.controllers if look.node in look.seen.controllers else look.seen.brokers
-    state = states[look.node]
-    return (
-        f"node {look.node} runs Kafka {version}"
-        if state.running is True and state.software_version == version
-        else None
-    )
+    runs = all(each.running is True and each.software_version == version for each in _parts(look.seen, look.node))
+    return f"node {look.node} runs Kafka {version}" if runs else None
+
+
+def _parts(seen: ClusterObservation, node: int) -> list[ControllerState | BrokerState]:
+    """What was seen of a node: as a controller, as a broker, or as both."""
+    found = (seen.controllers.get(node), seen.brokers.get(node))
+    return [each for each in found if each is not None]
 
 
 def _started_before(look: Look) -> str | None:
     """Why a rehearsal lists the node's start once: it would run by its turn."""
-    state = look.seen.controllers.get(look.node) or look.seen.brokers[look.node]
-    if look.cluster.rehearses and state.running is False:
+    if look.cluster.rehearses and any(each.running is False for each in _parts(look.seen, look.node)):
         return f"node {look.node} does not run: it would have been started ahead of all others"
     return None
 
@@ -107,9 +109,7 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
         return _started_before(look) or left_for_last(look, remaining(look.seen, software(look.spec).version))
 
     def guard(look: Look) -> None:
-        if look.seen.controllers[look.node].running is not False:  # one that has ended may be started in any case
-            require_other_controllers_up(look)
-            look.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
+        _await_the_quorum(look)
         _require_readable(look, software(look.spec))
 
     return NodeStep(
@@ -119,7 +119,38 @@ def _controller(step: Step, software: Chooses) -> NodeStep:
         done=done,
         passed_over=passed_over,
         guard=guard,
+        excepted=_is_first_of_the_way_back if step is Step.CONTROLLERS_BACK else never,
     )
+
+
+def _is_first_of_the_way_back(look: Look) -> bool:
+    """Where every broker is a controller too, the way back has no brokers to begin with."""
+    return look.reading.stage == Rolled.NEW and not look.spec.brokers_alone
+
+
+def _await_the_quorum(look: Look) -> None:
+    """Every other controller runs, is caught up and warm. One that has ended may be started in any case."""
+    if look.seen.controllers[look.node].running is not False:
+        require_other_controllers_up(look)
+        look.cluster.wait_for(conditions.QUORUM_WHOLE, deadline=look.spec.deadlines.quorum)
+
+
+def _both(controller: NodeStep, software: Chooses) -> NodeStep:
+    """The controller's step on one that is a broker too: asked for both, since the one process takes away both."""
+
+    def guard(look: Look) -> None:
+        _await_the_quorum(look)
+        if look.seen.brokers[look.node].running is not False:
+            require_other_brokers(replace(look, seen=look.cluster.settled()))
+        _require_readable(look, software(look.spec))
+
+    def before(run: Run, look: Look) -> None:
+        if look.spec.upgrade_software.demote:
+            demotes(lambda _: True)(run, look)
+            if not run.cluster.rehearses:  # that takes a while
+                _await_the_quorum(replace(look, seen=run.cluster.settled()))
+
+    return replace(controller, guard=guard, before=before)
 
 
 def _broker(step: Step, software: Chooses) -> NodeStep:
@@ -144,6 +175,13 @@ CONTROLLER_UP = _controller(Step.CONTROLLERS_UP, target_of)
 BROKER_UP = _broker(Step.BROKERS_UP, target_of)
 BROKER_BACK = _broker(Step.BROKERS_BACK, _former)
 CONTROLLER_BACK = _controller(Step.CONTROLLERS_BACK, _former)
+BOTH_ROLES_UP, BOTH_ROLES_BACK = _both(CONTROLLER_UP, target_of), _both(CONTROLLER_BACK, _former)
+
+
+def _step_of(spec: ClusterSpec, *, back: bool) -> Callable[[int], NodeStep]:
+    """By controller: its step."""
+    both, alone = (BOTH_ROLES_BACK, CONTROLLER_BACK) if back else (BOTH_ROLES_UP, CONTROLLER_UP)
+    return lambda node: both if spec.has_both_roles(node) else alone
 
 
 def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
@@ -151,19 +189,19 @@ def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
     would keep each of them from being restarted. On the way back that is a node that did not come up on the target; on
     the way up, one that a broken-off way back left stopped.
     """
-    steps = (CONTROLLER_BACK, BROKER_BACK) if back else (CONTROLLER_UP, BROKER_UP)
-    controller, broker = (replace(each, passed_over=passes_over_none) for each in steps)
+    step_of, broker = _step_of(run.spec, back=back), BROKER_BACK if back else BROKER_UP
     on = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
     registered = conditions.BROKER_ON_FORMER if back else conditions.BROKER_ON_TARGET
     within, seen = run.spec.deadlines, run.cluster.observe()
-    down = [c.id for c in seen.controllers.values() if c.running is False]
+    closed = [b.id for b in seen.brokers.values() if b.running is False]
+    down = [c.id for c in seen.controllers.values() if c.running is False or c.id in closed]
     for node in down:
-        take_step(run, controller, node)
+        take_step(run, replace(step_of(node), passed_over=passes_over_none), node)
         run.cluster.wait_for(on, node_id=node, deadline=within.quorum)
-    brokers = [b.id for b in seen.brokers.values() if b.running is False]
+    brokers = [each for each in closed if each not in down]
     for node in brokers:  # all are started first: the wait for one asks for the others
-        take_step(run, broker, node)
-    for node in brokers:
+        take_step(run, replace(broker, passed_over=passes_over_none), node)
+    for node in (*(each for each in down if each in seen.brokers), *brokers):
         run.cluster.wait_for(registered, node_id=node, deadline=within.registration)
         run.cluster.wait_for(conditions.BROKER_IN_SYNC, node_id=node, deadline=within.in_sync)
     if not down and not brokers:
@@ -177,12 +215,18 @@ def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
 
     ``back``: on the version before.
     """
-    step = CONTROLLER_BACK if back else CONTROLLER_UP
+    step_of = _step_of(run.spec, back=back)
     version = (_former if back else target_of)(run.spec).version
-    after = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
-    done = active_one_last(run, step, lambda seen: remaining(seen, version), after=after)
+    controller = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
+    broker = conditions.BROKER_ON_FORMER if back else conditions.BROKER_ON_TARGET
+
+    def after(node: int) -> None:
+        comes_back(run, node, controller=controller, broker=broker, in_sync=conditions.BROKER_IN_SYNC)
+
+    done = active_one_last(run, step_of, lambda seen: remaining(seen, version), after=after)
     if not done and not run.cluster.rehearses:  # another one was elected in the meantime: none was left for last
         stage = SOFTWARE.read(run.cluster.observe(), run.spec).stage
-        run.already_done(stage, step.step, f"every controller runs Kafka {version}")
-    again = [] if run.cluster.rehearses else register_anew(run, step, after=after)
+        step = Step.CONTROLLERS_BACK if back else Step.CONTROLLERS_UP
+        run.already_done(stage, step, f"every controller runs Kafka {version}")
+    again = [] if run.cluster.rehearses else register_anew(run, step_of, after=after)
     return {"restarted": [answer for _, answer in done], **({"registered_anew": again} if again else {})}

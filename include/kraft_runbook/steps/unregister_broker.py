@@ -21,6 +21,7 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.procedures.look_at_replicas import agreed
 from kraft_runbook.procedures.unregister_broker import unregister_broker
+from kraft_runbook.runbook.one_role import require_one_role
 from kraft_runbook.steps.examine import PREFLIGHT, Shown, examines_by_checks, require_preflight
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
@@ -77,6 +78,7 @@ def _node(run: Run) -> int:
     named = run.params["broker"]
     if named is None:
         raise Refused("the form names no broker", way_out="name the broker that is gone in a new run")
+    require_one_role(run.spec, int(named), "unregistering a broker")
     return int(named)
 
 

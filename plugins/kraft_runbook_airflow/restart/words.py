@@ -10,6 +10,7 @@ from kraft_runbook.restart.files import Files
 from kraft_runbook.restart.operation import RESTART, RESTARTS
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.restart import (
+    BOTH_ROLES,
     BROKER,
     CONTROLLER,
     examine,
@@ -27,7 +28,8 @@ PARAMS = {
         type="string",
         enum=["brokers", "controllers", "both"],
         title="Which",
-        description="Controllers come first, the active one last of them; then the brokers, one by one",
+        description="Controllers come first, the active one last of them; then the brokers, one by one. A node with"
+        " both roles comes once, with the controllers, whichever is chosen",
     ),
     "files": Param(
         Files.AS_THEY_ARE.value,
@@ -53,10 +55,16 @@ def approve(cluster: ClusterSpec) -> list[TaskGroup]:
 
 
 def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
-    """Restart each controller and wait until it has caught up, the active one last."""
+    """Restart each controller and wait until it has caught up, the active one last. One that is a broker too is
+    restarted here, once, and awaited as both.
+    """
     with TaskGroup("restart_controllers") as group:
         steps: list[BaseOperator] = []
         for controller in cluster.controllers:
+            if cluster.has_both_roles(controller.id):
+                with TaskGroup(f"node_{controller.id}"):
+                    steps += _restart_both(cluster, controller.id)
+                continue
             with TaskGroup(f"controller_{controller.id}"):
                 restart = TakeStep(task_id="restart", cluster=cluster.name, step=CONTROLLER, node=controller.id)
                 caught_up = words.wait(
@@ -75,8 +83,19 @@ def restart_controllers(cluster: ClusterSpec) -> TaskGroup:
     return group
 
 
-def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
-    """Restart each broker, batch by batch: the next one only when this one is registered and in every ISR."""
+def _restart_both(cluster: ClusterSpec, node: int) -> list[BaseOperator]:
+    return [
+        TakeStep(task_id="restart", cluster=cluster.name, step=BOTH_ROLES, node=node),
+        words.wait(cluster, RESTARTS, "caught_up", CONTROLLER_BACK, cluster.deadlines.quorum, node),
+        words.wait_for_broker(cluster, RESTARTS, node, BROKER_BACK, BROKER_IN_SYNC),
+        *words.give_leaders_back(cluster, node, demotes=cluster.rolling_restart.demote, left_out=lambda _: None),
+    ]
+
+
+def restart_brokers(cluster: ClusterSpec) -> list[TaskGroup]:
+    """Restart each broker, batch by batch: the next one only when this one is registered and in every ISR. Nothing
+    where every broker is a controller too.
+    """
 
     def of(broker: int) -> list[BaseOperator]:
         return [
@@ -88,9 +107,11 @@ def restart_brokers(cluster: ClusterSpec) -> TaskGroup:
             *words.soak_canary(cluster, RESTARTS, CANARY_HOLDS, broker, unless=NO_BROKERS),
         ]
 
+    if not cluster.batches:
+        return []
     with TaskGroup("restart_brokers") as group:
         words.roll(cluster.batches, of)
-    return group
+    return [group]
 
 
 def closing_report(cluster: ClusterSpec) -> BaseOperator:

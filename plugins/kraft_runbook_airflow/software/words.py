@@ -14,7 +14,10 @@ from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps import software
 from kraft_runbook.steps.examine import examines_by_checks
+from kraft_runbook.steps.node_step import NodeStep
 from kraft_runbook.steps.software import (
+    BOTH_ROLES_BACK,
+    BOTH_ROLES_UP,
     BROKER_BACK,
     BROKER_UP,
     CONTROLLER_BACK,
@@ -56,15 +59,19 @@ def _starts(task: str, cluster: ClusterSpec, *, back: bool) -> BaseOperator:
 
 def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
     """Restart each controller on the other software, one by one, the active one last; each once the one before is
-    caught up.
+    caught up. One that is a broker too is restarted here, once, and awaited as both.
     """
     step, running = (
         (CONTROLLER_BACK, conditions.CONTROLLER_ON_FORMER) if back else (CONTROLLER_UP, conditions.CONTROLLER_ON_TARGET)
     )
-    within = cluster.deadlines.quorum
+    within, until_in_sync = cluster.deadlines.quorum, cluster.deadlines.in_sync
     with TaskGroup(step.step) as group:
         steps: list[BaseOperator] = []
         for controller in cluster.controllers:
+            if cluster.has_both_roles(controller.id):
+                with TaskGroup(f"node_{controller.id}"):
+                    steps += _restart_both(cluster, controller.id, BOTH_ROLES_BACK if back else BOTH_ROLES_UP)
+                continue
             with TaskGroup(f"controller_{controller.id}"):
                 steps += [
                     TakeStep(task_id="restart", cluster=cluster.name, step=step, node=controller.id),
@@ -83,13 +90,29 @@ def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
                 words.wait(cluster, SOFTWARE, f"controller_{each.id}_runs", running, within, node=each.id)
                 for each in cluster.controllers
             ),
+            *(
+                words.wait(cluster, SOFTWARE, f"node_{i}_in_sync", conditions.BROKER_IN_SYNC, until_in_sync, node=i)
+                for i in cluster.both_ids
+            ),
         )
     return group
 
 
-def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
+def _restart_both(cluster: ClusterSpec, node: int, step: NodeStep) -> list[BaseOperator]:
+    """Awaited on whichever software: the active one may have been left for last."""
+    registered, in_sync = conditions.BROKER_REGISTERED, conditions.BROKER_IN_SYNC
+    demotes = cluster.upgrade_software.demote
+    return [
+        TakeStep(task_id="restart", cluster=cluster.name, step=step, node=node),
+        words.wait(cluster, SOFTWARE, "caught_up", conditions.CONTROLLER_CAUGHT_UP, cluster.deadlines.quorum, node),
+        words.wait_for_broker(cluster, SOFTWARE, node, registered, in_sync),
+        *words.give_leaders_back(cluster, node, demotes=demotes, left_out=lambda _: None),
+    ]
+
+
+def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> list[TaskGroup]:
     """Restart each broker on the other software, batch by batch; each once the one before is registered on it and in
-    every ISR.
+    every ISR. Nothing where every broker is a controller too.
     """
     step, running = (BROKER_BACK, conditions.BROKER_ON_FORMER) if back else (BROKER_UP, conditions.BROKER_ON_TARGET)
 
@@ -101,9 +124,11 @@ def roll_brokers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
             *([] if back else words.soak_canary(cluster, SOFTWARE, conditions.CANARY_HOLDS, broker)),
         ]
 
+    if not cluster.batches:
+        return []
     with TaskGroup(step.step) as group:
         words.roll(cluster.batches, of)
-    return group
+    return [group]
 
 
 def closing_report(cluster: ClusterSpec, *, back: bool = False) -> BaseOperator:

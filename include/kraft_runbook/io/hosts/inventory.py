@@ -17,7 +17,10 @@ def node_of(spec: ClusterSpec, node_id: int) -> Broker | Controller:
 
 
 def label(node: Broker | Controller) -> str:
-    return f"{'broker' if isinstance(node, Broker) else 'controller'} {node.id}"
+    """A node in words, by its role; one that has both is node 1 (as ``ClusterSpec.named``)."""
+    if isinstance(node, Controller):
+        return f"controller {node.id}"
+    return f"{'broker' if node.controller is None else 'node'} {node.id}"
 
 
 def host_name(node: Broker | Controller) -> str:
@@ -33,6 +36,8 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
             node.log_dirs,
             [each.port for each in node.listeners],
         )
+        if own := node.as_controller:  # playbooks look for the metadata log in the first directory
+            log_dirs, ports = tuple(dict.fromkeys((own.log_dir, *log_dirs))), [*ports, own.port]
         must_reach: list[str] = []
         log4j_file = None
     else:

@@ -94,7 +94,7 @@ def forget_zookeeper_secrets(
     """
     if not spec.secrets_file:
         return ()
-    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    nodes = spec.nodes
     given = {"unread_secrets": list(ZOOKEEPER_KEYS)}
     report = run_ansible(
         playbook_directory() / "forget_zookeeper_secrets.yml",
@@ -188,9 +188,7 @@ def gather_host_facts(
     the host's clock is outside the time span that reading it took here; 0.0 if no skew can be proven (reading takes
     about a second).
     """
-    nodes = [
-        node_of(spec, each) for each in (node_ids if node_ids is not None else (*spec.broker_ids, *spec.controller_ids))
-    ]
+    nodes = [node_of(spec, each) for each in (spec.node_ids if node_ids is None else node_ids)]
     if not nodes:
         return {}
     machines = {f"host-of-{host_name(together[0])}": together for together in by_machine(spec, nodes)}

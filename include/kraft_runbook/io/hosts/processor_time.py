@@ -22,7 +22,7 @@ def read_processor_time(spec: ClusterSpec) -> dict[str, Spent | Unread]:
     """By ``broker 1``, ``controller 101`` and ``ZooKeeper host:port``. A ZooKeeper server is looked for on the hosts of
     the nodes. What can't be read is Unread with its reason, never an exception.
     """
-    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    nodes = spec.nodes
     ensemble = spec.zookeeper.servers if spec.zookeeper else ()
     machines = {f"host-of-{host_name(together[0])}": together for together in by_machine(spec, nodes)}
     servers = {name: _servers_there(spec, together) for name, together in machines.items()}

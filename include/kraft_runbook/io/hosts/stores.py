@@ -33,7 +33,7 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
     """What each node's host shows of its stores, by node; a node that names none is left out. This tool's own are at
     ``THIS_TOOL``. A host or a store that can't be read gives the reason, never an exception.
     """
-    nodes: list[Broker | Controller] = [*spec.brokers, *spec.controllers]
+    nodes = spec.nodes
     asked = {node.id: stores for node in nodes if (stores := node_stores(spec, node))}
     own = list(own_stores(spec))
     if not asked:

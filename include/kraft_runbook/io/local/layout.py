@@ -82,10 +82,11 @@ def layout(spec: ClusterSpec) -> Layout:
             " says otherwise",
             way_out="use include/clusters/lab.yaml as it is, and move the lab by KRB_LAB_DIR and KRB_LAB_NET",
         )
-    hosts = [split_address(server)[0] for server in spec.ensemble.servers]
-    if len(hosts) not in (1, ENSEMBLE) or len(set(hosts)) < len(hosts) or spec.ensemble.chroot:
+    ensemble = spec.zookeeper
+    hosts = [split_address(server)[0] for server in ensemble.servers] if ensemble else []
+    if ensemble and (len(hosts) not in (1, ENSEMBLE) or len(set(hosts)) < len(hosts) or ensemble.chroot):
         raise RunbookError(
-            f"the lab runs one ZooKeeper server or {ENSEMBLE}, without a chroot; declared are {spec.ensemble.connect}",
+            f"the lab runs one ZooKeeper server or {ENSEMBLE}, without a chroot; declared are {ensemble.connect}",
             way_out=f"declare one server in include/clusters/lab.yaml, or {ENSEMBLE} with an address each",
         )
     if len(str(found.supervisor_socket)) > 100:
@@ -97,7 +98,9 @@ def layout(spec: ClusterSpec) -> Layout:
 
 
 def zookeeper_servers(spec: ClusterSpec) -> tuple[ZookeeperServer, ...]:
-    """The lab's ZooKeeper: one server, or an ensemble."""
+    """The lab's ZooKeeper: one server, or an ensemble; none where the cluster file names none."""
+    if spec.zookeeper is None:
+        return ()
     directory, addresses = layout(spec).directory, [split_address(server) for server in spec.ensemble.servers]
     names = [ZOOKEEPER] if len(addresses) == 1 else [f"{ZOOKEEPER}-{number}" for number, _ in enumerate(addresses, 1)]
     named = enumerate(zip(names, addresses, strict=True), 1)
@@ -105,8 +108,8 @@ def zookeeper_servers(spec: ClusterSpec) -> tuple[ZookeeperServer, ...]:
 
 
 def nodes(spec: ClusterSpec) -> tuple[Broker | Controller, ...]:
-    """Brokers, then controllers."""
-    return (*spec.brokers, *spec.controllers)
+    """Every process once: brokers, then controllers."""
+    return spec.nodes
 
 
 def config_files(spec: ClusterSpec) -> dict[str, Path]:

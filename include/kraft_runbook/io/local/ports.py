@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.local.layout import zookeeper_servers
 
@@ -23,8 +24,9 @@ def addresses(spec: ClusterSpec) -> dict[str, tuple[Address, ...]]:
         needed[broker.service] = (
             *((broker.host, each.port) for each in broker.listeners),
             (broker.host, broker.metrics_port),
+            *(((broker.host, broker.controller.port),) if broker.controller else ()),
         )
-    for controller in spec.controllers:
+    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
         needed[controller.service] = ((controller.host, controller.port), (controller.host, controller.metrics_port))
     return needed
 

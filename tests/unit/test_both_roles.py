@@ -1,0 +1,277 @@
+"""Nodes that are broker and controller in one process: declared once, rendered once, restarted once, awaited as both;
+refused by name where an operation is made for one role.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from observations import observation
+from recording import Evidence, RecordingCluster, run_on
+
+from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
+from kraft_runbook.cluster.config_meaning import ADVERTISED, meaning
+from kraft_runbook.cluster.modes import ControllerMode
+from kraft_runbook.cluster.node_properties import controller_properties, kraft_properties
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import ClusterFileError, Refused
+from kraft_runbook.io.hosts.inventory import host_name, label, node_variables
+from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.quorum.care_rules import Care, CareForm, whom
+from kraft_runbook.quorum.faults import Fault, Form, aim
+from kraft_runbook.restart.operation import RESTARTS, Step
+from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
+from kraft_runbook.software.roll import Rolled, read_roll_of
+from kraft_runbook.steps.node_step import take_step
+from kraft_runbook.steps.restart import BOTH_ROLES, restart_active_controller
+from kraft_runbook.steps.software import BOTH_ROLES_BACK, BOTH_ROLES_UP, start_what_is_down
+from kraft_runbook.steps.unregister_broker import prepare
+
+FILE = Path(__file__).resolve().parents[2] / "lab" / "both" / "lab.yaml"
+SPEC = load_cluster("lab", directory=FILE.parent, environment={"KRB_LAB_DIR": "/lab"})
+
+
+def text_with(**changes: Any) -> str:
+    return yaml.safe_dump({**yaml.safe_load(FILE.read_text()), **changes})
+
+
+def parsed(**changes: Any) -> ClusterSpec:
+    return parse_cluster(text_with(**changes), source="both", environment={"PROJECT_ROOT": "/project"})
+
+
+def problems(**changes: Any) -> str:
+    with pytest.raises(ClusterFileError) as wrong:
+        parsed(**changes)
+    return str(wrong.value)
+
+
+# -- the cluster file --------------------------------------------------------------------------------------------------
+
+
+def test_a_node_is_declared_once_and_is_in_both_views() -> None:
+    assert (SPEC.broker_ids, SPEC.controller_ids, SPEC.both_ids) == ((1, 2, 3, 4), (1, 2, 3), (1, 2, 3))
+    assert SPEC.node_ids == (1, 2, 3, 4) and [each.service for each in SPEC.nodes] == [
+        "node-1",
+        "node-2",
+        "node-3",
+        "node-4",
+    ]
+    assert SPEC.quorum_voters == "1@127.10.0.1:9093,2@127.10.0.2:9093,3@127.10.0.3:9093"
+    assert [each.id for each in SPEC.rolled] == [4], "the others have their turn among the controllers"
+    assert (SPEC.named(1), SPEC.named(4)) == ("node 1", "broker 4")
+
+
+def test_a_spec_that_is_read_back_is_the_same() -> None:
+    assert ClusterSpec.model_validate(SPEC.model_dump(mode="json")) == SPEC
+
+
+def test_some_may_have_both_roles_and_others_one() -> None:
+    alone = {"host": "127.10.0.9", "port": 9093, "log_dir": "/c/data", "config_file": "/c/c.properties"}
+    spec = parsed(
+        brokers=[{"id": "1-2", "controller": {"port": 9093}}, {"id": 4}],
+        controllers=[{"id": 9, **alone, "service": "c-9", "metrics_port": 7071}],
+    )
+    assert (spec.both_ids, spec.controller_ids, spec.node_ids) == ((1, 2), (1, 2, 9), (1, 2, 4, 9))
+    assert spec.controller(1).log_dir == spec.broker(1).log_dirs[0], "Kafka's default of metadata.log.dir"
+    assert "metadata.log.dir" not in kraft_properties(spec, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"zookeeper": {"servers": ["127.10.0.1:2181"]}}, "no migration from ZooKeeper runs with such nodes (KIP-866)"),
+        ({"brokers": [{"id": "1-3"}]}, "no controller: name them here, or let brokers be controllers too"),
+        ({"canary": {"broker": 1}}, "canary.broker: node 1 has both roles, so it comes with the controllers"),
+        (
+            {
+                "brokers": [{"id": "1-3", "rack": "a", "controller": {"port": 9093}}],
+                "roll": {"by": "rack", "at_once": 2},
+            },
+            "every broker is a controller too, and those are restarted one by one",
+        ),
+        (
+            {"controller_properties": {"num.io.threads": 9}},
+            "controller_properties.num.io.threads: broker_properties has another value",
+        ),
+        ({"brokers": [{"id": "1-3", "controller": {"port": 9092}}]}, "both use 127.10.0.1:9092"),
+    ],
+)
+def test_what_does_not_go_with_both_roles_is_refused_with_its_reason(changes: dict[str, Any], words: str) -> None:
+    assert words in problems(**changes)
+
+
+def test_a_node_that_is_named_twice_is_told_where_it_belongs() -> None:
+    again = {"id": 1, "host": "127.10.0.9", "port": 9093, "log_dir": "/d", "config_file": "/c", "service": "c"}
+    text = problems(controllers=[{**again, "metrics_port": 7072}])
+    assert "node 1 has both roles by its 'controller' among the brokers, and is named there alone" in text
+
+
+# -- one file, one process ---------------------------------------------------------------------------------------------
+
+
+def test_its_one_file_has_both_roles_and_both_listeners() -> None:
+    found = kraft_properties(SPEC, 1)
+    assert found["process.roles"] == "broker,controller"
+    assert found["listeners"] == "PLAINTEXT://127.10.0.1:9092,CONTROLLER://127.10.0.1:9093"
+    assert found["advertised.listeners"] == "PLAINTEXT://127.10.0.1:9092"
+    assert found["metadata.log.dir"] == "/lab/node-1/metadata"
+    assert found["controller.quorum.fetch.timeout.ms"] == "6000", "the controllers' own property"
+    assert controller_properties(SPEC, SPEC.controller(1), ControllerMode.KRAFT) == found
+    assert kraft_properties(SPEC, 4)["process.roles"] == "broker"
+
+
+def test_kafka_advertises_no_controller_listener_by_itself() -> None:
+    unsaid = {key: value for key, value in kraft_properties(SPEC, 1).items() if key != ADVERTISED}
+    assert meaning(unsaid, newest_ibp="3.9")[ADVERTISED] == "PLAINTEXT://127.10.0.1:9092"
+
+
+def test_its_file_is_compared_once() -> None:
+    seen = observation(Phase.KRAFT, SPEC)
+    assert [each.node.id for each in broker_files(seen, SPEC)] == [1, 2, 3, 4]
+    assert list(controller_files_in_kraft(seen, SPEC)) == []
+
+
+def test_a_playbook_knows_it_by_one_name_and_looks_for_its_metadata_log_where_it_is() -> None:
+    node = SPEC.broker(1)
+    assert (label(node), host_name(node)) == ("node 1", "node-1")
+    given = node_variables(SPEC, node)
+    assert given["log_dirs"] == ["/lab/node-1/metadata", "/lab/node-1/data"]
+    assert sorted(given["ports"]) == [7071, 9092, 9093]
+
+
+# -- restarts ----------------------------------------------------------------------------------------------------------
+
+
+def led_by(node: int) -> ClusterObservation:
+    seen = observation(Phase.KRAFT, SPEC)
+    assert was_read(seen.quorum)
+    controllers = {}
+    for i, each in seen.controllers.items():
+        assert was_read(each.metrics)
+        metrics = replace(each.metrics, active=i == node)
+        controllers[i] = replace(each, mode=ControllerMode.KRAFT, metrics=metrics)
+    return replace(seen, quorum=replace(seen.quorum, leader_id=node), controllers=controllers)
+
+
+SEEN = led_by(2)
+
+
+def active(seen: ClusterObservation) -> int:
+    assert was_read(seen.quorum)
+    return seen.quorum.leader_id
+
+
+def test_a_restart_asks_for_both_sets_takes_each_once_and_the_active_one_last() -> None:
+    cluster, ports = RecordingCluster(SEEN, spec=SPEC), Evidence()
+    run = run_on(cluster, ports, nodes="both")
+    for node in SPEC.both_ids:
+        take_step(run, BOTH_ROLES, node)
+    last = active(SEEN)
+    first = [each for each in SPEC.both_ids if each != last]
+    assert cluster.did == [
+        line
+        for node in first
+        for line in (
+            "awaited every controller to run, to have caught up and to be warm",
+            f"played restart_node on {node}",
+        )
+    ]
+    cluster.did.clear()
+    assert restart_active_controller(run) == {"restarted": [last]}
+    waits = cluster.did[-4:]
+    assert [each for each in cluster.did if each.startswith("played")] == [f"played restart_node on {last}"]
+    assert waits[:3] == [
+        f"awaited controller {last} to have caught up and to be warm",
+        f"awaited broker {last} to register again",
+        f"awaited broker {last} to be in every ISR",
+    ]
+
+
+def test_it_is_left_alone_while_a_replica_elsewhere_is_out_of_sync() -> None:
+    assert was_read(SEEN.topics)
+    short = replace(SEEN, topics=replace(SEEN.topics, out_of_sync_by_broker={4: 2}))
+    cluster = RecordingCluster(short, spec=SPEC)
+    node = next(each for each in SPEC.both_ids if each != active(SEEN))
+    with pytest.raises(Refused, match=r"replicas on other brokers are out of sync \(broker 4: 2\)"):
+        take_step(run_on(cluster, nodes="both"), BOTH_ROLES, node)
+    assert not [each for each in cluster.did if each.startswith("played")]
+
+
+@pytest.mark.parametrize("asked", ["brokers", "controllers", "both"])
+def test_a_run_for_either_role_means_it(asked: str) -> None:
+    assert RESTARTS.left_out(Step.RESTART_BOTH_ROLES, {"nodes": asked}) is None
+
+
+# -- the software roll -------------------------------------------------------------------------------------------------
+
+TARGET = "4.1.1"
+ROLLING = SPEC.model_copy(
+    update={"kafka": SPEC.kafka.model_copy(update={"upgrade_to": Software(version=TARGET, home="/lab/kafka-4.1.1")})}
+)
+
+
+def running(on_new: tuple[int, ...], *, down: tuple[int, ...] = ()) -> ClusterObservation:
+    def version(node: int) -> str:
+        return TARGET if node in on_new else "3.9.2"
+
+    brokers = {i: replace(each, software_version=version(i), running=i not in down) for i, each in SEEN.brokers.items()}
+    controllers = {
+        i: replace(each, software_version=version(i), running=i not in down) for i, each in SEEN.controllers.items()
+    }
+    return replace(SEEN, brokers=brokers, controllers=controllers)
+
+
+def test_a_node_with_both_roles_counts_once() -> None:
+    reading = read_roll_of(running((1,)), "3.9.2", TARGET)
+    assert reading.reasons == (f"1 of 4 nodes run {TARGET}, the others 3.9.2",)
+    assert read_roll_of(running((1, 2, 3, 4)), "3.9.2", TARGET).stage is Rolled.NEW
+
+
+def test_a_node_that_is_down_is_started_once_and_awaited_as_both() -> None:
+    cluster = RecordingCluster(running((), down=(2,)), spec=ROLLING, answers={require_readable: None})
+    assert start_what_is_down(run_on(cluster), back=False) == {"started": [2]}
+    assert [each for each in cluster.did if each.startswith("played")] == ["played switch_software on 2"]
+    assert "awaited broker 2 to be in every ISR" in cluster.did
+
+
+def test_the_way_back_begins_with_them_where_every_broker_is_a_controller() -> None:
+    spec = ROLLING.model_copy(update={"brokers": ROLLING.brokers[:3]})
+    seen = running((1, 2, 3))
+    seen = replace(seen, brokers={i: each for i, each in seen.brokers.items() if i != 4})
+    node = next(each for each in spec.both_ids if each != active(seen))
+    cluster = RecordingCluster(seen, spec=spec, answers={require_readable: None})
+    take_step(run_on(cluster), BOTH_ROLES_BACK, node)
+    assert f"played switch_software on {node}" in cluster.did
+    done = take_step(run_on(cluster), BOTH_ROLES_UP, node)
+    assert done["already_done"] == f"node {node} runs Kafka {TARGET}"
+
+
+# -- refused by name ---------------------------------------------------------------------------------------------------
+
+
+def test_care_of_the_quorum_refuses_a_node_with_both_roles() -> None:
+    with pytest.raises(Refused, match=r"node \d has both roles in one process, and care of the quorum"):
+        whom(CareForm(Care.LEADERSHIP, None), SEEN, SPEC)
+
+
+def test_a_drill_refuses_it_and_may_stop_a_broker_alone() -> None:
+    form = Form(Fault.FAILOVER, None, 1, 10.0, 5.0)
+    with pytest.raises(Refused, match="has both roles in one process, and a drill"):
+        aim(form, SEEN, SPEC)
+    assert aim(replace(form, fault=Fault.SHUTDOWN), SEEN, SPEC).node == 4
+    with pytest.raises(Refused, match="node 2 has both roles"):
+        aim(replace(form, fault=Fault.SHUTDOWN, broker=2), SEEN, SPEC)
+
+
+def test_unregistering_refuses_it_before_a_check() -> None:
+    cluster = RecordingCluster(SEEN, spec=SPEC)
+    with pytest.raises(Refused, match="node 2 has both roles in one process, and unregistering a broker"):
+        prepare(run_on(cluster, broker=2))
+    assert not cluster.looks
