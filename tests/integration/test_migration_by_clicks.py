@@ -81,7 +81,7 @@ def test_a_migration_by_clicks_alone(
             approve.click()
         page = dashboard(person, stage)
         expect(page.get_by_label("Gates")).to_contain_text(f"{gate}: signed", timeout=SLOW)
-        expect(page.get_by_label("Gates")).to_contain_text(f"{USER} (id", timeout=SLOW)
+        expect(page.get_by_label("Gates")).to_contain_text(f"{USER} signed", timeout=SLOW)
     patience = Patience(1200)
     while (state := stage.client.run_state(MIGRATION, run_id)) == "running":
         assert patience.left(), "the run has not ended"
