@@ -691,7 +691,10 @@ FAILS: dict[str, list[Case]] = {
             "controller 103 is cold: it has applied up to offset 100 of 999, its last record is 70661 ms old",
         )
     ],
-    "KRB-GATE-010": [(H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1")],
+    "KRB-GATE-010": [
+        (H, "dual_write", gauges(103, metadata_error_count=1), "controller 103 counts 1"),
+        (D, "finalize", broker(2, metrics=BrokerMetrics(0, metadata_errors=2)), "broker 2 counts 2"),
+    ],
     "KRB-PRE-067": [
         (
             H,

@@ -249,6 +249,37 @@ def test_jolokia_names_the_partitions_of_a_broker_that_counts_any() -> None:
     assert partitions_of_jolokia([{"status": 200, "value": mbeans}, {"status": 404}]) == ("a.b-3",)
 
 
+UNDER = "kafka_server_replicamanager_underreplicatedpartitions 0.0\n"
+ERRORS = {
+    "our rules": (
+        "kafka_server_broker_metadata_metrics_metadata_load_error_count 1.0\n"
+        "kafka_server_broker_metadata_metrics_metadata_apply_error_count 2.0\n"
+    ),
+    "the exporter's own": (
+        "kafka_server_broker_metadata_metrics_metadata_load_error_count 0.0\n"
+        "kafka_server_broker_metadata_metrics_metadata_apply_error_count 3.0\n"
+        "kafka_server_broker_metadata_metrics_last_applied_record_offset 990.0\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("page", ERRORS.values(), ids=ERRORS)
+def test_a_broker_counts_what_it_could_not_read_and_apply(page: str) -> None:
+    assert broker_metrics(parse_prometheus(UNDER + page)).metadata_errors == 3
+    assert broker_metrics(parse_prometheus(UNDER)).metadata_errors is None
+
+
+def test_jolokia_shows_the_same() -> None:
+    mbeans = {
+        "kafka.server:name=UnderReplicatedPartitions,type=ReplicaManager": {"Value": 0},
+        "kafka.server:type=broker-metadata-metrics": {
+            "metadata-load-error-count": 1.0,
+            "metadata-apply-error-count": 2,
+        },
+    }
+    assert broker_metrics(parse_jolokia([{"status": 200, "value": mbeans}])).metadata_errors == 3
+
+
 OLD_REQUESTS = {
     "counted as a total": (
         'kafka_network_requestmetrics_deprecatedrequests_total{request="Fetch",version="2",'

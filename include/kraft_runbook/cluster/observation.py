@@ -80,6 +80,10 @@ class BrokerMetrics:
     failed_requests: int | None = None
     """Produce and Fetch requests that failed since the broker's start (BrokerTopicMetrics, over all topics)."""
     produce: Timed | None = None
+    metadata_errors: int | None = None
+    """Records of the metadata log that it could not read or apply since its start, in KRaft and migration mode
+    (``metadata-load-error-count`` and ``metadata-apply-error-count``, KIP-859).
+    """
 
 
 LIVES = "runs and does not serve: its port is closed, its metrics answer"

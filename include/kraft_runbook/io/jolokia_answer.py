@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kraft_runbook.io.node_metrics import (
+    ATTRIBUTED,
     FAILED,
     HANDLERS,
     HANDLERS_IDLE,
@@ -73,8 +74,10 @@ def parse_jolokia(answer: Iterable[Mapping[str, Any]]) -> NodeMetrics:
             elif keys.get("type") == "RequestMetrics":
                 deprecated = {} if deprecated is None else deprecated
                 count_deprecated(deprecated, {key.lower(): value for key, value in keys.items()}, attributes["Count"])
-            elif keys.get("type") == "raft-metrics":
-                gauges |= {f"raftmetrics.{plain_name(k)}": float(v) for k, v in attributes.items() if is_number(v)}
+            elif (kind := keys.get("type")) in ATTRIBUTED:
+                gauges |= {
+                    f"{plain_name(kind)}.{plain_name(k)}": float(v) for k, v in attributes.items() if is_number(v)
+                }
             elif percentile := PERCENTILES.get((keys.get("type", "").lower(), keys.get("name", "").lower())):
                 if is_number(attributes.get("99thPercentile")):
                     gauges[percentile] = float(attributes["99thPercentile"])

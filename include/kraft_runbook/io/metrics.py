@@ -20,7 +20,7 @@ from kraft_runbook.io.jolokia_answer import (
     parse_jolokia,
     partitions_of_jolokia,
 )
-from kraft_runbook.io.node_metrics import UNDER_REPLICATED, NodeMetrics, is_number
+from kraft_runbook.io.node_metrics import ATTRIBUTED, UNDER_REPLICATED, NodeMetrics, is_number
 from kraft_runbook.io.prometheus_page import parse_prometheus, samples_of
 from kraft_runbook.io.secrets import Secrets
 
@@ -102,7 +102,7 @@ class Jolokia:
             "kafka.server:type=ReplicaManager,name=*",
             "kafka.log:type=LogManager,name=*",
             "kafka.server:type=app-info,id=*",
-            "kafka.server:type=raft-metrics,*",
+            *(f"kafka.server:type={kind},*" for kind in ATTRIBUTED),
             "kafka.server:type=SnapshotEmitter,name=*",
             "kafka.controller:type=ControllerEventManager,name=*",
             DEPRECATED_MBEAN,

@@ -13,7 +13,9 @@ from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, UNNAMED, OldReque
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.errors import Unreachable
 
-KINDS = ("KafkaController", "ReplicaManager", "LogManager", "raft-metrics", "SnapshotEmitter")
+ATTRIBUTED = ("raft-metrics", "broker-metadata-metrics")
+"""MBean types of kafka.server whose gauges are attributes, not MBeans each (Kafka's own metrics)."""
+KINDS = ("KafkaController", "ReplicaManager", "LogManager", "SnapshotEmitter", *ATTRIBUTED)
 """The MBean types whose gauges are read (of domains kafka.controller, kafka.server and kafka.log)."""
 QUEUE_P99, WRITE_P99 = "controllereventmanager.eventqueuetimems.p99", "kafkacontroller.zkwritedeltatimems.p99"
 PERCENTILES = {
@@ -26,6 +28,10 @@ digits (``QuorumControllerMetrics`` of Kafka 3.9).
 FAILED = ("FailedProduceRequestsPerSec", "FailedFetchRequestsPerSec")
 PRODUCE_COUNT, PRODUCE_MEAN = "produce.count", "produce.mean"
 HANDLERS, HANDLERS_IDLE = "RequestHandlerAvgIdlePercent", "handlers.idle"
+METADATA_ERRORS = (
+    "brokermetadatametrics.metadataloaderrorcount",
+    "brokermetadatametrics.metadataapplyerrorcount",
+)
 UNDER_REPLICATED = "ReplicaManager.UnderReplicatedPartitions"
 UNDER_MIN_ISR = "ReplicaManager.UnderMinIsrPartitionCount"
 SAMPLES = 20
@@ -148,6 +154,7 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
             way_out="let the exporter's rules pass kafka.server:type=ReplicaManager,*",
         )
     failed = [found.requests[name] for name in FAILED if name in found.requests]
+    errors = [found.gauges[name] for name in METADATA_ERRORS if name in found.gauges]
     return BrokerMetrics(
         under_replicated,
         gauge("LogManager.OfflineLogDirectoryCount"),
@@ -161,6 +168,7 @@ def broker_metrics(found: NodeMetrics) -> BrokerMetrics:
         offline_replicas=gauge("ReplicaManager.OfflineReplicaCount"),
         failed_requests=int(sum(failed)) if len(failed) == len(FAILED) else None,
         produce=produce_of(found),
+        metadata_errors=int(sum(errors)) if errors else None,
     )
 
 
