@@ -81,7 +81,7 @@ class BrokerMetrics:
     """Produce and Fetch requests that failed since the broker's start (BrokerTopicMetrics, over all topics)."""
     produce: Timed | None = None
     metadata_errors: int | None = None
-    """Records of the metadata log that it could not read or apply since its start, in KRaft and migration mode
+    """Records of the metadata log that it could not read or apply since its start in KRaft mode
     (``metadata-load-error-count`` and ``metadata-apply-error-count``, KIP-859).
     """
 
