@@ -590,7 +590,7 @@ def test_an_empty_directory_is_no_matter_to_a_broker_that_formats_it() -> None:
 @pytest.mark.parametrize("operation", ["rolling_restart", "upgrade_software"])
 def test_no_node_is_restarted_beside_a_full_disk(operation: str) -> None:
     full = on_host(2, free_bytes={"/disk1": 2**20})(observation(F))
-    found = OPERATIONS[operation].checks["KRB-PRE-042"].run(full, SPEC)
+    found = OPERATIONS[operation].checks["KRB-PRE-124"].run(full, SPEC)
     assert found.blocks and "node 2 has 1 MiB free at /disk1" in found.evidence
 
 

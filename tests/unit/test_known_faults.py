@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from uuid import UUID
 
 import pytest
-from observations import SPEC, Spoil, a_controller, broker, observation
+from observations import SPEC, Spoil, a_controller, broker, observation, with_quorum
 
 from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.observation import Voter
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import QuorumKind, Software
@@ -25,6 +27,7 @@ from kraft_runbook.software.known_faults import (
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
 
+SEEN = observation(Phase.FINALIZED)
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -77,11 +80,11 @@ def test_the_way_out_names_the_patch_that_mends_most() -> None:
     assert better_patch(KafkaVersion.of("4.1.0")) == "4.1.2"
     assert better_patch(KafkaVersion.of("4.1.2")) is None and better_patch(KafkaVersion.of("4.4.0")) is None
     found = judged("KRB-UPG-023", "4.1.1")
-    count = len(faults_of(KafkaVersion.of("4.1.1"), unused(SPEC)))
-    left = len(issues("4.1.1", unused(SPEC)) & issues("4.1.2"))
+    count = len(faults_of(KafkaVersion.of("4.1.1"), unused(SEEN, SPEC)))
+    left = len(issues("4.1.1", unused(SEEN, SPEC)) & issues("4.1.2"))
     assert found.verdict is Verdict.FAIL and f"Kafka 4.1.1 has {count}: KAFKA-" in found.evidence
     assert f"Kafka 4.1.2 mends {count - left} of {count}" in found.fix
-    assert "mends 10 of 13, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
+    assert "mends 10 of 14, and has KAFKA-20845 instead" in judged("KRB-UPG-023", "4.0.0").fix
     assert "no later 4.1 was out that mends one" in judged("KRB-UPG-023", "4.1.2").fix
 
 
@@ -125,7 +128,7 @@ def test_a_fault_counts_once_one_broker_uses_what_it_needs(use: Use, issue: str,
     first, *others = SPEC.brokers
     using = first.model_copy(update={"properties": {**first.properties, **properties}})
     spec = SPEC.model_copy(update={"brokers": (using, *others)})
-    assert use in unused(SPEC) and use not in unused(spec)
+    assert use in unused(SEEN, SPEC) and use not in unused(SEEN, spec)
     assert f"{issue} (only with {use})" in told(SPEC).evidence and f"{issue}: " not in told(SPEC).evidence
     assert f"{issue}: " in told(spec).evidence and f"{issue} (only with" not in told(spec).evidence
 
@@ -134,9 +137,15 @@ def test_directories_and_the_quorum_are_the_cluster_files() -> None:
     first, *others = SPEC.brokers
     two = first.model_copy(update={"log_dirs": ("/a", "/b")})
     spec = SPEC.model_copy(update={"brokers": (two, *others), "quorum": QuorumKind.DYNAMIC})
-    assert unused(SPEC) - unused(spec) == {Use.DIRECTORIES, Use.DYNAMIC_QUORUM}
-    assert "KAFKA-19571: " in told(spec).evidence and "KAFKA-19354: " in told(spec).evidence
+    assert unused(SEEN, SPEC) - unused(SEEN, spec) == {Use.DIRECTORIES, Use.DYNAMIC_QUORUM}
+    assert "KAFKA-19571: " in told(spec).evidence and "KAFKA-20380: " in told(spec).evidence
     assert "KAFKA-19571, KAFKA" not in told(spec).evidence
+
+
+def test_a_quorum_that_is_dynamic_already_counts_before_the_file_says_so() -> None:
+    voters = tuple(Voter(i, 1000, directory=UUID(int=i)) for i in SPEC.controller_ids)
+    assert Use.DYNAMIC_QUORUM in unused(SEEN, SPEC)
+    assert Use.DYNAMIC_QUORUM not in unused(with_quorum(voters=voters)(SEEN), SPEC)
 
 
 def test_the_list_ends_with_no_fault_of_a_release_that_was_not_looked_at() -> None:

@@ -150,6 +150,23 @@ def test_a_broker_may_lag_by_what_was_written_since_the_look_before() -> None:
         assert CHECKS["KRB-GATE-014"].run(*_seen_then(then, now)).verdict is expected
 
 
+def test_of_a_broker_that_is_listed_twice_the_newer_entry_counts() -> None:
+    observers = (Voter(1, 1000), Voter(2, 1000), Voter(3, 1000), Voter(2, 400, 5))
+    seen = with_quorum(observers=observers)(observation(D))
+    assert CHECKS["KRB-GATE-014"].run(seen, SPEC, seen).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(("ago", "expected"), [(19_000, Verdict.PASS), (21_000, Verdict.FAIL)])
+def test_in_a_log_that_stands_still_the_time_of_the_last_fetch_tells(ago: int, expected: Verdict) -> None:
+    now = 1_800_000_000_000
+    voters = (Voter(101, 1000, now), Voter(102, 1000, now - 100), Voter(103, 1000, now - 100))
+    observers = (Voter(1, 1000, now - 300), Voter(2, 1000, now - ago), Voter(3, 1000, now - 300))
+    seen = with_quorum(voters=voters, observers=observers)(observation(D))
+    found = CHECKS["KRB-GATE-014"].run(seen, SPEC, seen)
+    assert found.verdict is expected
+    assert expected is Verdict.PASS or "broker 2 has not fetched for 21 s" in found.evidence
+
+
 def test_brokers_in_migration_mode_are_not_judged_by_their_fetches() -> None:
     seen = with_quorum(observers=())(observation(H))
     assert CHECKS["KRB-GATE-014"].run(seen, SPEC, seen).verdict is Verdict.PASS

@@ -101,6 +101,13 @@ def q(**changes: Any) -> QuorumLook:
     return replace(look, quorum=replace(look.quorum, **changes))
 
 
+def of_kraft(look: QuorumLook) -> QuorumLook:
+    """ZooKeeper was read too, and names the quorum's leader as the controller."""
+    control = by_zookeeper().zookeeper
+    assert isinstance(control, ZookeeperControl)
+    return replace(look, zookeeper=replace(control, controller_id=101, of_kraft=True))
+
+
 def climbing(*epochs: int) -> Series:
     """One look an epoch, four seconds apart."""
     looks = (replace(q(leader_epoch=epoch), looked_at=AT + timedelta(seconds=4 * i)) for i, epoch in enumerate(epochs))
@@ -195,7 +202,7 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
             "broker 2 has not fetched for 61.0 s",
         ),
         (
-            series(q(observers=(voter(1), voter(2))), first=q(observers=(voter(1),))),
+            series(of_kraft(q(observers=(voter(1), voter(2)))), first=q(observers=(voter(1),))),
             "controller 101, which leads, knows of no fetch by broker 3",
         ),
     ],
@@ -287,6 +294,16 @@ def test_what_could_not_be_read_is_unknown_and_names_the_rule_to_add(code: str) 
     assert found.verdict is Verdict.UNKNOWN
     assert evidence in found.evidence
     assert fix is None or found.fix == fix
+
+
+def test_a_node_with_both_roles_fetches_as_a_voter() -> None:
+    both = series(of_kraft(q(voters=tuple(voter(i) for i in SPEC.broker_ids), observers=())))
+    assert answer("KRB-QRM-012", both).evidence == "3 of 3 brokers fetch"
+
+
+def test_brokers_that_may_be_in_zookeeper_mode_need_not_fetch() -> None:
+    unread = replace(q(observers=()), zookeeper=Unread("it hangs"))
+    assert answer("KRB-QRM-012", series(unread)).verdict is Verdict.PASS
 
 
 def test_every_check_has_a_failure_and_an_unknown_in_these_tables() -> None:

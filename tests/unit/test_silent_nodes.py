@@ -95,7 +95,7 @@ def test_an_answer_that_breaks_the_library_is_not_told_as_silence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(answer, server)
         with (
-            pytest.raises(Unreachable, match="its answer could not be read: IndexError inside kafka-python") as unread,
+            pytest.raises(Unreachable, match="answered could not be read: IndexError inside kafka-python") as unread,
             KafkaConnection(
                 f"127.0.0.1:{server.getsockname()[1]}", "broker 1", SPEC.broker_security, secrets=secrets, timeout=1
             ) as connection,

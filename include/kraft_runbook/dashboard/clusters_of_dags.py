@@ -18,13 +18,14 @@ from kraft_runbook.errors import RunbookError
 
 @dataclass(frozen=True, slots=True)
 class ClustersOfDags:
-    """``directory``: of the cluster files, whose variables are ``environment``'s. ``state``, ``evidence``: directories.
-    ``ended``: as of ``cluster_facts``. ``seconds_of_two``: in which two runs by this schedule begin; None: not known.
+    """``directory``: of the cluster files, whose variables are ``environment``'s. ``state``: the state directory, which
+    is made when it is asked for; ``evidence``: a directory. ``ended``: as of ``cluster_facts``. ``seconds_of_two``: in
+    which two runs by this schedule begin; None: not known.
     """
 
     directory: Path
     environment: Mapping[str, str]
-    state: Path
+    state: Callable[[], Path]
     evidence: Path
     ended: Callable[[str, str], bool]
     seconds_of_two: Callable[[str | None, datetime], float | None]
@@ -50,7 +51,7 @@ class ClustersOfDags:
         return cluster_facts(
             cluster,
             spec,
-            state=self.state,
+            state=self.state(),
             evidence=self.evidence,
             runs=self.runs,
             now=now,

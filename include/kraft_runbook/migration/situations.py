@@ -192,8 +192,8 @@ WITH_ZOOKEEPER = (
         means=NO_LEADER,
         waits_for=NO_MAJORITY,
         forward=Answer(
-            f"start {{down}} with the present configuration; {ITS_LOG}. Never start two on empty disks: they elect one"
-            f" of themselves, and the metadata begins anew (docs/rollback.md). {NO_STEP}"
+            f"start {{down}} with the present configuration; {ITS_LOG}. Never start a majority on empty disks: it"
+            f" elects one of itself, and the metadata begins anew (docs/rollback.md). {NO_STEP}"
         ),
     ),
     Situation(

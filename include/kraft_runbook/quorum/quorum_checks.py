@@ -293,30 +293,31 @@ def every_broker_follows(seen: Series, spec: ClusterSpec) -> Finding:
     """Every broker fetches the metadata log.
 
     A broker that has not fetched for quorum_health.silent is named for five minutes; then the leader forgets it. While
-    a broker controls the cluster, one in ZooKeeper mode fetches nothing, so there only those are judged that the leader
-    knows. One that does not fetch still sends heartbeats, and stays unfenced (KAFKA-20514).
+    a broker controls the cluster, or may, one in ZooKeeper mode fetches nothing: there only those are judged that the
+    leader knows. One that does not fetch still sends heartbeats, and stays unfenced (KAFKA-20514).
     """
     now = _quorum(seen)
     if not was_read(now):
         return unknown(now)
     silent = spec.quorum_health.silent / 1000
-    brokers = [each for each in now.observers if each.id in spec.broker_ids]
     wrong = [
         f"broker {each.id} has not fetched for {each.seconds_since_fetch:.1f} s"
-        for each in brokers
-        if each.seconds_since_fetch is not None and each.seconds_since_fetch > silent
+        for each in now.observers
+        if each.id in spec.broker_ids and each.seconds_since_fetch is not None and each.seconds_since_fetch > silent
     ]
-    if seen.now.mode is Mode.KRAFT:
-        strangers = sorted({*spec.broker_ids} - _listed(seen.first.quorum, now.leader_epoch) - _listed(now))
+    if seen.now.mode is Mode.KRAFT and (spec.zookeeper is None or was_read(seen.now.zookeeper)):
+        strangers = sorted({*spec.broker_ids} - _fetches(seen.first.quorum, now.leader_epoch) - _fetches(now))
         wrong += [f"controller {now.leader_id}, which leads, knows of no fetch by broker {i}" for i in strangers]
-    return settle(wrong, (), f"{len(brokers)} of {len(spec.brokers)} brokers fetch")
+    return settle(wrong, (), f"{len(_fetches(now) & {*spec.broker_ids})} of {len(spec.brokers)} brokers fetch")
 
 
-def _listed(quorum: Quorum | Unread, epoch: int | None = None) -> frozenset[int]:
-    """Who else fetches, as the leader of this epoch knows: a leader that was just elected knows of nobody yet."""
+def _fetches(quorum: Quorum | Unread, epoch: int | None = None) -> frozenset[int]:
+    """Who fetches, as the leader of this epoch knows: a leader that was just elected knows of nobody yet. A node with
+    both roles fetches as a voter.
+    """
     if not was_read(quorum) or epoch not in (None, quorum.leader_epoch):
         return frozenset()
-    return frozenset(each.id for each in quorum.observers)
+    return frozenset(each.id for each in (*quorum.voters, *quorum.observers))
 
 
 @check(

@@ -25,8 +25,10 @@ CLUSTER_CHECKS = Checklist()
 check = CLUSTER_CHECKS.check
 
 CLOCK_SKEW_SECONDS = 1.0
-FREE_BYTES = 1024**3
-"""Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs."""
+FREE_BYTES, FULL_BYTES = 1024**3, 100 * 1024**2
+"""Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs. And what a start alone
+may need: the indexes of an active segment are made 10 MiB long each (segment.index.bytes), and checkpoints are written.
+"""
 AS_RENDERED = (
     "make the cluster file's properties equal to the host's file (kraft-runbook plan --hosts shows both), or correct"
     " the host's file and restart the broker"
@@ -273,14 +275,27 @@ def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 
     The metadata log of 1,000,000 partitions and its snapshot take a quarter of that.
     """
+    return _free(seen, spec, FREE_BYTES)
+
+
+@check("KRB-PRE-124", severity=BLOCKING, fix="make room on that file system", needs=Needs.HOSTS)
+def no_disk_is_full(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory's file system has 100 MiB free.
+
+    A node that is stopped beside a full disk may not come up again.
+    """
+    return _free(seen, spec, FULL_BYTES)
+
+
+def _free(seen: ClusterObservation, spec: ClusterSpec, least: int) -> Finding:
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "free_bytes"))
     wrong = [
         f"node {i} has {n // 2**20} MiB free at {path}"
         for i, free in found.items()
         for path, n in sorted(free.items())
-        if n < FREE_BYTES
+        if n < least
     ]
-    return settle(wrong, unread, "at least 1 GiB on each")
+    return settle(wrong, unread, f"at least {least // 2**20:,} MiB on each")
 
 
 @check(

@@ -23,6 +23,10 @@ CAUGHT_UP_WITHIN = 10
 """Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on
 3.9.2).
 """
+SILENT = 20.0
+"""Seconds without a fetch of a broker that is not behind: in a log that stands still nobody can be. It asks twice a
+second (``MAX_FETCH_WAIT_MS`` of Kafka's raft); the leader's entry of itself has the leader's clock.
+"""
 NAMED = 5
 """How many topics are named as examples."""
 
@@ -38,8 +42,8 @@ def voters_behind(
 
 def not_fetching(seen: ClusterObservation, earlier: ClusterObservation | None) -> Iterator[str]:
     """Each broker in KRaft mode that does not follow the metadata log: the leader lists it at neither look of one
-    epoch, or it is behind as a voter may not be. It heartbeats on another connection, so it stays unfenced, and serves
-    with old metadata (KAFKA-20514).
+    epoch, or it is behind as a voter may not be, or has not fetched for ``SILENT`` seconds. It heartbeats on another
+    connection, so it stays unfenced, and serves with old metadata (KAFKA-20514).
     """
     if not was_read(seen.quorum):
         return
@@ -49,11 +53,15 @@ def not_fetching(seen: ClusterObservation, earlier: ClusterObservation | None) -
         listed |= {each.id for each in earlier.quorum.observers}
     in_kraft = [each.id for each in seen.brokers.values() if each.mode is BrokerMode.KRAFT]
     behind = _behind(now.observers, now, earlier, in_kraft)
+    clock = max((each.last_fetch_ms for each in now.voters if each.id == now.leader_id), default=-1)
+    fetched = {each.id: each.last_fetch_ms for each in sorted(now.observers, key=lambda each: each.last_fetch_ms)}
     for broker_id in in_kraft:
         if broker_id not in listed:
             yield f"controller {now.leader_id}, which leads, knows of no fetch by broker {broker_id}"
         elif broker_id in behind:
             yield f"broker {broker_id} is at offset {behind[broker_id]} of {now.high_watermark}"
+        elif 0 <= fetched.get(broker_id, -1) < clock - SILENT * 1000:
+            yield f"broker {broker_id} has not fetched for {(clock - fetched[broker_id]) / 1000:.0f} s"
 
 
 def _behind(
@@ -62,7 +70,8 @@ def _behind(
     wanted = now.high_watermark - CAUGHT_UP_WITHIN
     if earlier is not None and was_read(earlier.quorum):
         wanted = min(wanted, earlier.quorum.high_watermark)
-    offsets = {each.id: each.log_end_offset for each in replicas}
+    # a node whose disk was replaced is listed twice for a while, by the ids of its directories
+    offsets = {each.id: each.log_end_offset for each in sorted(replicas, key=lambda each: each.log_end_offset)}
     return {i: offsets[i] for i in ids if i in offsets and offsets[i] < wanted}
 
 

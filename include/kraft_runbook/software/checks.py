@@ -42,12 +42,11 @@ check = CHECKS.check
 SEGMENT = "segment.bytes"
 
 CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", *PRODUCERS, *REFERENCES))
-CHECKS.take(CLUSTER_CHECKS[CANARY], stages=(Rolled.OLD,))
+CHECKS.take(*CLUSTER_CHECKS.of(CANARY, "KRB-PRE-124"), stages=(Rolled.OLD,))
 CHECKS.take(
     *CLUSTER_CHECKS.of(
         "KRB-PRE-004",
         "KRB-PRE-029",
-        "KRB-PRE-042",
         "KRB-PRE-046",
         "KRB-PRE-087",
         "KRB-PRE-100",

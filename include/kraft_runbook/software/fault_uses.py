@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import QuorumKind
 
 TIERED, CODEC, REAUTHENTICATION = (
     "remote.log.storage.system.enable",
@@ -17,9 +18,7 @@ TIERED, CODEC, REAUTHENTICATION = (
 
 
 class Use(StrEnum):
-    """What only some clusters use; each can be set in the files alone, and no client and no level brings it. The value
-    is how it is said.
-    """
+    """What only some clusters use. No client brings it. The value is how it is said."""
 
     DYNAMIC_QUORUM = "a dynamic quorum"
     DIRECTORIES = "several log directories in a broker"
@@ -28,11 +27,13 @@ class Use(StrEnum):
     REAUTHENTICATION = f"{REAUTHENTICATION} above 0"
 
 
-def unused(spec: ClusterSpec) -> frozenset[Use]:
-    """Those that no broker's configuration has, as the roll writes it."""
+def unused(seen: ClusterObservation, spec: ClusterSpec) -> frozenset[Use]:
+    """Those that no broker's configuration has, as the roll writes it; and a dynamic quorum, where the cluster file has
+    none and none was seen.
+    """
     files = [broker_properties(spec, each, BrokerMode.KRAFT) for each in spec.brokers]
     used = {
-        Use.DYNAMIC_QUORUM: spec.quorum.value == "dynamic",
+        Use.DYNAMIC_QUORUM: spec.quorum is QuorumKind.DYNAMIC or not was_read(seen.quorum) or seen.quorum.is_dynamic,
         Use.DIRECTORIES: any(len(each.log_dirs) > 1 for each in spec.brokers),
         Use.TIERED_STORAGE: any(file.get(TIERED, "false").strip().lower() == "true" for file in files),
         Use.COMPRESSED_OFFSETS: any(file.get(CODEC, "0").strip() != "0" for file in files),

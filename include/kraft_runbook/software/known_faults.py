@@ -99,7 +99,6 @@ FAULTS = (
         "a broker, or a controller that does not vote, may not go back to the leader after one fetch that took too long"
         "",
         {"4.0": (0, None), "4.1": (0, None)},
-        only_with=Use.DYNAMIC_QUORUM,
     ),
     KnownFault(
         "KAFKA-20380",

@@ -33,7 +33,7 @@ def the_target_has_no_known_fault(seen: ClusterObservation, spec: ClusterSpec) -
     version = _target(spec)
     if not was_looked_at(version):
         return unknown(_not_told(version), f"read {'Confluent' if version.is_confluents else 'Kafka'}'s release notes")
-    without = unused(spec)
+    without = unused(seen, spec)
     return _judge(version, [each for each in faults_of(version, without) if not each.in_a_roll], without)
 
 
@@ -98,7 +98,7 @@ def _target(spec: ClusterSpec) -> KafkaVersion:
 
 def _judge(version: KafkaVersion, found: list[KnownFault], without: Collection[Use] = ()) -> Finding:
     spared = _spared(version, without)
-    also = f". Not here, by the brokers' files: {spared}" if spared else ""
+    also = f". Not in this cluster: {spared}" if spared else ""
     if not found:
         return passed(f"Kafka {version.text}: none is known{' that could show here' if spared else ''}{also}")
     return failed(f"{_told(version, found)}{also}", _way_out(version, found, without))

@@ -72,7 +72,7 @@ def application() -> FastAPI:
 
     def here() -> ClustersOfDags:
         directory, evidence = clusters_directory(), evidence_directory(os.environ)
-        return ClustersOfDags(directory, os.environ, state_directory(), evidence, has_ended, seconds_of_two, runs)
+        return ClustersOfDags(directory, os.environ, state_directory, evidence, has_ended, seconds_of_two, runs)
 
     person = Depends(get_user)
     reads_the_dag = Depends(requires_access_dag("GET", DagAccessEntity.RUN))

@@ -133,7 +133,8 @@ class KafkaConnection:
         self._net.poll(timeout_ms=int(seconds * 1000), future=future)
         broken = _broken.taken()
         if broken and not (future.is_done and future.succeeded()):
-            raise self.unreachable(f"its answer could not be read: {broken} inside kafka-python")
+            what = f"what {self.who} answered could not be read: {broken} inside kafka-python"
+            raise Unreachable(what, way_out=_UNREAD)
         if not future.is_done:
             raise self.timed_out(f"no answer in {seconds:g} s")
         if future.failed():
@@ -166,6 +167,9 @@ _WAY_OUT = (
     "check that it runs, that its address and listener in the cluster file are right, and that this tool's identity may"
     " use it"
 )
+
+
+_UNREAD = "check that a node of Kafka listens there, with this protocol; look again, and report it if it stays"
 
 
 def _reason(error: BaseException) -> str:

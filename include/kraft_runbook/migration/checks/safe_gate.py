@@ -260,7 +260,8 @@ def every_controller_is_warm(
 @check(
     "KRB-GATE-010",
     severity=BLOCKING,
-    fix="do not go on; look in that node's log for the record that it could not apply",
+    fix="do not go on; look in that node's log for the record that it could not apply. It counts since its start:"
+    " restart it once the cause is gone",
     gates=COPIED,
 )
 def no_metadata_error(seen: ClusterObservation, spec: ClusterSpec) -> Finding:

@@ -82,9 +82,9 @@ def every_partition_has_replicas_each_once(seen: ClusterObservation, spec: Clust
         " alone, then --delete it so. Restart no broker before its directories of the topic are gone (a minute). If it"
         " can't be deleted so, before the metadata copy only: delete /brokers/topics/TOPIC and /config/topics/TOPIC"
         " with zookeeper-shell (deleteall, the path in quotes). Then one broker at a time, first one that no longer"
-        " starts: stop it, and remove the topic's directories from its log directories. Remove the topic's lines from"
-        " the *-offset-checkpoint files there (the second line of each is the number of those that follow). Then start"
-        " it"
+        " starts: stop it, and, while it is in ZooKeeper mode, remove the topic's directories from its log directories."
+        " Remove the topic's lines from the *-offset-checkpoint files there (the second line of each is the number of"
+        " those that follow). Then start it"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
