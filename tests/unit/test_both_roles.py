@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from feature_looks import all_registered, in_log
 from observations import observation
+from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.cluster.config_meaning import ADVERTISED, meaning
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.modes import ControllerMode
 from kraft_runbook.cluster.node_properties import controller_properties, kraft_properties
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -23,15 +26,19 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import ClusterFileError, Refused
 from kraft_runbook.io.hosts.inventory import host_name, label, node_variables
+from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
+from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
 from kraft_runbook.quorum.faults import Fault, Form, aim
 from kraft_runbook.restart.operation import RESTARTS, Step
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
 from kraft_runbook.software.roll import Rolled, read_roll_of
+from kraft_runbook.steps.demotions import kept_for
 from kraft_runbook.steps.node_step import take_step
+from kraft_runbook.steps.registrations import register_anew
 from kraft_runbook.steps.restart import BOTH_ROLES, restart_active_controller
-from kraft_runbook.steps.software import BOTH_ROLES_BACK, BOTH_ROLES_UP, start_what_is_down
+from kraft_runbook.steps.software import BOTH_ROLES_BACK, BOTH_ROLES_UP, roll_active_controller, start_what_is_down
 from kraft_runbook.steps.unregister_broker import prepare
 
 FILE = Path(__file__).resolve().parents[2] / "lab" / "both" / "lab.yaml"
@@ -204,6 +211,27 @@ def test_it_is_left_alone_while_a_replica_elsewhere_is_out_of_sync() -> None:
     assert not [each for each in cluster.did if each.startswith("played")]
 
 
+def off(node: int) -> str:
+    return f"put broker {node} last in the order of its partitions, and let others lead them"
+
+
+def back(node: int) -> str:
+    return f"give broker {node} the order of its partitions back, and its leaders"
+
+
+def test_once_its_leaders_are_off_the_quorum_is_awaited_and_then_the_other_brokers_are_asked_again(
+    tmp_path: Path,
+) -> None:
+    spec = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"demote": True})})
+    lost = replace(SEEN, brokers={**SEEN.brokers, 4: replace(SEEN.brokers[4], running=False)})
+    looks = [SEEN] * 5  # its step's, two waits for the quorum, and one after each but the last
+    cluster = RecordingCluster(*looks, lost, spec=spec, answers={demote_broker: Demoted(3)})
+    with pytest.raises(Refused, match="broker 4 does not answer"):
+        take_step(run_on(cluster, nodes="both", state=tmp_path), BOTH_ROLES, 1)
+    whole = "awaited every controller to run, to have caught up and to be warm"
+    assert cluster.did == [whole, off(1), whole]
+
+
 @pytest.mark.parametrize("asked", ["brokers", "controllers", "both"])
 def test_a_run_for_either_role_means_it(asked: str) -> None:
     assert RESTARTS.left_out(Step.RESTART_BOTH_ROLES, {"nodes": asked}) is None
@@ -239,6 +267,51 @@ def test_a_node_that_is_down_is_started_once_and_awaited_as_both() -> None:
     assert start_what_is_down(run_on(cluster), back=False) == {"started": [2]}
     assert [each for each in cluster.did if each.startswith("played")] == ["played switch_software on 2"]
     assert "awaited broker 2 to be in every ISR" in cluster.did
+
+
+def test_one_whose_brokers_port_alone_is_closed_comes_after_those_that_do_not_run() -> None:
+    seen = running((), down=(2,))
+    seen = replace(seen, brokers={**seen.brokers, 1: replace(seen.brokers[1], running=False, lives=True)})
+    up = replace(seen, brokers=running(()).brokers, controllers=running(()).controllers)
+    up = replace(up, brokers={**up.brokers, 1: seen.brokers[1]})
+    cluster = RecordingCluster(seen, seen, up, spec=ROLLING, answers={require_readable: None})
+    assert start_what_is_down(run_on(cluster), back=False) == {"started": [2, 1]}
+
+
+DEMOTING = ROLLING.model_copy(update={"upgrade_software": ROLLING.upgrade_software.model_copy(update={"demote": True})})
+
+
+def test_a_try_that_was_killed_before_it_gave_leaders_back_gives_them_back(tmp_path: Path) -> None:
+    answers = {
+        give_orders_back: GivenBack(3),
+        observe_features: all_registered(),
+    }
+    cluster = RecordingCluster(running((1, 2, 3)), spec=DEMOTING, answers=answers)
+    run = run_on(cluster, state=tmp_path)
+    keep_orders(kept_for(run, 2), "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+    roll_active_controller(run, back=False)
+    assert back(2) in cluster.did
+    assert cluster.did[cluster.did.index(back(2)) - 1] == "awaited broker 2 to be in every ISR"
+
+
+def test_leaders_go_off_also_where_a_node_is_restarted_once_more(tmp_path: Path) -> None:
+    registered = all_registered()
+    lost = replace(in_log(registered, controllers={}), controllers={1: registered.controllers[101]})
+
+    def levels(**_: Any) -> FeatureObservation:
+        return registered if "played restart_node on 1" in cluster.did else lost
+
+    answers = {require_readable: None, demote_broker: Demoted(3), observe_features: levels}
+    cluster = RecordingCluster(running(()), spec=DEMOTING, answers=answers)
+    run = run_on(cluster, Evidence(), state=tmp_path)
+    take_step(run, BOTH_ROLES_UP, 1)
+    assert register_anew(run, lambda _: BOTH_ROLES_UP, after=lambda _: None) == [1]
+    assert [each for each in cluster.did if each == off(1) or each.startswith("played")] == [
+        off(1),
+        "played switch_software on 1",
+        off(1),
+        "played restart_node on 1",
+    ]
 
 
 def test_the_way_back_begins_with_them_where_every_broker_is_a_controller() -> None:

@@ -38,28 +38,32 @@ def kept_for(run: Run, broker: int) -> Path:
     return of_all(run.state) / run.name / f"broker-{broker}.json"
 
 
-def demotes(asked: Callable[[ClusterSpec], bool]) -> Callable[[Run, Look], None]:
+def demotes(
+    asked: Callable[[ClusterSpec], bool], *, awaits: Callable[[Look], None] | None = None
+) -> Callable[[Run, Look], None]:
     """What a step on a broker does right before it stops the process, where the cluster file asks for it. That takes a
-    while, so whether the broker may be stopped is looked at again then. Raises Refused where it may not be any more.
+    while, so whether the broker may be stopped is looked at again then: by a look after what the step ``awaits``.
+    Raises Refused where it may not be any more.
     """
 
     def before(run: Run, look: Look) -> None:
         if asked(look.spec) and demote(run, look) and not run.cluster.rehearses:
-            again = replace(look, seen=run.cluster.settled())
-            require_other_brokers(again)
+            if awaits is not None:
+                awaits(replace(look, seen=run.cluster.settled()))
+            require_other_brokers(replace(look, seen=run.cluster.settled()))
 
     return before
 
 
 def demote(run: Run, look: Look) -> bool:
     """Take the broker's leaders off. One that does not run leads nothing, and is left; so is one that this run has
-    restarted, since its process is not stopped again. While a migration is under way none is changed, as no move is
-    (``reassignment.checks``, KRB-MOV-002). Raises Refused, StepFailed or Unreachable; its process was not
-    touched then. Returns whether leaders were asked to go.
+    restarted, since its process is not stopped again but by a step ``anew``. While a migration is under way none is
+    changed, as no move is (``reassignment.checks``, KRB-MOV-002). Raises Refused, StepFailed or Unreachable; its
+    process was not touched then. Returns whether leaders were asked to go.
     """
     broker = look.node
     played = {told.node_id for _, told in of_kind(run.journal.records(), Played)}
-    if look.seen.brokers[broker].running is False or broker in played:
+    if look.seen.brokers[broker].running is False or (broker in played and not look.anew):
         return False
     if look.phase not in MAY_MOVE_IN:
         run.cluster.tell(f"The leaders of broker {broker} stay: in {look.phase} no order of replicas is changed")

@@ -25,7 +25,7 @@ from kraft_runbook.steps.run import Run
 class Look:
     """What a step on a node goes by. ``params``: the run's form. ``began``: when the run left its first record, in
     seconds since the epoch; None in a rehearsal. ``companions``: the other brokers that are restarted together with
-    this one.
+    this one. ``anew``: as its step's.
     """
 
     cluster: Cluster
@@ -35,6 +35,7 @@ class Look:
     params: Mapping[str, Any] = field(default_factory=dict)
     began: float | None = None
     companions: frozenset[int] = frozenset()
+    anew: bool = False
 
     @property
     def together(self) -> frozenset[int]:
@@ -85,7 +86,7 @@ class NodeStep:
     must, have the step in a stage in which the table refuses it or takes it for done. ``signed``: the digest of what
     the gate must have shown for this step, beside the gate's own signature. ``before``: what is done to the cluster
     right before the playbook, or would be. ``batched``: whether brokers may have it together, where the cluster file
-    says so (``ClusterSpec.batches``).
+    says so (``ClusterSpec.batches``). ``anew``: whether it stops the process also where this run has restarted it.
     """
 
     operation: Operation
@@ -98,6 +99,7 @@ class NodeStep:
     signed: Callable[[Look], str | None] = _nothing
     before: Callable[[Run, Look], None] = _no_more
     batched: bool = False
+    anew: bool = False
 
     def why_done(self, look: Look) -> str | None:
         """Why nothing is left to do: on the node, or since the cluster lies beyond the step."""
@@ -122,7 +124,7 @@ def look_at(run: Run, step: NodeStep, node: int) -> Look:
     seen = run.cluster.settled()
     first = next((datetime.fromisoformat(each.at).timestamp() for each in run.journal.records()), None)
     companions = run.spec.batch_of(node) - {node} if step.batched else frozenset()
-    return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions)
+    return Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params, first, companions, step.anew)
 
 
 def is_signed_for(run: Run, step: NodeStep) -> bool:

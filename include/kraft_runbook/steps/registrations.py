@@ -56,6 +56,7 @@ def register_anew(run: Run, step_of: Callable[[int], NodeStep], *, after: Awaits
             done=passes_over_none,
             passed_over=passes_over_none,
             excepted=lambda _: True,
+            anew=True,
         )
 
     active_one_last(run, again, lambda _: list(wrong), once=True, after=after)

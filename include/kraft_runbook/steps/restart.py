@@ -160,15 +160,6 @@ def _require_both(look: Look) -> None:
     _ask_for_the_other_brokers(replace(look, seen=look.cluster.settled()))
 
 
-def _takes_leaders_off(run: Run, look: Look) -> None:
-    """As before a broker's restart, where the cluster file asks for it. The quorum may have changed meanwhile."""
-    if not look.spec.rolling_restart.demote:
-        return
-    demotes(lambda _: True)(run, look)
-    if not run.cluster.rehearses:
-        _await_the_quorum(replace(look, seen=run.cluster.settled()))
-
-
 CONTROLLER = NodeStep(
     RESTARTS,
     Step.RESTART_CONTROLLERS,
@@ -193,7 +184,7 @@ BOTH_ROLES = NodeStep(
     passed_over=lambda look: left_for_last(look, _has_a_turn(look)),
     guard=_require_both,
     signed=_signed,
-    before=_takes_leaders_off,
+    before=demotes(lambda spec: spec.rolling_restart.demote, awaits=_await_the_quorum),
 )
 """Restart a node that is controller and broker in one process, and not the active controller."""
 ACTIVE_OF_BOTH_ROLES = replace(BOTH_ROLES, passed_over=passes_over_none)

@@ -144,12 +144,7 @@ def _both(controller: NodeStep, software: Chooses) -> NodeStep:
             require_other_brokers(replace(look, seen=look.cluster.settled()))
         _require_readable(look, software(look.spec))
 
-    def before(run: Run, look: Look) -> None:
-        if look.spec.upgrade_software.demote:
-            demotes(lambda _: True)(run, look)
-            if not run.cluster.rehearses:  # that takes a while
-                _await_the_quorum(replace(look, seen=run.cluster.settled()))
-
+    before = demotes(lambda spec: spec.upgrade_software.demote, awaits=_await_the_quorum)
     return replace(controller, guard=guard, before=before)
 
 
@@ -187,14 +182,16 @@ def _step_of(spec: ClusterSpec, *, back: bool) -> Callable[[int], NodeStep]:
 def start_what_is_down(run: Run, *, back: bool) -> dict[str, Any]:
     """Start the nodes that do not run, on the software that this run leads to, ahead of all others: one that is down
     would keep each of them from being restarted. On the way back that is a node that did not come up on the target; on
-    the way up, one that a broken-off way back left stopped.
+    the way up, one that a broken-off way back left stopped. Of the controllers, those that do not run come first: one
+    whose broker's port alone is closed is stopped only while all others run.
     """
     step_of, broker = _step_of(run.spec, back=back), BROKER_BACK if back else BROKER_UP
     on = conditions.CONTROLLER_ON_FORMER if back else conditions.CONTROLLER_ON_TARGET
     registered = conditions.BROKER_ON_FORMER if back else conditions.BROKER_ON_TARGET
     within, seen = run.spec.deadlines, run.cluster.observe()
     closed = [b.id for b in seen.brokers.values() if b.running is False]
-    down = [c.id for c in seen.controllers.values() if c.running is False or c.id in closed]
+    down = [c.id for c in seen.controllers.values() if c.running is False]
+    down += [i for i in closed if i in seen.controllers and i not in down]
     for node in down:
         take_step(run, replace(step_of(node), passed_over=passes_over_none), node)
         run.cluster.wait_for(on, node_id=node, deadline=within.quorum)
@@ -223,6 +220,11 @@ def roll_active_controller(run: Run, *, back: bool) -> dict[str, Any]:
     def after(node: int) -> None:
         comes_back(run, node, controller=controller, broker=broker, in_sync=conditions.BROKER_IN_SYNC)
 
+    if not run.cluster.rehearses:
+        left = remaining(run.cluster.observe(), version)
+        for node in run.spec.both_ids:  # a try that was killed may have restarted one and not seen it back
+            if node not in left:
+                after(node)
     done = active_one_last(run, step_of, lambda seen: remaining(seen, version), after=after)
     if not done and not run.cluster.rehearses:  # another one was elected in the meantime: none was left for last
         stage = SOFTWARE.read(run.cluster.observe(), run.spec).stage
