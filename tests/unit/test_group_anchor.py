@@ -22,12 +22,13 @@ from kraft_runbook.procedures.warm_groups import WarmGroups
 
 class Coordinator:
     """Kafka's, of one group. ``beats``: what it answers to heartbeats, the last again and again. ``members``: how many
-    are in the generation that the anchor joins. ``there``: client ids of those that were there. ``did``: what it was
-    asked.
+    are in the generation that the anchor joins. ``there``: client ids of those that were there. ``leaves``: what it
+    answers to one that leaves, the last again and again. ``did``: what it was asked.
     """
 
-    def __init__(self, *beats: int, members: int = 1, there: tuple[str, ...] = (), joins: int = 0) -> None:
+    def __init__(self, *beats: Any, members: int = 1, there: tuple[str, ...] = (), joins: int = 0) -> None:
         self.beats, self.members, self.there, self.joins = list(beats or (0,)), members, there, joins
+        self.leaves: list[Any] = [left()]
         self.did: list[str] = []
         self.away = False
         self.let_in = threading.Event()
@@ -67,11 +68,19 @@ class Coordinator:
 
     def beat(self, request: Any) -> Any:
         self.beaten.set()
-        return SimpleNamespace(error_code=self.beats.pop(0) if len(self.beats) > 1 else self.beats[0])
+        found = self.beats.pop(0) if len(self.beats) > 1 else self.beats[0]
+        if isinstance(found, Exception):
+            raise found
+        return SimpleNamespace(error_code=found)
 
     def leave(self, request: Any) -> Any:
         assert [each.member_id for each in request.members] == ["m"]
-        return SimpleNamespace(error_code=0)
+        return self.leaves.pop(0) if len(self.leaves) > 1 else self.leaves[0]
+
+
+def left(code: int = 0, of_member: int = 0) -> Any:
+    """An answer to one that leaves."""
+    return SimpleNamespace(error_code=code, members=[SimpleNamespace(error_code=of_member)])
 
 
 def anchor(kafka: Coordinator) -> Anchor:
@@ -141,6 +150,89 @@ def test_a_coordinator_that_moves_is_looked_for_again() -> None:
     kafka = Coordinator(0, 16, 27)
     assert held(kafka).said == "it left when the first member came"
     assert kafka.did.count("JoinGroup") == 3, "once more, by the name that it has"
+
+
+LOST = Unreachable("broker 2 went away", way_out="start it")
+STAYS = "Kafka did not say that it has left: it may be in the group for 6 s more"
+
+
+def test_after_a_move_of_the_coordinator_its_member_leaves_where_others_are_there_by_then() -> None:
+    kafka = Coordinator(0, 16)
+    beat = kafka.beat
+
+    def with_another(request: Any) -> Any:
+        kafka.there = ("kraft-runbook", "app")
+        return beat(request)
+
+    kafka.beat = with_another  # type: ignore[method-assign]
+    assert held(kafka).said == "members were there already"
+    assert kafka.did[-2:] == ["DescribeGroups", "LeaveGroup"]
+
+
+def test_it_leaves_by_another_connection_where_its_own_was_lost() -> None:
+    kafka = Coordinator(0, LOST)
+    assert held(kafka).said == "it could not go on: broker 2 went away"
+    assert kafka.did[-1] == "LeaveGroup"
+
+
+def test_it_leaves_also_where_its_block_ends_while_the_coordinator_moves() -> None:
+    kafka = Coordinator(16)
+    found = Anchor(SPEC, "g", ("range", "mine"), lambda _: "", connect=nodes_that(kafka), look=0.03)
+    with found:
+        assert kafka.beaten.wait(10)
+    assert kafka.did.count("JoinGroup") == 2 and kafka.did[-1] == "LeaveGroup"
+
+
+@pytest.mark.parametrize("answer", [left(16), left(0, 16), left(15)])
+def test_an_answer_that_does_not_let_it_leave_is_tried_once_more_and_told(answer: Any) -> None:
+    kafka = Coordinator(27)
+    kafka.leaves = [answer]
+    assert held(kafka).said == f"it left when the first member came; {STAYS}"
+    assert kafka.did.count("LeaveGroup") == 2
+    again = Coordinator(27)
+    again.leaves = [answer, left()]
+    assert held(again).said == "it left when the first member came"
+
+
+def test_a_member_that_kafka_does_not_know_any_more_has_left() -> None:
+    kafka = Coordinator(25)
+    kafka.leaves = [left(0, 25)]
+    assert held(kafka).said == "Kafka answered error 25"
+    assert kafka.did.count("LeaveGroup") == 1
+
+
+def test_one_whose_block_has_ended_before_it_found_its_coordinator_does_not_join() -> None:
+    kafka, found, asked = Coordinator(), threading.Event(), threading.Event()
+
+    def slow(who: str, request: Any) -> Any:
+        if isinstance(request, FindCoordinatorRequest):
+            asked.set()
+            found.wait(10)
+        return kafka(who, request)
+
+    ended = Anchor(SPEC, "g", ("range", "mine"), lambda _: "", connect=nodes_that(slow), look=0.001)
+    with ended:
+        assert asked.wait(10)
+        ended._ends.set()
+        found.set()
+        assert ended.over.wait(10)
+    assert "JoinGroup" not in kafka.did and ended.said == "it has not joined yet"
+
+
+def test_one_whose_block_has_ended_while_kafka_named_it_does_not_join_and_leaves() -> None:
+    kafka = Coordinator()
+    found = anchor(kafka)
+    join = kafka.join
+
+    def ends(request: Any) -> Any:
+        found._ends.set()
+        return join(request)
+
+    kafka.join = ends  # type: ignore[method-assign]
+    with found:
+        assert found.over.wait(10)
+    assert kafka.did == ["DescribeGroups", "JoinGroup", "LeaveGroup"]
+    assert found.said == "it left before it had joined"
 
 
 def test_a_kafka_that_does_not_answer_leaves_the_group_cold() -> None:

@@ -19,10 +19,12 @@ from kraft_runbook.io.kafka.coordinator import NOT_READY, Coordinator
 from kraft_runbook.io.secrets import Secrets
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION, DESCRIBE_VERSION = 5, 3, 3, 4, 5
-MEMBER_ID_REQUIRED, REBALANCES, INVALID_SESSION = 79, 27, 26
+MEMBER_ID_REQUIRED, REBALANCES, INVALID_SESSION, UNKNOWN_MEMBER = 79, 27, 26, 25
 SESSION_SECONDS = 6.0
 """The least that brokers take by default (group.min.session.timeout.ms). So long the member of a killed task stays."""
-STAYS = f"Kafka did not answer when it left: it is in the group for {SESSION_SECONDS:g} s more"
+STAYS = f"Kafka did not say that it has left: it may be in the group for {SESSION_SECONDS:g} s more"
+LEAVE_SECONDS = 5.0
+"""How long its coordinator is looked for once more, where Kafka did not say so at the first try."""
 LOOK_SECONDS = 0.1
 """Between two heartbeats, which tell that another member has come: so long that one may wait."""
 JOIN_SECONDS = 60.0
@@ -35,7 +37,9 @@ _NOTHING = struct.pack("!hii", 0, 0, -1)
 class Anchor:
     """A context manager: in the group while the block runs, or until another member comes. Whatever goes wrong only
     leaves the group as cold as it was. It knows ``assignors`` by name alone: a member that shares none of them is
-    turned away by Kafka (INCONSISTENT_GROUP_PROTOCOL) and ends.
+    turned away by Kafka (INCONSISTENT_GROUP_PROTOCOL) and ends. So is one of group.protocol=consumer (KIP-848): Kafka
+    3.9 converts an empty group for it and refuses one with members (GROUP_ID_NOT_FOUND,
+    group.consumer.migration.policy), and this one sees nothing of it.
 
     ``said``: how it ended, in words, or that it goes on. ``over``: set once it has ended.
 
@@ -64,9 +68,10 @@ class Anchor:
         self._ends.set()
         self._thread.join(2 * self.look + 1.0)
         if self._thread.is_alive():  # Kafka has not let it in yet, or does not answer
-            left = self._leave(self._coordinator(5.0).ask)
+            left = self._leave(self._coordinator(LEAVE_SECONDS).ask)
             self._thread.join(1.0)
-            self.said = f"it was still waiting to join{'' if left else f', and {STAYS}'}"
+            left = left or not self._member  # its thread may have left meanwhile
+            self.said = f"it was still waiting to join{'' if left else f'; {STAYS}'}"
 
     def _hold(self) -> None:
         try:
@@ -75,6 +80,8 @@ class Anchor:
         except RunbookError as error:
             self.said = f"it could not go on: {error.problem}"
         finally:
+            if not self._leave(self._coordinator(LEAVE_SECONDS).ask):
+                self.said += f"; {STAYS}"
             self.over.set()
 
     def _held(self) -> bool:
@@ -85,6 +92,9 @@ class Anchor:
         with self.connect(self.spec, broker, secrets=self.secrets, timeout=JOIN_SECONDS) as connection:
             if self._others(connection):
                 self.said = "members were there already"
+                self._leave(connection.send)  # its member, where the group was loaded with it by another coordinator
+                return True
+            if self._ends.is_set():
                 return True
             code, others, generation = self._join(connection)
             code = code or (REBALANCES if others else self._sync(connection, generation))
@@ -93,9 +103,10 @@ class Anchor:
             while not code and not self._ends.wait(self.look):
                 code = self._beat(connection, generation)
             if code in NOT_READY:
+                self.said = "it was looking for the group's coordinator, which had moved"
                 return False
-            left = self._leave(connection.send)
-            self.said = _told(code) + ("" if left else f"; {STAYS}")
+            self.said = _told(code)
+            self._leave(connection.send)
             return True
 
     def _others(self, connection: KafkaConnection) -> bool:
@@ -111,7 +122,8 @@ class Anchor:
         answer = ask()
         if answer.error_code == MEMBER_ID_REQUIRED:
             self._member = answer.member_id
-            answer = ask()
+            if not self._ends.is_set():
+                answer = ask()
         if not answer.error_code:
             self._member = answer.member_id
         others = len(answer.members) > 1 or answer.leader != answer.member_id
@@ -156,15 +168,18 @@ class Anchor:
         return int(connection.send(request).error_code)
 
     def _leave(self, send: Callable[[Any], Any]) -> bool:
-        """Whether Kafka knows that it has left."""
+        """Whether Kafka says that it has left, or it has no member in the group. One that Kafka does not know has."""
+        if not self._member:
+            return True
         member = LeaveGroupRequest.MemberIdentity(member_id=self._member, group_instance_id=None)
         try:
-            return bool(
-                not self._member
-                or send(LeaveGroupRequest(version=LEAVE_VERSION, group_id=self.group, members=[member]))
-            )
+            answer = send(LeaveGroupRequest(version=LEAVE_VERSION, group_id=self.group, members=[member]))
         except RunbookError:
             return False
+        if answer is None or {answer.error_code, *(each.error_code for each in answer.members)} - {0, UNKNOWN_MEMBER}:
+            return False
+        self._member = ""
+        return True
 
     def _coordinator(self, timeout: float) -> Coordinator:
         return Coordinator(self.spec, self.group, secrets=self.secrets, timeout=timeout, connect=self.connect)
@@ -173,6 +188,8 @@ class Anchor:
 def _told(code: int) -> str:
     if code == REBALANCES:
         return "it left when the first member came"
+    if code == MEMBER_ID_REQUIRED:
+        return "it left before it had joined"
     if code == INVALID_SESSION:
         return f"Kafka takes no session of {SESSION_SECONDS:g} s (group.min.session.timeout.ms)"
     return f"Kafka answered error {code}" if code else "it left before a member came"
