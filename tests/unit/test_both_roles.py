@@ -16,30 +16,35 @@ from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
-from kraft_runbook.cluster.config_meaning import ADVERTISED, meaning
-from kraft_runbook.cluster.feature_levels import FeatureObservation
+from kraft_runbook.cluster.config_meaning import ADVERTISED, alike, meaning
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures
 from kraft_runbook.cluster.modes import ControllerMode
 from kraft_runbook.cluster.node_properties import controller_properties, kraft_properties
-from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.errors import ClusterFileError, Refused
+from kraft_runbook.cluster.spec_parts import Broker, Controller, Software
+from kraft_runbook.errors import ClusterFileError, Refused, StepFailed
 from kraft_runbook.io.hosts.inventory import host_name, label, node_variables
+from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
+from kraft_runbook.procedures.change_level import Calls, Pace, await_level
 from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
+from kraft_runbook.procedures.look_at_replicas import agreed
 from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.require_readable import require_readable
+from kraft_runbook.procedures.unregister_broker import unregister_broker
 from kraft_runbook.quorum.care_rules import Care, CareForm, whom
 from kraft_runbook.quorum.faults import Fault, Form, aim
 from kraft_runbook.restart.operation import RESTARTS, Step
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
+from kraft_runbook.runbook.differing_files import differing_keys, render_bound
 from kraft_runbook.software.roll import Rolled, read_roll_of
 from kraft_runbook.steps.demotions import kept_for
 from kraft_runbook.steps.node_step import take_step
 from kraft_runbook.steps.registrations import register_anew
 from kraft_runbook.steps.restart import BOTH_ROLES, restart_active_controller
 from kraft_runbook.steps.software import BOTH_ROLES_BACK, BOTH_ROLES_UP, roll_active_controller, start_what_is_down
-from kraft_runbook.steps.unregister_broker import prepare
+from kraft_runbook.steps.unregister_broker import prepare, unregister
 
 FILE = Path(__file__).resolve().parents[2] / "lab" / "both" / "lab.yaml"
 SPEC = load_cluster("lab", directory=FILE.parent, environment={"KRB_LAB_DIR": "/lab"})
@@ -95,7 +100,8 @@ def test_some_may_have_both_roles_and_others_one() -> None:
     [
         ({"zookeeper": {"servers": ["127.10.0.1:2181"]}}, "no migration from ZooKeeper runs with such nodes (KIP-866)"),
         ({"brokers": [{"id": "1-3"}]}, "no controller: name them here, or let brokers be controllers too"),
-        ({"canary": {"broker": 1}}, "canary.broker: node 1 has both roles, so it comes with the controllers"),
+        ({"canary": {"broker": 1}}, "canary: nodes 1, 2, 3 with both roles are restarted with the controllers"),
+        ({"canary": {"broker": 4}}, "before any canary, so that 3 of 4 brokers would have had their turn by then"),
         (
             {
                 "brokers": [{"id": "1-3", "rack": "a", "controller": {"port": 9093}}],
@@ -137,6 +143,89 @@ def test_its_one_file_has_both_roles_and_both_listeners() -> None:
 def test_kafka_advertises_no_controller_listener_by_itself() -> None:
     unsaid = {key: value for key, value in kraft_properties(SPEC, 1).items() if key != ADVERTISED}
     assert meaning(unsaid, newest_ibp="3.9")[ADVERTISED] == "PLAINTEXT://127.10.0.1:9092"
+
+
+KAFKAS_OWN = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": "1@localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+    "log.dirs": "/tmp/kraft-combined-logs",
+}
+"""config/kraft/server.properties of Kafka 3.9.2, what it says of roles, listeners and places."""
+
+
+def everywhere(bind_host: str | None = "") -> ClusterSpec:
+    """One node on localhost, as Kafka's own file has it."""
+    listener = {"name": "PLAINTEXT", "port": 9092, "bind_host": bind_host}
+    one = {"id": 1, "host": "localhost", "listeners": [listener], "log_dirs": ["/tmp/kraft-combined-logs"]}
+    return parsed(
+        brokers=[{**one, "controller": {"port": 9093, "bind_host": bind_host}}],
+        broker_properties={},
+        controller_properties={},
+        authorizer=False,
+        super_users=[],
+    )
+
+
+def apart(on_disk: dict[str, str], spec: ClusterSpec) -> tuple[str, ...]:
+    return differing_keys(*alike(on_disk, kraft_properties(spec, 1), newest_ibp="3.9"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"process.roles": "controller, broker"},
+        {"listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"},
+        {"advertised.listeners": "PLAINTEXT://localhost:9092"},
+        {"advertised.listeners": ""},
+    ],
+    ids=["as it is", "roles", "listeners", "as before 3.9", "none"],
+)
+def test_kafkas_own_file_can_be_declared(change: dict[str, str]) -> None:
+    assert apart({**KAFKAS_OWN, **change}, everywhere()) == ()
+
+
+def test_a_controller_listener_that_is_advertised_as_it_is_bound_says_nothing() -> None:
+    bound = "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093"
+    assert apart({**KAFKAS_OWN, "listeners": bound, "advertised.listeners": bound}, everywhere(None)) == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"process.roles": "broker"},
+        {"listeners": "PLAINTEXT://:9092,CONTROLLER://:9094"},
+        {"listeners": "PLAINTEXT://:9092,CONTROLLER://localhost:9093"},
+        {"advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://other:9093"},
+        {"advertised.listeners": "PLAINTEXT://other:9092,CONTROLLER://localhost:9093"},
+    ],
+)
+def test_what_changes_its_meaning_is_a_difference(change: dict[str, str]) -> None:
+    assert apart({**KAFKAS_OWN, **change}, everywhere())
+
+
+def test_the_files_of_one_role_keep_the_order_of_their_listeners() -> None:
+    assert (
+        meaning({"process.roles": "broker", "listeners": "B://:2,A://:1"}, newest_ibp="3.9")["listeners"]
+        == "B://:2,A://:1"
+    )
+
+
+def test_where_it_binds_is_named_for_the_cluster_file_in_whatever_order() -> None:
+    seen = observation(Phase.KRAFT, SPEC)
+    hosts = dict(seen.hosts)
+    held = {**kraft_properties(SPEC, 1), "listeners": "CONTROLLER://:9093,PLAINTEXT://:9092"}
+    hosts[1] = replace(hosts[1], config=held)
+    first, *_ = broker_files(replace(seen, hosts=hosts), SPEC)
+    assert first.bound == {"CONTROLLER": "", "PLAINTEXT": ""}
+    assert "bind_host: '' at CONTROLLER" in render_bound(first.bound.items())
+    assert "of a controller listener under brokers[].controller" in render_bound(first.bound.items())
 
 
 def test_its_file_is_compared_once() -> None:
@@ -326,6 +415,34 @@ def test_the_way_back_begins_with_them_where_every_broker_is_a_controller() -> N
     assert done["already_done"] == f"node {node} runs Kafka {TARGET}"
 
 
+# -- levels ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_part_that_does_not_answer_is_not_hidden_by_the_other() -> None:
+    seen, closed = all_registered(), Unread("it refuses connections")
+    seen = replace(seen, controllers={1: seen.controllers[101]}, brokers={1: seen.brokers[1]})
+    assert not isinstance(seen.nodes[1], Unread)
+    assert replace(seen, brokers={1: closed}).nodes == {1: closed}
+    assert replace(seen, controllers={1: closed}).nodes == {1: closed}
+
+
+def test_after_a_raise_both_roles_must_show_the_level() -> None:
+    def shown(_: ClusterSpec, node: Broker | Controller, **__: object) -> NodeFeatures:
+        level = 20 if node == SPEC.controller(3) else 21
+        return NodeFeatures(node.id, {}, {METADATA_VERSION: level}, 7, "4.1.1")
+
+    with pytest.raises(StepFailed, match="by every node after 0 s: node 3 as controller shows 20"):
+        await_level(
+            SPEC,
+            METADATA_VERSION,
+            21,
+            secrets=lambda _: "",
+            tell=print,
+            calls=Calls(shown=shown),
+            pace=Pace(apart=0, seen_within=0.01),
+        )
+
+
 # -- refused by name ---------------------------------------------------------------------------------------------------
 
 
@@ -341,6 +458,18 @@ def test_a_drill_refuses_it_and_may_stop_a_broker_alone() -> None:
     assert aim(replace(form, fault=Fault.SHUTDOWN), SEEN, SPEC).node == 4
     with pytest.raises(Refused, match="node 2 has both roles"):
         aim(replace(form, fault=Fault.SHUTDOWN, broker=2), SEEN, SPEC)
+
+
+def test_unregistering_refuses_a_voter_that_the_cluster_file_no_longer_names() -> None:
+    assert was_read(SEEN.quorum)
+    fenced = {**SEEN.quorum.registrations, 3: replace(SEEN.quorum.registrations[3], fenced=True)}
+    seen = replace(SEEN, quorum=replace(SEEN.quorum, registrations=fenced))
+    seen = replace(seen, brokers={i: each for i, each in seen.brokers.items() if i != 3})
+    spec = SPEC.model_copy(update={"brokers": tuple(each for each in SPEC.brokers if each.id != 3)})
+    cluster = RecordingCluster(seen, spec=spec, answers={agreed: AssignmentSeen("c", {}, {}), unregister_broker: True})
+    with pytest.raises(Refused, match="node 3 is a voter of the quorum too"):
+        unregister(run_on(cluster, broker=3))
+    assert cluster.did == []
 
 
 def test_unregistering_refuses_it_before_a_check() -> None:

@@ -60,6 +60,11 @@ def test_controllers_first_with_the_active_one_last_then_brokers_and_back_the_br
     assert order(brokers, controllers, 102, back=True) == (1, 2, 3, 101, 103, 102)
 
 
+def test_controllers_alone_come_before_those_that_are_brokers_too_and_after_them_on_the_way_back() -> None:
+    assert order((4,), (1, 2, 101), 1, both=(1, 2)) == (101, 2, 1, 4)
+    assert order((4,), (1, 2, 101), 9, both=(1, 2), back=True) == (4, 1, 2, 101)
+
+
 def test_a_node_that_is_down_is_half_way_so_that_its_step_goes_on() -> None:
     without = {who: each for who, each in shown(on_new(*CONTROLLERS)).items() if who != "broker 1"}
     reading = read_roll(without, "3.9.2", "4.1.1", down=["broker 1 does not run"])

@@ -83,6 +83,21 @@ def require_gone(broker: int, seen: ClusterObservation) -> None:
         raise Refused(f"broker {broker} is fenced, and its process {does}", way_out=stop)
 
 
+def require_no_voter(broker: int, seen: ClusterObservation) -> None:
+    """Raises Refused where the id is a voter's too: the process was controller and broker, and its vote would stay,
+    whatever the cluster file says by now.
+    """
+    found = registration(broker, seen)
+    assert was_read(seen.quorum)
+    if found is not None and broker in [each.id for each in seen.quorum.voters]:
+        raise Refused(
+            f"node {broker} is a voter of the quorum too, and unregistering ends its registration as a broker alone:"
+            " its vote would stay",
+            way_out="take its vote first, which a dynamic quorum alone can do (kafka-metadata-quorum.sh"
+            f" remove-controller, docs/dynamic-quorum.md), {AGAIN}",
+        )
+
+
 def require_nothing_lost(broker: int, held: Held) -> None:
     """Raises Refused where the broker leads a partition, or might have what no other replica has."""
     if held.leads:

@@ -14,13 +14,13 @@ def why_not_both(
     brokers: Sequence[Broker],
     *,
     migrates: bool,
-    canary: int | None,
+    canary: bool,
     rolls: bool,
     properties: tuple[Mapping[str, str], Mapping[str, str]],
 ) -> Iterator[str]:
     """What of a cluster file does not go with its nodes that have both roles. ``migrates``: it names a ZooKeeper;
-    ``canary``: its canary broker; ``rolls``: it has brokers restarted together; ``properties``: of all brokers, and of
-    all controllers. Each problem starts with the key it is about.
+    ``canary``: it names a canary broker; ``rolls``: it has brokers restarted together; ``properties``: of all brokers,
+    and of all controllers. Each problem starts with the key it is about.
     """
     both = [each.id for each in brokers if each.controller is not None]
     for at, broker in enumerate(brokers):
@@ -46,10 +46,10 @@ def why_not_both(
                 f"controller_properties.{key}: broker_properties has another value, and {nodes('node', both)}"
                 " with both roles can have one alone: make them the same, or name it at single nodes"
             )
-    if canary in both:
+    if canary:
         yield (
-            f"canary.broker: node {canary} has both roles, so it comes with the controllers, and last where"
-            " it is the active one: name a broker that is no controller, or leave 'canary' out"
+            f"canary: {nodes('node', both)} with both roles are restarted with the controllers, before any canary, so"
+            f" that {len(both)} of {len(brokers)} brokers would have had their turn by then: leave 'canary' out"
         )
     if rolls and len(both) == len(brokers):
         yield (

@@ -18,13 +18,16 @@ INTER_BROKER, BY_PROTOCOL, OF_CONTROLLERS = (
     "controller.listener.names",
 )
 IBP, NEWEST = "inter.broker.protocol.version", {"3.9-IV0": "3.9"}
+ROLES, BOTH = "process.roles", ["broker", "controller"]
 LOG_DIRS, LOG_DIR = "log.dirs", "log.dir"
 DEFAULT_LISTENERS = "PLAINTEXT://:9092"
 DEFAULT_PROTOCOLS = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 
 def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]:
-    """The properties in one spelling, with what Kafka derives where a file says nothing. Sensitive values stay.
+    """The properties in one spelling, with what Kafka derives where a file says nothing. Sensitive values stay. With
+    both roles no order of roles and listeners is kept, and a controller listener that is advertised as it is bound is
+    left out of what is advertised, since Kafka derives that (``KafkaConfig.effectiveAdvertisedControllerListeners``).
 
     ``newest_ibp``: what inter.broker.protocol.version is without one.
     """
@@ -35,6 +38,10 @@ def meaning(properties: Mapping[str, str], *, newest_ibp: str) -> dict[str, str]
     advertised = sorted(_endpoints(found.get(ADVERTISED) or ",".join(for_clients)))
     names = {each.partition("://")[0].upper() for each in (*listeners, *advertised)}
     names |= of_controllers
+    if sorted(listed(found.get(ROLES, ""))) == BOTH:
+        found[ROLES] = ",".join(BOTH)
+        listeners.sort()
+        advertised = [each for each in advertised if each in for_clients or each not in listeners]
     protocols = dict(each.partition(":")[::2] for each in listed(found.get(PROTOCOLS) or DEFAULT_PROTOCOLS))
     used = {name.strip().upper(): protocol.strip().upper() for name, protocol in protocols.items()}
     found |= {
@@ -68,13 +75,17 @@ def alike(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Both by their meaning, and without what makes no difference between the two: this tool's own provider, where the
     file needs none, since its secrets stand there in clear or come from another one; an advertised host that the file
-    leaves to the machine's own name (``KRB-PRE-008`` compares what the broker then advertises).
+    leaves to the machine's own name (``KRB-PRE-008`` compares what the broker then advertises), and where a node with
+    both roles advertises its controller listener (``KRB-PRE-122`` compares what the metadata log then has).
     """
     held, wanted = meaning(on_disk, newest_ibp=newest_ibp), meaning(rendered, newest_ibp=newest_ibp)
     if SECRETS not in listed(held.get(PROVIDERS, "")):
         wanted = {key: value for key, value in wanted.items() if not key.startswith(f"{PROVIDERS}.{SECRETS}.")}
         if others := [each for each in listed(wanted.pop(PROVIDERS, "")) if each != SECRETS]:
             wanted[PROVIDERS] = ",".join(others)
+    if not _of_controllers(held):
+        own = _of_controllers(wanted)
+        wanted[ADVERTISED] = ",".join(each for each in listed(wanted[ADVERTISED]) if each not in own)
     if not on_disk.get(ADVERTISED, "").strip():
         named = [each.partition("://") for each in listed(held[ADVERTISED])]
         if all(place.startswith(":") for _, _, place in named) and [
@@ -82,6 +93,12 @@ def alike(
         ] == [(each.partition("://")[0], each.rpartition(":")[2]) for each in listed(wanted[ADVERTISED])]:
             held[ADVERTISED] = wanted[ADVERTISED]
     return held, wanted
+
+
+def _of_controllers(known: Mapping[str, str]) -> list[str]:
+    """The controller listeners that a file of this meaning advertises."""
+    names = {each.upper() for each in listed(known.get(OF_CONTROLLERS, ""))}
+    return [each for each in listed(known[ADVERTISED]) if each.partition("://")[0] in names]
 
 
 def _endpoints(value: str) -> list[str]:

@@ -208,7 +208,9 @@ class FeatureObservation:
 
     @property
     def nodes(self) -> Mapping[int, NodeFeatures | Unread]:
-        return {**self.brokers, **self.controllers}
+        """Each process once. One that has both roles is read where each of them is."""
+        unread = {i: each for i, each in self.brokers.items() if isinstance(each, Unread)}
+        return {**self.brokers, **self.controllers, **unread}
 
     def level(self, feature: str) -> int | Unread:
         """The level that holds now. That of kraft.version is what the quorum's leader shows: Kafka keeps it in control

@@ -52,12 +52,15 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     if mode is not BrokerMode.ZOOKEEPER:
         protocols[spec.controller_listener.name] = spec.controller_listener.protocol.value
     bound = [f"{each.name}://{broker.bound(each)}" for each in broker.listeners]
+    advertised = [f"{each.name}://{broker.advertised(each)}" for each in broker.listeners]
     own = broker.as_controller
-    if own is not None:
-        bound.append(f"{spec.controller_listener.name}://{own.address}")
+    if own is not None and broker.controller is not None:
+        bound.append(f"{spec.controller_listener.name}://{broker.bound(broker.controller)}")
+        if broker.bound(broker.controller) != own.address:  # else Kafka advertises it as it is bound
+            advertised.append(f"{spec.controller_listener.name}://{own.address}")
     properties |= {
         "listeners": ",".join(bound),
-        "advertised.listeners": ",".join(f"{each.name}://{broker.advertised(each)}" for each in broker.listeners),
+        "advertised.listeners": ",".join(advertised),
         "listener.security.protocol.map": _pairs(protocols),
         "inter.broker.listener.name": spec.kafka.inter_broker_listener,
         "log.dirs": ",".join(broker.log_dirs),

@@ -117,6 +117,8 @@ def not_a_throwaway(
             hosts += [
                 (f"brokers.{at}.listeners", host) for host in (each.advertised_host, each.bind_host) if host is not None
             ]
+        if broker.controller is not None and broker.controller.bind_host is not None:
+            hosts.append((f"brokers.{at}.controller", broker.controller.bind_host))
     hosts += [(f"controllers.{at}.host", controller.host) for at, controller in enumerate(controllers)]
     hosts += [("zookeeper.servers", split_address(each)[0]) for each in (zookeeper.servers if zookeeper else ())]
     hosts += [("rehearses.stand_ins", each.host) for each in rehearses.stand_ins]

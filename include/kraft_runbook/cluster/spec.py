@@ -271,7 +271,7 @@ def _contradictions(spec: ClusterSpec) -> Iterator[str]:
     yield from why_not_both(
         spec.brokers,
         migrates=spec.zookeeper is not None,
-        canary=spec.canary.broker if spec.canary else None,
+        canary=spec.canary is not None,
         rolls=spec.roll is not None,
         properties=(spec.broker_properties, spec.controller_properties),
     )

@@ -176,10 +176,12 @@ class Listener(Model):
 class ControllerRole(Model):
     """What a broker that is a controller too has besides: the port of its controller listener. ``log_dir``: the
     directory of its metadata log (``metadata.log.dir``); without it the first of its ``log_dirs``, as Kafka takes it.
+    ``bind_host``: as a listener's.
     """
 
     port: Port
     log_dir: str | None = None
+    bind_host: BindHost | None = None
 
 
 class Broker(Model):
@@ -221,8 +223,8 @@ class Broker(Model):
     def listener(self, name: str) -> Listener:
         return next(each for each in self.listeners if each.name == name)
 
-    def bound(self, listener: Listener) -> str:
-        """host:port that the broker listens on; no host: on every address."""
+    def bound(self, listener: Listener | ControllerRole) -> str:
+        """host:port that the process listens on; no host: on every address."""
         return address(self.host if listener.bind_host is None else listener.bind_host, listener.port)
 
     def waited_for(self, listener: Listener) -> str:

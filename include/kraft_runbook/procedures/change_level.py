@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, Answer, LevelsInLog, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
-from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels, update_feature
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.levels.answers import NOT_THE_LEADER, refused
@@ -162,15 +162,20 @@ def await_level(
 
 
 def _missing(spec: ClusterSpec, feature: str, level: int, secrets: Secrets, calls: Calls) -> Iterator[str]:
-    def ask(node_id: int) -> NodeFeatures | Unread:
+    """A node that has both roles is asked at the listener of each."""
+
+    def ask(node: Broker | Controller) -> NodeFeatures | Unread:
         try:
-            return calls.shown(spec, node_of(spec, node_id), secrets=secrets)
+            return calls.shown(spec, node, secrets=secrets)
         except RunbookError as error:
             return Unread(error.problem)
 
-    with ThreadPoolExecutor(len(spec.node_ids)) as pool:
-        for node_id, seen in zip(spec.node_ids, pool.map(ask, spec.node_ids), strict=True):
+    asked: tuple[Broker | Controller, ...] = (*spec.brokers, *spec.controllers)
+    with ThreadPoolExecutor(len(asked)) as pool:
+        for node, seen in zip(asked, pool.map(ask, asked), strict=True):
+            role = f" as {'broker' if isinstance(node, Broker) else 'controller'}"
+            who = f"node {node.id}{role if spec.has_both_roles(node.id) else ''}"
             if isinstance(seen, Unread):
-                yield f"node {node_id}: {seen.reason}"
+                yield f"{who}: {seen.reason}"
             elif seen.finalized.get(feature, 0) != level:
-                yield f"node {node_id} shows {seen.finalized.get(feature, 0)}"
+                yield f"{who} shows {seen.finalized.get(feature, 0)}"

@@ -83,7 +83,8 @@ def broker_files(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[NodeFi
             }
             rendered = broker_properties(spec, broker, mode)
             means, wanted = alike(held, rendered, newest_ibp=newest)
-            bound = bound_elsewhere(held.get("listeners", ""), rendered["listeners"])
+            as_said = (held, rendered) if broker.controller is None else (means, wanted)
+            bound = bound_elsewhere(*(each.get("listeners", "") for each in as_said))
             yield NodeFile(broker, mode, held=means, wanted=wanted, bound=bound)
 
 

@@ -10,10 +10,11 @@ from kraft_runbook.runbook.check_results import SAMPLE
 
 
 def render_bound(bound: Iterable[tuple[str, str]]) -> str:
+    """``bound``: names and hosts of listeners."""
     keys = ", ".join(f"bind_host: '{host}' at {name}" for name, host in bound)
     return (
         "listeners: set under brokers[].listeners[] of the cluster file the address that the broker binds to, as in its"
-        f" file ({keys}; empty: every address)"
+        f" file ({keys}; empty: every address); of a controller listener under brokers[].controller"
     )
 
 

@@ -49,7 +49,8 @@ def what_happens_next(
 def _restarts(seen: ClusterObservation, spec: ClusterSpec, *, back: bool) -> Iterator[str]:
     on_new = read_roll_of(seen, spec.kafka.version, target_version(spec)).on_new
     active = seen.active_controller
-    ordered = order([each.id for each in spec.rolled], spec.controller_ids, active.id if active else -1, back=back)
+    leader = active.id if active else -1
+    ordered = order([each.id for each in spec.rolled], spec.controller_ids, leader, both=spec.both_ids, back=back)
     ahead = [i for i in ordered if (i in on_new) == back]
     version = spec.kafka.version if back else target_version(spec)
     controllers = [i for i in ahead if i in seen.controllers]

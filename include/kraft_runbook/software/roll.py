@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -73,12 +73,27 @@ def read_roll_of(seen: ClusterObservation, old: str, new: str) -> RollReading:
     )
 
 
-def order(brokers: Iterable[int], controllers: Iterable[int], leader_id: int, *, back: bool = False) -> tuple[int, ...]:
-    """The nodes in the order in which they change: controllers first and the active one last of them, then brokers;
-    on the way back the brokers come first.
+def in_turn(controllers: Iterable[int], both: Collection[int], *, back: bool = False) -> tuple[int, ...]:
+    """The controllers in the order of their first turns: those alone come before those that are brokers too (``both``),
+    on the way back after them.
+    """
+    return tuple(sorted(controllers, key=lambda each: (each in both) != back))
+
+
+def order(
+    brokers: Iterable[int],
+    controllers: Iterable[int],
+    leader_id: int,
+    *,
+    both: Collection[int] = (),
+    back: bool = False,
+) -> tuple[int, ...]:
+    """The nodes in the order in which they change: controllers first (``in_turn``) and the active one last of them,
+    then brokers; on the way back the brokers come first.
 
     Both orders serve at a level that both versions know (measured; Kafka's docs name none). This one lets the
     controllers know every level before a broker can register with it.
     """
-    quorum = (*(i for i in controllers if i != leader_id), *(i for i in controllers if i == leader_id))
+    turns = in_turn(controllers, both, back=back)
+    quorum = (*(i for i in turns if i != leader_id), *(i for i in turns if i == leader_id))
     return (*brokers, *quorum) if back else (*quorum, *brokers)

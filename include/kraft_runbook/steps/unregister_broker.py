@@ -13,6 +13,7 @@ from kraft_runbook.brokers.unregistering import (
     page,
     registration,
     require_gone,
+    require_no_voter,
     require_nothing_lost,
     require_registered,
 )
@@ -87,6 +88,7 @@ def _held(run: Run) -> Held:
 
 
 def _require_may(run: Run, seen: ClusterObservation) -> None:
+    require_no_voter(_node(run), seen)
     require_gone(_node(run), seen)
     require_nothing_lost(_node(run), _held(run))
 

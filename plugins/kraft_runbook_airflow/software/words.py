@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, TaskGroup, chain
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.software import conditions
 from kraft_runbook.software.operation import SOFTWARE
-from kraft_runbook.software.roll import Rolled
+from kraft_runbook.software.roll import Rolled, in_turn
 from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps import software
 from kraft_runbook.steps.examine import examines_by_checks
@@ -59,7 +59,8 @@ def _starts(task: str, cluster: ClusterSpec, *, back: bool) -> BaseOperator:
 
 def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
     """Restart each controller on the other software, one by one, the active one last; each once the one before is
-    caught up. One that is a broker too is restarted here, once, and awaited as both.
+    caught up. One that is a broker too is restarted here, once, and awaited as both: after those that are controllers
+    alone, on the way back before them.
     """
     step, running = (
         (CONTROLLER_BACK, conditions.CONTROLLER_ON_FORMER) if back else (CONTROLLER_UP, conditions.CONTROLLER_ON_TARGET)
@@ -67,18 +68,16 @@ def roll_controllers(cluster: ClusterSpec, *, back: bool = False) -> TaskGroup:
     within, until_in_sync = cluster.deadlines.quorum, cluster.deadlines.in_sync
     with TaskGroup(step.step) as group:
         steps: list[BaseOperator] = []
-        for controller in cluster.controllers:
-            if cluster.has_both_roles(controller.id):
-                with TaskGroup(f"node_{controller.id}"):
-                    steps += _restart_both(cluster, controller.id, BOTH_ROLES_BACK if back else BOTH_ROLES_UP)
+        for node in in_turn(cluster.controller_ids, cluster.both_ids, back=back):
+            if cluster.has_both_roles(node):
+                with TaskGroup(f"node_{node}"):
+                    steps += _restart_both(cluster, node, BOTH_ROLES_BACK if back else BOTH_ROLES_UP)
                 continue
-            with TaskGroup(f"controller_{controller.id}"):
+            with TaskGroup(f"controller_{node}"):
                 steps += [
-                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=controller.id),
+                    TakeStep(task_id="restart", cluster=cluster.name, step=step, node=node),
                     # On whichever software: the active one may have been left for last.
-                    words.wait(
-                        cluster, SOFTWARE, "caught_up", conditions.CONTROLLER_CAUGHT_UP, within, node=controller.id
-                    ),
+                    words.wait(cluster, SOFTWARE, "caught_up", conditions.CONTROLLER_CAUGHT_UP, within, node=node),
                 ]
         with TaskGroup("active_controller_last"):
             steps.append(
