@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ class World:
         self.there = True
         self.unread = False
         self.deaf = False
+        self.removed: list[str] = []
 
     @property
     def given(self) -> dict[str, Any]:
@@ -135,3 +136,6 @@ class Sides(GroupSides):
 
     def delete(self) -> None:
         self.world.delete()
+
+    def remove_static(self, names: Sequence[str]) -> None:
+        self.world.removed += names

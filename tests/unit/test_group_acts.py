@@ -21,6 +21,7 @@ from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
     lift_group,
+    remove_static_group,
     require_in_place,
     see_group,
     stop_read,
@@ -363,3 +364,52 @@ def test_a_group_that_is_not_there_is_named(world: World) -> None:
     world.there = False
     with pytest.raises(Refused, match="there is no group g below /consumers"):
         see_group(SPEC, GROUP, **world.given)
+
+
+# -- static members ----------------------------------------------------------------------------------------------------
+
+STATIC = kafka(new("app", T0, instance="a1"), new("app", T1, instance="a2"), offsets={T0: 9, T1: 9})
+
+
+def going_back(world: World) -> MovePlan:
+    """The plan of the way back, of a group that was read in Kafka."""
+    world.kafka = kafka(offsets={T0: 9, T1: 9})
+    world.mark([T0, T1])
+    return world.plan(Direction.BACK)
+
+
+def test_static_members_left_alone_are_removed_by_name_on_the_way_back(world: World) -> None:
+    plan = going_back(world)
+    assert remove_static_group(SPEC, plan, **world.given) == 0
+    world.kafka = kafka(new("app", T0, instance="a1"), new("app", T1))
+    assert remove_static_group(SPEC, plan, **world.given) == 0, "one that is not static runs"
+    world.kafka = STATIC
+    assert remove_static_group(SPEC, plan, **world.given) == 2
+    assert world.removed == ["a1", "a2"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "who"),
+    [
+        ({"members": (OLD,)}, "registered in ZooKeeper"),
+        ({"owners": {T0: Owner("x-0", False)}}, "owns partitions in ZooKeeper: x-0"),
+        (None, "its znodes were not read: NoAuth"),
+    ],
+)
+def test_static_members_beside_members_in_zookeeper_are_named_and_not_removed(
+    world: World, changed: Any, who: str
+) -> None:
+    plan = going_back(world)
+    world.kafka = STATIC
+    world.zookeeper = replace(world.zookeeper, **changed) if changed else Unread("NoAuth")  # type: ignore[assignment]
+    with pytest.raises(Refused, match=rf"of group g \(a1, a2\) are not removed from Kafka's group: {who}") as refused:
+        remove_static_group(SPEC, plan, **world.given)
+    assert "session.timeout.ms" in refused.value.way_out and world.removed == []
+
+
+def test_on_the_way_to_kafka_no_static_member_is_removed(world: World) -> None:
+    plan = world.plan()
+    world.kafka = STATIC
+    with pytest.raises(ValueError, match="a plan to Kafka has no such step"):
+        remove_static_group(SPEC, plan, **world.given)
+    assert world.removed == []

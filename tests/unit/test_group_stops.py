@@ -68,7 +68,7 @@ def stopped(offsets: Any, of_kafka: Any = None, **changes: Any) -> GroupLook:
         (look(zookeeper(also_migrating=("m",))), "registered in ZooKeeper: m"),
         (look(zookeeper(owners={T0: Owner("x-0", False)})), "owns partitions in ZooKeeper: x-0"),
         (look(zookeeper(), kafka(new("app"))), "in Kafka's group, which is Stable: app (10.0.0.1)"),
-        (look(zookeeper(), kafka(new("app", instance="a1"))), "static as a1: it stays for its session.timeout.ms"),
+        (look(zookeeper(), kafka(new("app", instance="a1"))), "static as a1: stopped, it stays for its session"),
         (look(zookeeper(), kafka(state="PreparingRebalance")), "which is PreparingRebalance: nobody yet"),
         (look(Unread("NoAuth")), "its znodes were not read: NoAuth"),
         (look(zookeeper(), Unread("denied")), "Kafka's group was not read: denied"),

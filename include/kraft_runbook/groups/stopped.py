@@ -109,13 +109,15 @@ def _in_zookeeper(side: ZookeeperSide) -> Iterator[str]:
 def _members(kafka: KafkaSide) -> str:
     return some(
         f"{each.client_id} ({each.host})"
-        + (f", static as {each.instance_id}: it stays for its session.timeout.ms" if each.instance_id else "")
+        + (f", static as {each.instance_id}: stopped, it stays for its session.timeout.ms" if each.instance_id else "")
         for each in kafka.members
     )
 
 
 def static_alone(look: GroupLook) -> tuple[str, ...]:
-    """The group.instance.ids of Kafka's group, where every member has one; else none: somebody runs."""
+    """The group.instance.ids of Kafka's group, where every member has one; else none: somebody runs. Whether theirs do,
+    nothing here tells.
+    """
     kafka = in_kafka(look)
     names = [each.instance_id for each in kafka.members] if kafka is not None else []
     return tuple(each for each in names if each is not None) if all(names) else ()

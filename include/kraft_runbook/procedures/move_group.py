@@ -12,7 +12,7 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.classify import in_kafka
+from kraft_runbook.groups.classify import in_kafka, needs_zookeeper
 from kraft_runbook.groups.faults import Side, exists, held, name
 from kraft_runbook.groups.look import GroupLook, Partition
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
@@ -190,11 +190,21 @@ def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: Of
 
 def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
     """Remove the static members that stopped processes have left in Kafka's group, where no other member is there; they
-    would stay for their session.timeout.ms. One whose process runs joins again. Returns how many were removed. Raises
-    Refused, StepFailed, Unreachable.
+    would stay for their session.timeout.ms. One whose process runs is told UNKNOWN_MEMBER_ID, joins again, and reads
+    anew what it had not committed: so only on the way back, once the owner has stopped them. Returns how many were
+    removed. Raises Refused where ZooKeeper has members too: the new members may have come beside them. StepFailed,
+    Unreachable.
     """
+    _require(plan, Direction.BACK)
     group = sides(spec, plan.group, secrets)
-    names = static_alone(group.look(plan.topics))
+    look = group.look(plan.topics)
+    names = static_alone(look)
+    if names and needs_zookeeper(look) is not False:
+        raise Refused(
+            f"the static members of group {plan.group} ({some(names)}) are not removed from Kafka's group:"
+            f" {'; '.join(still_there(look))}",
+            way_out="stop its members on both sides, and wait for the session.timeout.ms of the static ones",
+        )
     if names:
         group.remove_static(names)
     return len(names)

@@ -105,7 +105,8 @@ def read_all(
 
 def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -> None:
     """Remove the static members that stopped processes have left. What can't be removed is said and waited for, and so
-    is a task of another run that acts. ``claimed``: the groups of this run, whose claims it renews.
+    is a task of another run that acts. ``plans``: back to ZooKeeper, of groups whose new members were stopped by their
+    owner or a playbook for this very step. ``claimed``: the groups of this run, whose claims it renews.
     """
     try:
         run.claim.take_groups(claimed)
@@ -117,7 +118,10 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
         try:
             removed = run.cluster.do(remove_static_group, plan, would=(change,))
         except RunbookError as error:
-            run.cluster.tell(f"{plan.group}: static members stay for their session.timeout.ms: {error.problem}")
+            run.cluster.tell(
+                f"{plan.group}: static members stay for their session.timeout.ms: {error.problem}."
+                f" What to do: {error.way_out}"
+            )
             continue
         if removed:
             run.cluster.tell(

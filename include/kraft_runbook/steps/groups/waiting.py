@@ -11,7 +11,7 @@ from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.groups.expiry import in_words
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.move_plan import Direction, MovePlan
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.quiet import quiet_at
 from kraft_runbook.groups.stayed import Act, Stayed
@@ -192,8 +192,8 @@ class Awaited:
 
     def _wait(self, run: Run, wave: Wave, until: float) -> Waits:
         plans = self._awaited(wave)
-        if not self.starts:
-            remove_static(run, plans, wave.every)
+        if not self.starts and wave.plan.direction is Direction.BACK and (asked := wave.not_read(Act.STOP)):
+            remove_static(run, asked, wave.every)
         interval = None if self.starts else float(run.params["commit_interval"])
         return Waits(wave.files.name, wave.digest, tuple(each.group for each in plans), interval, until)
 
