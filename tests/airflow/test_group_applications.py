@@ -181,10 +181,9 @@ def moved_to_the_start(scene: Scene) -> None:
 def test_a_group_is_kept_warm_from_before_its_start_until_its_members_came(scene: Scene) -> None:
     keep_warm_in(scene, "g", "h")
     scene.plan()
-    assert (
-        "app-1; kept warm in Kafka for members that join by range, roundrobin"
-        in shows_plan(scene.run).exhibits[1].rendered
-    )
+    signed = shows_plan(scene.run).exhibits[1].rendered
+    assert "app-1; kept warm in Kafka for members that join by range, roundrobin" in signed
+    assert "are shut out meanwhile" in signed and "group.protocol=consumer" in signed
     assert play(scene, starts=False)["groups"] == 2
     assert not [each for each in scene.did if "warm" in each], "while it stops nothing is kept"
     moved_to_the_start(scene)

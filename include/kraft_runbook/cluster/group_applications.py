@@ -30,7 +30,7 @@ class GroupApplication(Model):
 
     ``keep_warm``: whether a member of this tool is in Kafka's group while ``start`` is played, so that the first ones
     of the application do not wait for group.initial.rebalance.delay.ms. ``assignors``: names of theirs; one that has
-    none of these is turned away while the group is kept warm.
+    none of these is turned away while the group is kept warm, and so is one of group.protocol=consumer (KIP-848).
     """
 
     groups: GroupPatterns

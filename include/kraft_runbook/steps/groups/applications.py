@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.groups.move_plan import Direction, MovePlan
@@ -44,11 +45,18 @@ def told_of_applications(spec: ClusterSpec, groups: Iterable[str]) -> str:
     """Which playbooks are played for these groups, for whoever signs; empty: none is."""
     lines = [
         f"{group}: stopped by {found.stop}, started by {found.start}, on {', '.join(found.hosts)}"
-        + (f"; kept warm in Kafka for members that join by {', '.join(found.assignors)}" if found.keep_warm else "")
+        + (_warm(found) if found.keep_warm else "")
         for group in groups
         if (found := application_of(spec, group)) is not None
     ]
     return "\n".join(["by playbooks, without asking the owner:", *lines]) if lines else ""
+
+
+def _warm(application: GroupApplication) -> str:
+    return (
+        f"; kept warm in Kafka for members that join by {', '.join(application.assignors)}: those with none of these,"
+        " and those of group.protocol=consumer, are shut out meanwhile"
+    )
 
 
 def _to_stop(run: Run, wave: Wave) -> tuple[list[MovePlan], bool]:
