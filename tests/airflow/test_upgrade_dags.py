@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from airflow.sdk import DAG
 from test_dags import ROOT, dags_of, upstream
 
@@ -44,6 +45,25 @@ def test_back_the_brokers_come_first(dags: dict[str, DAG]) -> None:
         *(f"roll_controllers_back.controller_{i}.restart" for i in (101, 102, 103)),
         "roll_controllers_back.active_controller_last.restart",
     ]
+
+
+def test_in_a_mixed_quorum_controllers_alone_come_before_nodes_with_both_roles_and_back_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_cluster_file(tmp_path)
+    file = tmp_path / "lab.yaml"
+    text = yaml.safe_load(file.read_text())
+    for broker in text["brokers"][:2]:
+        broker["controller"] = {"port": 9999}
+    file.write_text(yaml.safe_dump(text))
+
+    def turns(name: str) -> list[str]:
+        found = order(dags_of(f"{name}.py", tmp_path, monkeypatch)[f"{name}__lab"])
+        return [each.split(".")[1] for each in found if each.endswith(".restart")]
+
+    alone, both = [f"controller_{i}" for i in (101, 102, 103)], ["node_1", "node_2"]
+    assert turns(UP) == [*alone, *both, "active_controller_last", "broker_3"]
+    assert turns(BACK) == ["broker_3", *both, *alone, "active_controller_last"]
 
 
 def test_what_is_down_is_started_ahead_of_all_others(dags: dict[str, DAG]) -> None:

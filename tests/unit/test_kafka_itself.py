@@ -16,6 +16,7 @@ from asked_java import ask_java
 from observations import SPEC
 from secured import LOGIN, secured
 
+from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.controller_settings import ENFORCED, Enforced
 from kraft_runbook.cluster.mode_settings import LEFT_OUT, LeftOut, Mode
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
@@ -89,6 +90,19 @@ def bound_to_every_address() -> ClusterSpec:
         )
 
     return SPEC.model_copy(update={"brokers": tuple(map(bound, SPEC.brokers))})
+
+
+BOUND = {"host": None, "every": "", "zeroes": "0.0.0.0"}
+"""Where a controller listener binds, as a cluster file says it."""
+
+
+def with_both_roles(bind_host: str | None) -> dict[str, str]:
+    """A node of the lab whose nodes are broker and controller in one process."""
+    spec = load_cluster("lab", directory=ROOT / "lab" / "both", environment={"KRB_LAB_DIR": "/lab"})
+    first = spec.brokers[0]
+    assert first.controller is not None
+    bound = first.model_copy(update={"controller": first.controller.model_copy(update={"bind_host": bind_host})})
+    return broker_properties(spec, bound, BrokerMode.KRAFT)
 
 
 def node_properties(spec: ClusterSpec, mode: Mode) -> dict[str, str]:
@@ -178,6 +192,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Answers:
         lay_down(f"{type(mode).__name__}-{mode.value}", node_properties(with_all_that_is_left_out(), mode))
         lay_down(f"plain-{type(mode).__name__}-{mode.value}", node_properties(SPEC, mode))
         lay_down(f"bound-{type(mode).__name__}-{mode.value}", node_properties(bound_to_every_address(), mode))
+    for name, bind_host in BOUND.items():
+        lay_down(f"both-{name}", with_both_roles(bind_host))
     for mode in BrokerMode:
         generated = node_properties(GENERATED, mode)
         lay_down(f"generated-{mode.value}", generated)
@@ -230,6 +246,13 @@ def test_a_file_is_read_back_as_it_was_rendered() -> None:
 @pytest.mark.parametrize("which", ["", "plain-", "bound-"])
 def test_kafka_takes_every_rendered_file_whatever_is_declared(answers: Answers, mode: Mode, which: str) -> None:
     assert answers.refusals[f"{which}{type(mode).__name__}-{mode.value}.config"] == ""
+
+
+@pytest.mark.parametrize("bound", BOUND)
+def test_kafka_takes_the_file_of_a_node_with_both_roles_wherever_its_controller_binds(
+    answers: Answers, bound: str
+) -> None:
+    assert answers.refusals[f"both-{bound}.config"] == ""
 
 
 def test_kafka_refuses_what_is_left_out_as_refused(answers: Answers) -> None:
