@@ -45,7 +45,7 @@ class Lab:
     @property
     def environment(self) -> dict[str, str]:
         """The same with the lab's secrets."""
-        return {**os.environ, **environment(self.spec)}
+        return {**self.place, **environment(self.spec)}
 
     @property
     def secrets(self) -> Secrets:
