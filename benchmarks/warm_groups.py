@@ -50,8 +50,8 @@ ASSIGNORS = "range,roundrobin"
 class Killed(Anchor):
     """It ends without leaving."""
 
-    def _leave(self, send: Any) -> None:
-        pass
+    def _leave(self, send: Any) -> bool:
+        return False
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.rehearsal.random_values import new_cluster_id
 
@@ -23,7 +22,7 @@ def prepare_in_kraft(spec: ClusterSpec) -> None:
     for broker in spec.brokers:
         properties = broker_properties(spec, broker, BrokerMode.KRAFT)
         _write(broker.config_file, render_properties(properties, header=f"Broker {broker.id} of {spec.name}"))
-    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
+    for controller in spec.controllers_alone:
         properties = controller_properties(spec, controller, ControllerMode.KRAFT)
         _write(
             controller.config_file, render_properties(properties, header=f"Controller {controller.id} of {spec.name}")

@@ -19,7 +19,6 @@ from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, broker_propert
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.local import supervision
@@ -208,7 +207,7 @@ def _wanted(spec: ClusterSpec) -> Iterator[str]:
         yield from (server.service for server in zookeeper_servers(spec))
     # A controller's file may be there before its storage is formatted: provisioning was interrupted, and is the
     # runbook's to resume.
-    alone = [each for each in spec.nodes if isinstance(each, Controller)]
+    alone = spec.controllers_alone
     yield from (c.service for c in alone if c.service in configured and Path(c.log_dir, "meta.properties").exists())
     yield from (b.service for b in spec.brokers)
 

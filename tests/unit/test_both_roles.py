@@ -25,7 +25,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller, Software
 from kraft_runbook.errors import ClusterFileError, Refused, StepFailed
-from kraft_runbook.io.hosts.inventory import host_name, label, node_variables
+from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures.change_level import Calls, Pace, await_level
 from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
@@ -236,7 +236,7 @@ def test_its_file_is_compared_once() -> None:
 
 def test_a_playbook_knows_it_by_one_name_and_looks_for_its_metadata_log_where_it_is() -> None:
     node = SPEC.broker(1)
-    assert (label(node), host_name(node)) == ("node 1", "node-1")
+    assert (node.named, host_name(node)) == ("node 1", "node-1")
     given = node_variables(SPEC, node)
     assert given["log_dirs"] == ["/lab/node-1/metadata", "/lab/node-1/data"]
     assert sorted(given["ports"]) == [7071, 9092, 9093]

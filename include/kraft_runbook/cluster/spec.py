@@ -141,12 +141,17 @@ class ClusterSpec(Model):
     @property
     def nodes(self) -> tuple[Broker | Controller, ...]:
         """Every process once: the brokers, also those that are controllers too, then the controllers alone."""
-        return (*self.brokers, *(c for c in self.controllers if c.id not in self.both_ids))
+        return (*self.brokers, *self.controllers_alone)
 
     @property
     def brokers_alone(self) -> tuple[Broker, ...]:
         """The brokers that are no controllers."""
         return tuple(b for b in self.brokers if b.controller is None)
+
+    @property
+    def controllers_alone(self) -> tuple[Controller, ...]:
+        """The controllers that are no brokers."""
+        return tuple(c for c in self.controllers if c.id not in self.both_ids)
 
     def has_both_roles(self, node_id: int) -> bool:
         return node_id in self.both_ids

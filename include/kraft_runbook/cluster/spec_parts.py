@@ -203,6 +203,11 @@ class Broker(Model):
     properties: Mapping[str, str] = Field(default_factory=dict)
 
     @property
+    def named(self) -> str:
+        """In words, by its role: broker 1; one that has both roles is node 1."""
+        return f"{'broker' if self.controller is None else 'node'} {self.id}"
+
+    @property
     def as_controller(self) -> Controller | None:
         """The same process as one of the quorum's controllers; None: it has the broker's role alone."""
         if self.controller is None:
@@ -256,6 +261,11 @@ class Controller(Model):
     log4j_file: str | None = None
     home_link: str | None = None
     properties: Mapping[str, str] = Field(default_factory=dict)
+
+    @property
+    def named(self) -> str:
+        """In words: controller 101."""
+        return f"controller {self.id}"
 
     @property
     def address(self) -> str:

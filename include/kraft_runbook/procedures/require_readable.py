@@ -14,7 +14,7 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.hosts.inventory import label, node_of
+from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.node_hosts import node_hosts
 from kraft_runbook.software.class_checks import missing_classes
@@ -47,7 +47,7 @@ def require_readable(
     ``is_led``: whether the quorum has a leader. Where it has none, a controller is judged by its own disk alone, since
     without it there may never be one.
     """
-    who = label(node_of(spec, node_id))
+    who = node_of(spec, node_id).named
     host = look(spec, [node_id], secrets=secrets)[node_id]
     if isinstance(host, Unread):
         raise Refused(

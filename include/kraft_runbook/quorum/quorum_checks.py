@@ -119,9 +119,8 @@ def elections_are_rare(seen: Series, spec: ClusterSpec) -> Finding:
     Each attempt at an election raises it. A controller that is killed costs two or more (18 of 20 kills, measured), a
     clean restart one. The looks are seconds apart: a leader that is elected anew at each of them serves nobody.
     """
-    known = [(each.quorum.leader_epoch, each.looked_at) for each in seen.looks if was_read(each.quorum)]
-    if seen.before is not None:
-        known.insert(0, (seen.before.epoch, seen.before.at))
+    here = [(each.quorum.leader_epoch, each.looked_at) for each in seen.looks if was_read(each.quorum)]
+    known = [*([(seen.before.epoch, seen.before.at)] if seen.before is not None else []), *here]
     if len(known) < 2:
         return unknown("two looks with a leader are needed")
     wrong = [
@@ -129,7 +128,7 @@ def elections_are_rare(seen: Series, spec: ClusterSpec) -> Finding:
         for (then, at), (now, later) in pairwise(known)
         if now - then > 1
     ]
-    these = [each.quorum.leader_epoch for each in seen.looks if was_read(each.quorum)]
+    these = [epoch for epoch, _ in here]
     if not wrong and these and these[-1] - these[0] > 1:
         wrong = [f"a leader was elected at look after look: epochs {', '.join(map(str, these))}"]
     return settle(wrong, (), f"epoch {known[0][0]}, then {known[-1][0]}")

@@ -16,6 +16,7 @@ from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.runbook.check_results import Finding, Verdict, failed, passed, unknown
 from kraft_runbook.runbook.conditions import Missing, Progress, first_missing
 from kraft_runbook.runbook.health import exited_controllers, quorum_whole, unfinished_quorum
+from kraft_runbook.runbook.lag import since_fetch
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.warm import controllers_are_warm, not_warm
 
@@ -53,19 +54,6 @@ def following(seen: ClusterObservation, spec: ClusterSpec, node: int) -> tuple[V
     if node == quorum.leader_id:  # it fetches from nobody
         return tuple(each for each in quorum.voters if each.id == node)
     return tuple(each for each in (*quorum.voters, *quorum.observers) if each.id == node and _fetches(seen, spec, each))
-
-
-def since_fetch(seen: ClusterObservation, replica: Voter) -> float | None:
-    """Seconds since a voter or an observer fetched from the leader, by the leader's clock, which its own entry shows;
-    None: the leader knows of no fetch.
-    """
-    quorum = needed(seen.quorum)
-    if replica.last_fetch_ms < 0:
-        return None
-    leader = voter(quorum, quorum.leader_id)
-    clock = leader.last_fetch_ms if leader is not None and leader.last_fetch_ms > 0 else None
-    now = clock if clock is not None else seen.observed_at.timestamp() * 1000
-    return max(0.0, now - replica.last_fetch_ms) / 1000
 
 
 def _fetches(seen: ClusterObservation, spec: ClusterSpec, replica: Voter) -> bool:

@@ -33,27 +33,24 @@ STATIC_FILE = "the quorum is a dynamic one, and the cluster file does not say so
 
 CHECKS = Checklist()
 CHECKS.take(
-    *(
-        CLUSTER_CHECKS[code]
-        for code in (
-            "KRB-PRE-004",
-            "KRB-PRE-009",
-            "KRB-PRE-029",
-            "KRB-PRE-045",
-            "KRB-PRE-046",
-            "KRB-PRE-087",
-            "KRB-PRE-100",
-            "KRB-PRE-113",
-            "KRB-PRE-124",
-            quorum_places.ADDRESSES,
-            quorum_places.SAID,
-            quorum_places.HELD,
-            quorum_places.IN_THE_LOG,
-            CANARY,
-            BATCHES,
-            *PRODUCERS,
-            *REFERENCES,
-        )
+    *CLUSTER_CHECKS.of(
+        "KRB-PRE-004",
+        "KRB-PRE-009",
+        "KRB-PRE-029",
+        "KRB-PRE-045",
+        "KRB-PRE-046",
+        "KRB-PRE-087",
+        "KRB-PRE-100",
+        "KRB-PRE-113",
+        "KRB-PRE-124",
+        quorum_places.ADDRESSES,
+        quorum_places.SAID,
+        quorum_places.HELD,
+        quorum_places.IN_THE_LOG,
+        CANARY,
+        BATCHES,
+        *PRODUCERS,
+        *REFERENCES,
     )
 )
 

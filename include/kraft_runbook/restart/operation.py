@@ -99,7 +99,7 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
 
 
 def _turns(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
-    alone = [i for i in spec.controller_ids if not spec.has_both_roles(i)]
+    alone = [each.id for each in spec.controllers_alone]
     brokers = [each.id for each in spec.brokers_alone]
     last = "one by one, the active one last."
     if detect_phase(seen).phase is Phase.ZOOKEEPER:

@@ -40,9 +40,7 @@ class NodeFile:
     @property
     def who(self) -> str:
         """The node, in words."""
-        if isinstance(self.node, Controller):
-            return f"controller {self.node.id}"
-        return f"{'broker' if self.node.controller is None else 'node'} {self.node.id}"
+        return self.node.named
 
 
 def told_apart(files: Iterable[NodeFile], differs: Callable[[NodeFile], str]) -> tuple[list[str], list[str]]:
@@ -92,7 +90,7 @@ def controller_files_in_kraft(seen: ClusterObservation, spec: ClusterSpec) -> It
     """One a controller, in the cluster file's order, where no migration is under way; of an observation with the hosts.
     What KRaft mode does not read of a file is left out. One that is a broker too is left out: ``broker_files`` has it.
     """
-    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
+    for controller in spec.controllers_alone:
         config = host_part(seen, controller.id, "config")
         if isinstance(config, Unread):
             yield NodeFile(controller, unread=f"controller {controller.id}: {config.reason}")

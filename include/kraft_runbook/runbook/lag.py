@@ -18,6 +18,7 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.runbook.read_parts import needed
 
 CAUGHT_UP_WITHIN = 10
 """Records that a voter may lag and still count as caught up: NoOp records alone append two a second (measured on
@@ -53,15 +54,27 @@ def not_fetching(seen: ClusterObservation, earlier: ClusterObservation | None) -
         listed |= {each.id for each in earlier.quorum.observers}
     in_kraft = [each.id for each in seen.brokers.values() if each.mode is BrokerMode.KRAFT]
     behind = _behind(now.observers, now, earlier, in_kraft)
-    clock = max((each.last_fetch_ms for each in now.voters if each.id == now.leader_id), default=-1)
-    fetched = {each.id: each.last_fetch_ms for each in sorted(now.observers, key=lambda each: each.last_fetch_ms)}
+    fetched = {each.id: since_fetch(seen, each) for each in sorted(now.observers, key=lambda each: each.last_fetch_ms)}
     for broker_id in in_kraft:
         if broker_id not in listed:
             yield f"controller {now.leader_id}, which leads, knows of no fetch by broker {broker_id}"
         elif broker_id in behind:
             yield f"broker {broker_id} is at offset {behind[broker_id]} of {now.high_watermark}"
-        elif 0 <= fetched.get(broker_id, -1) < clock - SILENT * 1000:
-            yield f"broker {broker_id} has not fetched for {(clock - fetched[broker_id]) / 1000:.0f} s"
+        elif (seconds := fetched.get(broker_id)) is not None and seconds > SILENT:
+            yield f"broker {broker_id} has not fetched for {seconds:.0f} s"
+
+
+def since_fetch(seen: ClusterObservation, replica: Voter) -> float | None:
+    """Seconds since a voter or an observer fetched from the leader, by the leader's clock, which its own entry shows;
+    None: the leader knows of no fetch.
+    """
+    quorum = needed(seen.quorum)
+    if replica.last_fetch_ms < 0:
+        return None
+    leader = next((each for each in quorum.voters if each.id == quorum.leader_id), None)
+    clock = leader.last_fetch_ms if leader is not None and leader.last_fetch_ms > 0 else None
+    now = clock if clock is not None else seen.observed_at.timestamp() * 1000
+    return max(0.0, now - replica.last_fetch_ms) / 1000
 
 
 def _behind(

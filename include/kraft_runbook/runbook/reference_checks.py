@@ -9,7 +9,6 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 
@@ -49,6 +48,6 @@ def _rendered(spec: ClusterSpec) -> Iterator[tuple[str, int, dict[str, str]]]:
     for broker in spec.brokers:
         for mode in BrokerMode if on_zookeeper else (BrokerMode.KRAFT,):
             yield "broker", broker.id, broker_properties(spec, broker, mode)
-    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
+    for controller in spec.controllers_alone:
         for each in ControllerMode if on_zookeeper else (ControllerMode.KRAFT,):
             yield "controller", controller.id, controller_properties(spec, controller, each)

@@ -96,8 +96,8 @@ FAULTS = (
     ),
     KnownFault(
         "KAFKA-19354",
-        "a broker, or a controller that does not vote, may not go back to the leader after one fetch that took too long"
-        "",
+        "a broker, or a controller that does not vote, may not go back to the leader after one fetch that took too"
+        " long",
         {"4.0": (0, None), "4.1": (0, None)},
     ),
     KnownFault(

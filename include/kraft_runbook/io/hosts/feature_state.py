@@ -27,7 +27,7 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
-from kraft_runbook.io.hosts.inventory import host_name, label, node_of, node_variables
+from kraft_runbook.io.hosts.inventory import host_name, node_of, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 _SECONDS = 120.0
@@ -66,7 +66,7 @@ def read_feature_state(
         secret_text=None,
         secret_values=[],
         tell=tell or (lambda _: None),
-        labels={host_name(each): label(each) for each in nodes},
+        labels={host_name(each): each.named for each in nodes},
     )
     return {each.id: _host(each.id, report.hosts[host_name(each)], report.output) for each in nodes}
 

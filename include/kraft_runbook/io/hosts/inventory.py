@@ -16,16 +16,9 @@ def node_of(spec: ClusterSpec, node_id: int) -> Broker | Controller:
     return spec.broker(node_id) if node_id in spec.broker_ids else spec.controller(node_id)
 
 
-def label(node: Broker | Controller) -> str:
-    """A node in words, by its role; one that has both is node 1 (as ``ClusterSpec.named``)."""
-    if isinstance(node, Controller):
-        return f"controller {node.id}"
-    return f"{'broker' if node.controller is None else 'node'} {node.id}"
-
-
 def host_name(node: Broker | Controller) -> str:
     """The node's name in Ansible. The service's name won't do, since it may be the same on every host."""
-    return label(node).replace(" ", "-")
+    return node.named.replace(" ", "-")
 
 
 def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
@@ -95,7 +88,7 @@ def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
 
 def file_header(node: Broker | Controller, spec: ClusterSpec) -> str:
     """The first line of each file that this tool writes on a host; any other file is kept before it is replaced."""
-    return f"{label(node).capitalize()} of cluster {spec.name}"
+    return f"{node.named.capitalize()} of cluster {spec.name}"
 
 
 def by_machine(spec: ClusterSpec, nodes: Iterable[N]) -> list[list[N]]:

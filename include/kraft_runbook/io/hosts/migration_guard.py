@@ -12,7 +12,7 @@ from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.hosts.ansible_reports import RunReport
 from kraft_runbook.io.hosts.ansible_runs import AGAIN
-from kraft_runbook.io.hosts.inventory import by_machine, label, node_variables
+from kraft_runbook.io.hosts.inventory import by_machine, node_variables
 from kraft_runbook.io.kafka.metadata_quorum import controller_mode
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.runbook.plays import Guard
@@ -62,7 +62,7 @@ def guarded_controllers(
 
 def _asked(controller: Controller, shown: Mapping[str, str]) -> dict[str, str]:
     own = {"name": controller.service, "config_file": controller.config_file, "log_dir": controller.log_dir}
-    return {"controller": label(controller), **own, **shown}
+    return {"controller": controller.named, **own, **shown}
 
 
 def _shown_mode(

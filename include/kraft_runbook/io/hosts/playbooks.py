@@ -23,7 +23,7 @@ from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible
-from kraft_runbook.io.hosts.inventory import by_machine, file_header, host_name, label, node_of, node_variables
+from kraft_runbook.io.hosts.inventory import by_machine, file_header, host_name, node_of, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers, raise_unless_proven
 from kraft_runbook.io.hosts.replica_directories import replica_directories_of
 from kraft_runbook.io.secrets import Secrets
@@ -104,17 +104,17 @@ def forget_zookeeper_secrets(
         secret_text=None,
         secret_values=[],
         tell=on_event or _silent,
-        labels={host_name(node): label(node) for node in nodes},
+        labels={host_name(node): node.named for node in nodes},
     )
     failed = [
-        f"{label(node)} ({node.host}): {failure[1]}"
+        f"{node.named} ({node.host}): {failure[1]}"
         for node in nodes
         if (failure := report.hosts[host_name(node)].failure)
     ]
     if failed or report.status != "successful":
         said = "; ".join(failed) or report.output
         raise StepFailed(f"ZooKeeper's secrets could not be removed from every host: {said}", way_out=AGAIN)
-    return tuple(label(node) for node in nodes if report.hosts[host_name(node)].changed)
+    return tuple(node.named for node in nodes if report.hosts[host_name(node)].changed)
 
 
 def _texts(node: Broker | Controller, spec: ClusterSpec, variables: Mapping[str, Any]) -> dict[str, str]:
@@ -157,10 +157,10 @@ def play(
         secret_text=render_secrets(values) if values else None,
         secret_values=list(values.values()),
         tell=on_event or _silent,
-        labels={host_name(node): label(node)},
+        labels={host_name(node): node.named},
         groups={"guarded": list(guarded)},
     )
-    raise_unless_proven(f"{what.playbook} on {label(node)}", guarded, report)
+    raise_unless_proven(f"{what.playbook} on {node.named}", guarded, report)
     host = report.hosts[host_name(node)]
     _raise_unless_successful(what.playbook, node, report, host)
     diffs = tuple(ConfigDiff(*each) for each in host.diffs)
@@ -208,7 +208,7 @@ def gather_host_facts(
         secret_text=None,
         secret_values=[],
         tell=_silent,
-        labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
+        labels={name: ", ".join(each.named for each in together) for name, together in machines.items()},
     )
     return {
         each.id: _host_state(each.id, report.hosts[name], report)
@@ -247,7 +247,7 @@ def _silent(_: str) -> None:
 
 
 def _raise_unless_successful(playbook: str, node: Broker | Controller, report: RunReport, host: HostReport) -> None:
-    where = f"{playbook} on {label(node)} ({node.host})"
+    where = f"{playbook} on {node.named} ({node.host})"
     if report.status == "successful" and host.ok:
         return
     if report.status == "timeout":

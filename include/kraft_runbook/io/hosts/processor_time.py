@@ -12,7 +12,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.ansible_reports import HostReport
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
-from kraft_runbook.io.hosts.inventory import by_machine, host_name, label, node_variables
+from kraft_runbook.io.hosts.inventory import by_machine, host_name, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 
 _SECONDS = 60.0
@@ -32,7 +32,7 @@ def read_processor_time(spec: ClusterSpec) -> dict[str, Spent | Unread]:
             {
                 name: {
                     **node_variables(spec, together[0]),
-                    "services": {label(each): each.service for each in together},
+                    "services": {each.named: each.service for each in together},
                     "listeners": servers[name],
                 }
                 for name, together in machines.items()
@@ -42,17 +42,17 @@ def read_processor_time(spec: ClusterSpec) -> dict[str, Spent | Unread]:
             secret_text=None,
             secret_values=[],
             tell=lambda _: None,
-            labels={name: ", ".join(label(each) for each in together) for name, together in machines.items()},
+            labels={name: ", ".join(each.named for each in together) for name, together in machines.items()},
         )
     except (RunbookError, OSError) as error:
         why = Unread(error.problem if isinstance(error, RunbookError) else str(error))
-        return dict.fromkeys([*map(label, nodes), *(f"ZooKeeper {each}" for each in ensemble)], why)
+        return dict.fromkeys([*(each.named for each in nodes), *(f"ZooKeeper {each}" for each in ensemble)], why)
     found: dict[str, Spent | Unread] = {
         f"ZooKeeper {each}": Unread("no node of the cluster file is on its host") for each in ensemble
     }
     for name, together in machines.items():
         host = report.hosts[name]
-        for key in map(label, together):
+        for key in (each.named for each in together):
             found[key] = _spent(key, host, report.output)
         for server in servers[name]:
             found[f"ZooKeeper {server}"] = _spent(server, host, report.output)

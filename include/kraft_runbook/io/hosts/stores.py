@@ -39,7 +39,7 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
     if not asked:
         return with_anchors({THIS_TOOL: own} if own else {})
     from kraft_runbook.io.hosts.ansible_runs import run_ansible  # slow to import, and only this needs it
-    from kraft_runbook.io.hosts.inventory import host_name, label, node_variables
+    from kraft_runbook.io.hosts.inventory import host_name, node_variables
     from kraft_runbook.io.hosts.playbooks import playbook_directory
 
     values: list[str] = []
@@ -57,7 +57,7 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
         secret_text=json.dumps(given),
         secret_values=values,
         tell=lambda _: None,
-        labels={host_name(node): label(node) for node in there},
+        labels={host_name(node): node.named for node in there},
     )
     found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
     for node in there:

@@ -6,7 +6,6 @@ import socket
 from pathlib import Path
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.local.layout import zookeeper_servers
 
@@ -26,7 +25,7 @@ def addresses(spec: ClusterSpec) -> dict[str, tuple[Address, ...]]:
             (broker.host, broker.metrics_port),
             *(((broker.host, broker.controller.port),) if broker.controller else ()),
         )
-    for controller in (each for each in spec.nodes if isinstance(each, Controller)):
+    for controller in spec.controllers_alone:
         needed[controller.service] = ((controller.host, controller.port), (controller.host, controller.metrics_port))
     return needed
 
