@@ -54,25 +54,30 @@ def not_fetching(seen: ClusterObservation, earlier: ClusterObservation | None) -
         listed |= {each.id for each in earlier.quorum.observers}
     in_kraft = [each.id for each in seen.brokers.values() if each.mode is BrokerMode.KRAFT]
     behind = _behind(now.observers, now, earlier, in_kraft)
-    fetched = {each.id: since_fetch(seen, each) for each in sorted(now.observers, key=lambda each: each.last_fetch_ms)}
+    clock = leaders_clock(now)
+    fetched = {each.id: each.last_fetch_ms for each in sorted(now.observers, key=lambda each: each.last_fetch_ms)}
     for broker_id in in_kraft:
         if broker_id not in listed:
             yield f"controller {now.leader_id}, which leads, knows of no fetch by broker {broker_id}"
         elif broker_id in behind:
             yield f"broker {broker_id} is at offset {behind[broker_id]} of {now.high_watermark}"
-        elif (seconds := fetched.get(broker_id)) is not None and seconds > SILENT:
-            yield f"broker {broker_id} has not fetched for {seconds:.0f} s"
+        elif clock is not None and 0 <= fetched.get(broker_id, -1) < clock - SILENT * 1000:
+            yield f"broker {broker_id} has not fetched for {(clock - fetched[broker_id]) / 1000:.0f} s"
+
+
+def leaders_clock(quorum: QuorumState) -> int | None:
+    """In milliseconds since the epoch: its own entry shows it as the time of its last fetch. None: it shows none."""
+    shown = (each.last_fetch_ms for each in quorum.voters if each.id == quorum.leader_id)
+    return next((clock for clock in shown if clock > 0), None)
 
 
 def since_fetch(seen: ClusterObservation, replica: Voter) -> float | None:
-    """Seconds since a voter or an observer fetched from the leader, by the leader's clock, which its own entry shows;
-    None: the leader knows of no fetch.
+    """Seconds since a voter or an observer fetched from the leader, by the leader's clock, or by this machine's where
+    the leader shows none; None: the leader knows of no fetch.
     """
-    quorum = needed(seen.quorum)
+    clock = leaders_clock(needed(seen.quorum))
     if replica.last_fetch_ms < 0:
         return None
-    leader = next((each for each in quorum.voters if each.id == quorum.leader_id), None)
-    clock = leader.last_fetch_ms if leader is not None and leader.last_fetch_ms > 0 else None
     now = clock if clock is not None else seen.observed_at.timestamp() * 1000
     return max(0.0, now - replica.last_fetch_ms) / 1000
 
