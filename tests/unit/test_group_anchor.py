@@ -16,6 +16,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from observations import SPEC
 
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.io.kafka import group_anchor
 from kraft_runbook.io.kafka.group_anchor import Anchor
 from kraft_runbook.procedures.warm_groups import WarmGroups
 
@@ -184,14 +185,35 @@ def test_it_leaves_also_where_its_block_ends_while_the_coordinator_moves() -> No
 
 
 @pytest.mark.parametrize("answer", [left(16), left(0, 16), left(15)])
-def test_an_answer_that_does_not_let_it_leave_is_tried_once_more_and_told(answer: Any) -> None:
+def test_an_answer_that_does_not_let_it_leave_is_tried_again_and_told(
+    answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A coordinator that has just moved is not known at once, and loads its groups first."""
     kafka = Coordinator(27)
-    kafka.leaves = [answer]
-    assert held(kafka).said == f"it left when the first member came; {STAYS}"
-    assert kafka.did.count("LeaveGroup") == 2
-    again = Coordinator(27)
-    again.leaves = [answer, left()]
-    assert held(again).said == "it left when the first member came"
+    kafka.leaves = [answer, answer, answer, left()]
+    assert held(kafka).said == "it left when the first member came"
+    assert kafka.did.count("LeaveGroup") == 4
+    monkeypatch.setattr(group_anchor, "LEAVE_SECONDS", 0.0)
+    never = Coordinator(27)
+    never.leaves = [answer]
+    assert held(never).said == f"it left when the first member came; {STAYS}"
+
+
+def test_one_whose_coordinator_does_not_answer_leaves_by_another_connection_and_says_so() -> None:
+    kafka, silent = Coordinator(), threading.Event()
+    beat = kafka.beat
+
+    def late(request: Any) -> Any:
+        answer = beat(request)
+        silent.wait(10)
+        return answer
+
+    kafka.beat = late  # type: ignore[method-assign]
+    with anchor(kafka) as found:
+        assert kafka.beaten.wait(10)
+    assert found.said == "its coordinator did not answer"
+    assert kafka.did[-1] == "LeaveGroup"
+    silent.set()
 
 
 def test_a_member_that_kafka_does_not_know_any_more_has_left() -> None:

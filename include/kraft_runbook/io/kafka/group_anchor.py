@@ -24,7 +24,8 @@ SESSION_SECONDS = 6.0
 """The least that brokers take by default (group.min.session.timeout.ms). So long the member of a killed task stays."""
 STAYS = f"Kafka did not say that it has left: it may be in the group for {SESSION_SECONDS:g} s more"
 LEAVE_SECONDS = 5.0
-"""How long its coordinator is looked for once more, where Kafka did not say so at the first try."""
+"""How long its coordinator is looked for, where Kafka did not say so at the first try: it may just have moved."""
+NOT_JOINED = "it has not joined yet"
 LOOK_SECONDS = 0.1
 """Between two heartbeats, which tell that another member has come: so long that one may wait."""
 JOIN_SECONDS = 60.0
@@ -54,7 +55,7 @@ class Anchor:
     secrets: Secrets
     connect: Connect = connect_to
     look: float = LOOK_SECONDS
-    said: str = "it has not joined yet"
+    said: str = NOT_JOINED
     over: threading.Event = field(default_factory=threading.Event)
     _ends: threading.Event = field(default_factory=threading.Event)
     _member: str = ""
@@ -68,10 +69,13 @@ class Anchor:
         self._ends.set()
         self._thread.join(2 * self.look + 1.0)
         if self._thread.is_alive():  # Kafka has not let it in yet, or does not answer
-            left = self._leave(self._coordinator(LEAVE_SECONDS).ask)
+            waited = self.said == NOT_JOINED
+            left = self._has_left()
             self._thread.join(1.0)
             left = left or not self._member  # its thread may have left meanwhile
-            self.said = f"it was still waiting to join{'' if left else f'; {STAYS}'}"
+            if waited or self._thread.is_alive():
+                why = "it was still waiting to join" if waited else "its coordinator did not answer"
+                self.said = why if left else f"{why}; {STAYS}"
 
     def _hold(self) -> None:
         try:
@@ -80,7 +84,7 @@ class Anchor:
         except RunbookError as error:
             self.said = f"it could not go on: {error.problem}"
         finally:
-            if not self._leave(self._coordinator(LEAVE_SECONDS).ask):
+            if not self._has_left():
                 self.said += f"; {STAYS}"
             self.over.set()
 
@@ -166,6 +170,14 @@ class Anchor:
             group_instance_id=None,
         )
         return int(connection.send(request).error_code)
+
+    def _has_left(self) -> bool:
+        """Whether Kafka says so within LEAVE_SECONDS."""
+        coordinator = self._coordinator(LEAVE_SECONDS)
+        while not self._leave(coordinator.ask):
+            if not coordinator.again():
+                return False
+        return True
 
     def _leave(self, send: Callable[[Any], Any]) -> bool:
         """Whether Kafka says that it has left, or it has no member in the group. One that Kafka does not know has."""
