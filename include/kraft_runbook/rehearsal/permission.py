@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kraft_runbook.cluster.contradictions import why_no_throwaway
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
-from kraft_runbook.cluster.spec import ClusterSpec, why_no_throwaway
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 
 _WAY_OUT = "a gate of a real cluster is signed by a person: trigger the DAG"
