@@ -48,7 +48,13 @@ from kraft_runbook.steps.reassignment.files import files_of, saved_by
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
 from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.throttling import list_what_moves, put_throttles_back, set_throttle, throttle
+from kraft_runbook.steps.reassignment.throttling import (
+    list_what_moves,
+    put_throttles_back,
+    require_an_end,
+    set_throttle,
+    throttle,
+)
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook.steps.reassignment.wanted import Wanted, asks_for_goal
 from kraft_runbook.steps.run import NothingToDo
@@ -364,6 +370,17 @@ def test_a_run_that_goes_on_later_gives_back_the_throttle_that_it_found_then(sce
     scene.throttles = Former({LEADER_RATE: str(MB)}, {}, {})
     throttle(scene.run, 2 * MB)
     assert read_state(files.saved).throttles.rates == {LEADER_RATE: "9"}, "what is its own, it does not save"
+
+
+def test_a_move_that_has_ended_speaks_against_no_rate(scene: Scene) -> None:
+    """What is produced into it is not throttled any more."""
+    there = {move.partition: move.target for move in PLAN.moves}
+    scene.later = look(at=5.0, sizes={A: 20 * MB, B: 10 * MB})
+    wanted = replace(scene.wanted, throttle=3 * MB)
+    with pytest.raises(Refused, match="would never let it end"):
+        require_an_end(scene.run, PLAN, scene.now, 3 * MB, wanted)
+    moved = replace(scene.now, placement=replace(scene.now.placement, present={**PLACEMENT.present, **there}))
+    require_an_end(scene.run, PLAN, moved, 3 * MB, wanted)
 
 
 def test_a_rate_that_was_written_before_anything_moves_is_judged_too(scene: Scene) -> None:

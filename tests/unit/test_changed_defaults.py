@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from observations import WHY
 from test_upgrade_checks import PLAIN, WELL, cluster, held, host_changed
 
 from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
+from kraft_runbook.software.defaults import NOT_COMPARED, changed_defaults, table_of_defaults
 
 AFTER = "log.message.timestamp.after.max.ms"
 POOL = "remote.log.manager.thread.pool.size"
@@ -44,7 +45,19 @@ def test_what_was_not_read_is_said() -> None:
     assert "Not read: dynamic configurations" in (table_of_defaults(found, "4.1.1") or "")
 
 
-def test_a_roll_from_another_release_than_3_9_is_told_nothing() -> None:
-    kafka = PLAIN.kafka.model_copy(update={"version": "4.0.0", "upgrade_to": Software(version="4.1.1", home="/k")})
+@pytest.mark.parametrize(
+    ("start", "target", "changes"),
+    [
+        ("4.0.0", "4.1.1", {"group.coordinator.rebalance.protocols": ("classic,consumer", "classic,consumer,streams")}),
+        ("4.1.1", "4.2.2", {"group.coordinator.append.linger.ms": ("5", "-1")}),
+        ("4.3.0", "4.4.0", {}),
+    ],
+)
+def test_a_roll_within_kafka_4_is_told_what_changes_there_and_what_is_not_compared(
+    start: str, target: str, changes: dict[str, tuple[str, str]]
+) -> None:
+    kafka = PLAIN.kafka.model_copy(update={"version": start, "upgrade_to": Software(version=target, home="/k")})
     found = changed_defaults(replace(cluster(), margins=WELL), PLAIN.model_copy(update={"kafka": kafka}))
-    assert found.found == () and table_of_defaults(found, "4.1.1") is None
+    assert {each.key: (each.before, each.after) for each in found.found} == changes
+    assert found.unread == (NOT_COMPARED,)
+    assert f"Not read: {NOT_COMPARED}." in (table_of_defaults(found, target) or "")

@@ -204,9 +204,31 @@ def test_evening_out_says_that_it_empties_a_broker_that_does_not_run(measure: Me
     present = of(a=[(1, 9), (2, 9), (1, 2)])
     placement = Placement(dict.fromkeys((1, 2, 3)), present, sizes=dict.fromkeys(present, 1))
     notes = make_plan(EvenOut(measure), placement).notes
-    assert any(each.startswith("broker 9 does not run and is emptied: 2 replicas") for each in notes)
+    assert any(each.startswith("broker 9 does not run: 2 of its replicas go") for each in notes)
     named = make_plan(DrainBrokers((9,), even=True, measure=measure), placement).notes
-    assert not any("is emptied" in each for each in named)
+    assert not any("does not run" in each for each in named)
+
+
+@pytest.mark.parametrize("goal", [DrainBrokers((1,)), SetReplicationFactor(3), ReplaceLost((8,))])
+def test_what_leaves_another_broker_that_does_not_run_is_said_and_counts_as_needed(goal: Goal) -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3, 4)), of(a=[(1, 9), (2, 9)], b=[(1, 2)], c=[(8, 9)]))
+    plan = make_plan(goal, placement)
+    assert plan.copies == plan.bound
+    assert any(each.startswith("broker 9 does not run: ") and "Start it first" in each for each in plan.notes)
+    assert make_plan(ReplaceLost(), placement).notes == ()
+
+
+def test_racks_are_not_mended_around_a_broker_that_is_only_down() -> None:
+    """Its rack is not known: all that it holds would seem to be on no rack, and would be made anew elsewhere."""
+    racks = {1: "a", 2: "b", 4: "c"}
+    present = of(whole=[(1, 2, 3)] * 6, wrong=[(1, 2)], bad=[(1, 5)])
+    plan = make_plan(MendRacks(), Placement({**racks, 5: "a"}, present))
+    assert set(plan.target) == {TopicPartition("bad", 0)}
+    (note,) = plan.notes
+    assert note.startswith("6 partitions are left out, since the rack of broker 3 is not known while it does not run")
+    shown = make_preview(plan, Placement({**racks, 5: "a"}, present))
+    assert (shown.racks_broken_before, shown.racks_broken_after) == (1, 0)
+    assert any(each.startswith("whether 6 partitions are spread over the racks is not known") for each in shown.notes)
 
 
 def test_what_lay_on_dead_brokers_is_made_anew_and_what_lives_stays() -> None:

@@ -265,8 +265,8 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             held(brokers={"<default>": {"log.segment.bytes": "500000"}}),
             "KRB-UPG-020",
             "FAIL",
-            "all brokers (their dynamic default): log.segment.bytes=500000 (3.9 takes 14 and more, 4.1.1 takes 1048576"
-            " and more)",
+            "all brokers (their dynamic default): log.segment.bytes=500000 (3.9.2 takes 14 and more, 4.1.1 takes"
+            " 1048576 and more)",
         ),
         (
             held(brokers={"2": {"log.message.downconversion.enable": "true"}}),

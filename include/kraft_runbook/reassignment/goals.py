@@ -73,8 +73,9 @@ class AddBrokers:
 
 @dataclass(frozen=True)
 class DrainBrokers:
-    """Leave no replica on these brokers. What lies elsewhere stays there, unless ``even`` asks to even it out too.
-    ``measure``: by what those that take it, or all of them, are to be even.
+    """Leave no replica on these brokers. What lies elsewhere stays there, unless ``even`` asks to even it out too; of
+    the partitions that move, nothing stays on a broker that does not run, and the plan says so. ``measure``: by what
+    those that take it, or all of them, are to be even.
     """
 
     brokers: tuple[int, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kraft_runbook.cluster.assignment import Assignment, Ongoing, Replicas, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, Move, Ongoing, Replicas, TopicPartition
 from kraft_runbook.cluster.log_dirs import LogDir
 
 
@@ -36,6 +36,11 @@ class Placement:
     @property
     def live(self) -> frozenset[int]:
         return frozenset(self.racks)
+
+    def holds(self, move: Move) -> bool:
+        """Whether this move has ended: each of its replicas is there, and none but they."""
+        partition = move.partition
+        return partition not in self.ongoing and set(self.present.get(partition, ())) == set(move.target)
 
     def size(self, partition: TopicPartition) -> int:
         """Bytes of one replica; 0 where unknown."""

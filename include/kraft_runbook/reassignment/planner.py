@@ -46,9 +46,8 @@ def make_plan(
 
     Counts are even over the chosen topics, as those of kafka-reassign-partitions ``--generate`` are. ``keep_order``:
     a partition whose leader stays keeps it, so that no order changes where no replica moves; leaders may be uneven
-    then. Raises Refused
-    where the goal names what does not exist or can't be reached; what must not be carried out of a plan is
-    ``refusals``' to say.
+    then. Raises Refused where the goal names what does not exist or can't be reached; what must not be carried out of a
+    plan is ``refusals``' to say.
     """
     chosen = topics or Topics()
     scope = {p: replicas for p, replicas in placement.present.items() if chosen.matches(p.topic)}
@@ -136,13 +135,17 @@ def _even_in_count(
     return _plan(str(goal), placement, target, bound=None, notes=_emptied(goal, placement, scope))
 
 
-def _emptied(goal: Goal, placement: Placement, scope: Assignment) -> tuple[str, ...]:
-    """A broker that does not run and was not named holds nothing afterwards: nobody may have meant that."""
-    named = set(goal.brokers) if isinstance(goal, DrainBrokers) else set()
-    held = replicas_by_broker(scope)
+def _emptied(goal: Goal, placement: Placement, touched: Assignment) -> tuple[str, ...]:
+    """A broker that does not run and was not named holds nothing of these partitions afterwards: nobody may have meant
+    that.
+    """
+    named = set(goal.brokers) if isinstance(goal, DrainBrokers | ReplaceLost) else set()
+    if isinstance(goal, ReplaceLost) and not named:
+        return ()
+    held = replicas_by_broker(touched)
     return tuple(
-        f"broker {broker} does not run and is emptied: {held[broker]:,} replicas are made anew elsewhere. Start it"
-        " first where it is to keep them"
+        f"broker {broker} does not run: {held[broker]:,} of its replicas go, and what is needed of them is made anew"
+        " elsewhere. Start it first where it is to keep them"
         for broker in sorted(held.keys() - placement.live - named)
     )
 
@@ -150,7 +153,7 @@ def _emptied(goal: Goal, placement: Placement, scope: Assignment) -> tuple[str, 
 def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:
     leaving = set(goal.brokers)
     touched = {p: replicas for p, replicas in scope.items() if leaving & set(replicas)}
-    bound = sum(len(leaving & set(replicas)) for replicas in touched.values())
+    bound = sum(len(set(replicas) - set(brokers)) for replicas in touched.values())
     return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound)
 
 
@@ -216,7 +219,7 @@ def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assign
     if goal.factor < 1:
         raise Refused(f"replication factor {goal.factor}", way_out="give a factor of 1 or more")
     touched = {p: replicas for p, replicas in scope.items() if len(replicas) != goal.factor}
-    bound = sum(max(0, goal.factor - len(replicas)) for replicas in touched.values())
+    bound = sum(max(0, goal.factor - len(placement.live & set(replicas))) for replicas in touched.values())
     factors = dict.fromkeys(touched, goal.factor)
     return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
 
@@ -225,8 +228,21 @@ def _mended(goal: MendRacks, placement: Placement, scope: Assignment) -> Reassig
     brokers = sorted(placement.live)
     racks = racks_of(brokers, placement.racks)
     sizes = rack_sizes(racks)
-    touched = {p: replicas for p, replicas in scope.items() if breaks_rack_rule(replicas, racks, sizes)}
-    return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None)
+    broken = {p: replicas for p, replicas in scope.items() if breaks_rack_rule(replicas, racks, sizes)}
+    # The rack of a broker that does not run is not known: its partitions may be spread as they should be.
+    touched = {p: replicas for p, replicas in broken.items() if placement.live.issuperset(replicas)}
+    plan = _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None)
+    return replace(plan, notes=(*plan.notes, *_unknown_racks(sorted(broken.keys() - touched.keys()), placement)))
+
+
+def _unknown_racks(left_out: Sequence[TopicPartition], placement: Placement) -> Iterator[str]:
+    if left_out:
+        down = sorted({broker for p in left_out for broker in placement.present[p]} - placement.live)
+        yield (
+            f"{len(left_out)} partitions are left out, since the rack of {nodes('broker', down, 'is')} not known while"
+            f" {by_number(down, 'it does', 'they do')} not run: {some(left_out, SAMPLE)}. Start"
+            f" {by_number(down, 'it', 'them')}, or replace what is lost, and plan again"
+        )
 
 
 def _frugal(
@@ -247,7 +263,7 @@ def _frugal(
     sets = frugal_flow(group_by_replicas(touched, factors, by_first=True), ground, fixed)
     sets = spread_topics(touched, sets, ground, others)
     target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
-    return _plan(str(goal), placement, target, bound=bound)
+    return _plan(str(goal), placement, target, bound=bound, notes=_emptied(goal, placement, touched))
 
 
 def _even_in_bytes(

@@ -44,7 +44,8 @@ class BrokerChange:
 class Preview:
     """``reordered``: partitions of which only the order changes. ``seconds``: the least and the most that the throttle
     lets expect; None without a throttle, or where no size is known. ``racks_broken_before``, ``racks_broken_after``:
-    partitions that are not spread over the racks.
+    partitions that are not spread over the racks, as far as that is known: the rack of a broker that does not run is
+    not.
     """
 
     goal: str
@@ -160,7 +161,10 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         )
     racks = racks_of(sorted(placement.live), placement.racks)
     sizes = rack_sizes(racks)
-    broken = [sum(breaks_rack_rule(r, racks, sizes) for r in each.values()) for each in (placement.present, after)]
+    broken = [
+        sum(breaks_rack_rule(r, racks, sizes) for r in each.values() if placement.live.issuperset(r))
+        for each in (placement.present, after)
+    ]
     busiest = max((max(b.bytes_in, b.bytes_read) for b in brokers), default=0)
     seconds = (busiest / throttle / MOST_OF_RATE, busiest / throttle / LEAST_OF_RATE) if throttle and busiest else None
     return Preview(
@@ -177,8 +181,17 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         throttle,
         seconds,
         tuple(brokers),
-        (*plan.notes, *_racks_of_one(brokers), *perhaps_too_full(plan, placement)),
+        (*plan.notes, *_not_judged(placement), *_racks_of_one(brokers), *perhaps_too_full(plan, placement)),
     )
+
+
+def _not_judged(placement: Placement) -> Iterator[str]:
+    unknown = sum(not placement.live.issuperset(replicas) for replicas in placement.present.values())
+    if unknown and any(placement.racks.values()):
+        yield (
+            f"whether {unknown:,} partitions are spread over the racks is not known: a replica of each lies on a broker"
+            " that does not run"
+        )
 
 
 def _racks_of_one(brokers: Sequence[BrokerChange]) -> Iterator[str]:

@@ -20,6 +20,7 @@ MEANS: Mapping[str, str] = {
     "num.recovery.threads.per.data.dir": "threads a directory at the start and the stop",
 }
 """What a default decides, where its name does not say so."""
+NOT_COMPARED = "keys that came with Kafka 4, whose defaults are not compared"
 REMOTE, REMOTE_ON = "remote.", "remote.log.storage.system.enable"
 
 
@@ -40,14 +41,16 @@ class ChangedDefaults:
 
 
 def changed_defaults(seen: ClusterObservation, spec: ClusterSpec) -> ChangedDefaults:
-    """Those of brokers that this roll changes, from Kafka 3.9 to its target. Empty for a roll from another release."""
-    old, new = both(spec)[0], both(spec)[-1]
-    table = config_table(new.version)
-    if isinstance(table, Unread):
-        return ChangedDefaults((), (table.reason,))
-    if release_of(old.version) != (3, 9) or not table.defaults:
-        return ChangedDefaults((), ())
-    unread = []
+    """Those of brokers that this roll changes, from the version that runs to its target."""
+    versions = [config_table(each.version) for each in both(spec)]
+    known = [each for each in versions if not isinstance(each, Unread)]
+    if len(known) < len(versions):
+        return ChangedDefaults((), tuple(each.reason for each in versions if isinstance(each, Unread)))
+    before, after = ({**DEFAULTS_OF_3_9, **table.defaults} for table in (known[0], known[-1]))
+    changes = {key: at_last for key, at_last in after.items() if before[key] != at_last and not known[-1].has_lost(key)}
+    unread = [NOT_COMPARED] if release_of(spec.kafka.version) >= (4, 0) else []
+    if not changes:
+        return ChangedDefaults((), tuple(unread))
     dynamic = seen.margins if isinstance(seen.margins, Unread) else seen.margins.dynamic
     if isinstance(dynamic, Unread):
         unread.append(f"dynamic configurations: {dynamic.reason}")
@@ -60,8 +63,8 @@ def changed_defaults(seen: ClusterObservation, spec: ClusterSpec) -> ChangedDefa
         else:
             files[node_id] = {**file, **dynamic.brokers.get(EVERY_BROKER, {}), **dynamic.brokers.get(str(node_id), {})}
     found = (
-        ChangedDefault(key, DEFAULTS_OF_3_9[key], after, brokers)
-        for key, after in table.defaults.items()
+        ChangedDefault(key, before[key], at_last, brokers)
+        for key, at_last in changes.items()
         if (brokers := tuple(i for i, held in files.items() if _follows(held, key)))
     )
     return ChangedDefaults(tuple(found), tuple(unread))

@@ -55,13 +55,14 @@ def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, sp
     The target reads over such a value with an error in its log, and uses its file's or its default; another change of
     the same broker may not take effect either.
     """
-    target = both(spec)[-1]
+    target, now = both(spec)[-1], spec.kafka.version
     table, first = needed(config_table(target.version)), ""
+    bounds = {**LEAST_IN_3_9, **needed(config_table(now)).least}
     wrong: list[str] = []
     for whose, key, value in _of_brokers(seen):
         number, least = java_int(trim(value)), table.least.get(key)
         if least is not None and number is not None and number < least:
-            before = f"3.9 takes {LEAST_IN_3_9[key]} and more" if key in LEAST_IN_3_9 else "3.9 has no bound"
+            before = f"{now} takes {bounds[key]} and more" if key in bounds else f"{now} has no bound"
             wrong.append(f"{_who(whose)}: {key}={number} ({before}, {target.version} takes {least} and more)")
             entity = "--entity-default" if whose == EVERY_BROKER else f"--entity-name {whose}"
             first = first or f"{_command(spec)} --entity-type brokers {entity} --add-config {key}={least}"

@@ -65,13 +65,14 @@ def rate_text(rate: int) -> str:
 
 
 def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int, wanted: Wanted) -> None:
-    """Raise Refused for a throttle under which the copies would never catch up with what is produced now. ``look``:
-    with the sizes of the plan's partitions, made just now; ``wanted``: how many copies, and how many bytes of
-    them, a broker moves at once.
+    """Raise Refused for a throttle under which the copies would never catch up with what is produced now. Moves that
+    have ended don't count: no throttle holds for them. ``look``: with the sizes of the plan's partitions, made just
+    now; ``wanted``: how many copies, and how many bytes of them, a broker moves at once.
     """
     run.cluster.pause(PRODUCED_SECONDS)
     later = settled_look(run.cluster, sizes_of=list(plan.target), settings=False)
-    grown = plan.moves, look.placement.sizes, later.placement.sizes, later.at - look.at
+    still = [move for move in plan.moves if not look.placement.holds(move)]
+    grown = still, look.placement.sizes, later.placement.sizes, later.at - look.at
     produced = produced_into(*grown)
     read = read_from_leaders(*grown, later.seen)
     most = wanted.most_moves, wanted.bytes
