@@ -77,6 +77,12 @@ def test_a_coordinator_that_moves_is_looked_for_again_and_gets_what_is_left(brok
     assert brokers.taken == [("broker 2", T0, 5), ("broker 3", T1, 6)]
 
 
+def test_a_coordinator_that_has_not_heard_of_a_topic_yet_is_asked_again(brokers: Brokers) -> None:
+    brokers.codes = {T0: [3, 3, 0]}
+    brokers.commit({T0: 5, T1: 6})
+    assert sorted(brokers.taken) == [("broker 2", T0, 5), ("broker 2", T1, 6)]
+
+
 def test_many_go_in_several_requests(brokers: Brokers) -> None:
     brokers.commit({("t", n): n for n in range(5)}, at_once=2)
     assert [partition[1] for _, partition, _ in brokers.taken] == [0, 1, 2, 3, 4]

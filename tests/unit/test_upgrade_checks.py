@@ -301,7 +301,7 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             ),
             "KRB-PRE-094",
             "FAIL",
-            "Produce 4 of x 1: 5 since its start (broker 3); 2 more kinds",
+            "Produce 4 of x 1: 5 since its start (broker 3) and 2 more",
         ),
         (broker(2, metrics=BrokerMetrics(0, 0)), "KRB-PRE-094", "UNKNOWN", "broker 2: not asked for"),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from kraft_runbook.cluster.naming import by_number, nodes
+from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -155,7 +155,7 @@ def way_back(
     if phase is Phase.FINALIZED:
         return plan
     if was_read(seen.quorum) and seen.quorum.kraft_only_configs:
-        plan = replace(plan, risks=(*plan.risks, f"{', '.join(seen.quorum.kraft_only_configs[:5])}: {KRAFT_ONLY_RISK}"))
+        plan = replace(plan, risks=(*plan.risks, f"{some(seen.quorum.kraft_only_configs)}: {KRAFT_ONLY_RISK}"))
     # A controller without a majority goes on showing PRE_MIGRATION.
     lost = (
         quorum_is_lost(seen)

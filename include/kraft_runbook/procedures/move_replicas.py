@@ -193,15 +193,15 @@ def cancel_moves(
             said.append(error.problem)
             ways.append(error.way_out)
     if others:
-        said.insert(0, f"{len(others)} move elsewhere since they were listed: {', '.join(map(str, others[:SAMPLE]))}")
+        said.insert(0, f"{len(others)} move elsewhere since they were listed: {some(others, SAMPLE)}")
         ways.insert(0, "list what moves anew")
     if unsafe:
         said.insert(0, of_unsafe(unsafe))
         ways.insert(0, ways_out(unsafe))
     if said:
         raise CancelledInPart(
-            f"{len(done)} reassignments are cancelled, and not all: {'; '.join(said[:SAMPLE])}",
-            way_out="; ".join(dict.fromkeys(ways[:SAMPLE])),
+            f"{len(done)} reassignments are cancelled, and not all: {some(said, SAMPLE, between='; ')}",
+            way_out=some(dict.fromkeys(ways), SAMPLE, between="; "),
             done=done,
         )
     return done
@@ -242,7 +242,7 @@ def give_back_order(
     after = settled(lambda placement: not out_of_order(saved, placement)) if moves else now
     if left := out_of_order(saved, after):
         raise StepFailed(
-            f"{len(left)} partitions are not in the saved order: {', '.join(str(m.partition) for m in left[:SAMPLE])}",
+            f"{len(left)} partitions are not in the saved order: {some((m.partition for m in left), SAMPLE)}",
             way_out="do this step again",
         )
     return with_other_replicas(saved, after)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.config_changes import ConfigChange
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, alter_configs, read_configs
@@ -107,7 +108,7 @@ def _await(missing: Callable[[], Iterator[str]], configs: Configs) -> None:
     while found := list(missing()):
         if time.monotonic() > deadline:
             raise StepFailed(
-                f"the throttle is not in force after {configs.within:g} s: {'; '.join(found[:5])}",
+                f"the throttle is not in force after {configs.within:g} s: {some(found, between='; ')}",
                 way_out="look at the logs of the brokers that are named, then do this step again",
             )
         time.sleep(0.3)
@@ -176,6 +177,6 @@ def require_swept(found: Collection[Leftover]) -> None:
     """Raise StepFailed, which names what is left, where anything is."""
     if found:
         raise StepFailed(
-            f"{len(found)} throttles are left: {'; '.join(map(str, list(found)[:5]))}",
+            f"{len(found)} throttles are left: {some(found, between='; ')}",
             way_out="remove them (kafka-configs --alter --delete-config), or do this step again",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import unread_parts
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -77,7 +78,7 @@ def _because(earlier: ReassignmentSeen | None, seen: ReassignmentSeen, reading: 
         yield f"a throttle of {int(rate) / 1e6:,.1f} MB/s a broker is set for all brokers"
     left = leftovers(seen.throttles)
     if left and not reading.moving:
-        yield f"throttles without a move: {'; '.join(map(str, left[:SAMPLE]))}"
+        yield f"throttles without a move: {some(left, SAMPLE, between='; ')}"
     if seen.look.legacy is not None:
         yield f"/admin/reassign_partitions holds {seen.look.legacy[:200]!r}"
 

@@ -210,7 +210,7 @@ def _require_drained(goal: DrainBrokers, held: Mapping[TopicPartition, Collectio
     if left:
         raise Refused(
             f"these brokers can't be drained by bytes: the rack rule lets no other broker take {len(left)} of their"
-            f" partitions: {', '.join(map(str, left[:5]))}",
+            f" partitions: {some(left)}",
             way_out="drain by replicas, which may move the partitions' other replicas too, or mend racks first",
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
-from kraft_runbook.cluster.naming import by_number, nodes
+from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
@@ -65,8 +65,7 @@ class PlanReading:
             ("moved by somebody, and not in the plan", self.beside),
         ):
             if names:
-                first = ", ".join(map(str, sorted(names)[:SAMPLE]))
-                said.append(f"{len(names)} {what}: {first}{' …' if len(names) > SAMPLE else ''}")
+                said.append(f"{len(names)} {what}: {some(sorted(names), SAMPLE)}")
         if self.held:
             said.append(
                 f"{nodes('broker', self.held, 'does')} not run: moves that leave a replica there wait for"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Assignment, Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.reassignment.throttles import Leftover
 
 SAMPLE = 5
@@ -57,8 +58,7 @@ class Verification:
         source = f" ({self.source})" if self.source else ""
         lines = [f"{self.partitions:,} partitions compared with the plan{rest}: {held}{source}"]
         for kind, names in self.deviations.items():
-            first = ", ".join(map(str, names[:SAMPLE]))
-            lines.append(f"  {len(names)} {kind}: {first}{' …' if len(names) > SAMPLE else ''}")
+            lines.append(f"  {len(names)} {kind}: {some(names, SAMPLE)}")
         lines += [f"  a throttle is left: {each}" for each in self.throttles]
         if self.legacy_znode:
             lines.append("  /admin/reassign_partitions exists")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -141,7 +142,5 @@ def unaware_brokers(topics: TopicsState, earlier: ClusterObservation | None) -> 
 
 
 def _named(names: frozenset[str]) -> str:
-    shown = ", ".join(sorted(names)[:NAMED])
-    return (
-        f"{len(names)} topics: {shown}" + (", …" if len(names) > NAMED else "") if len(names) > 1 else f"topic {shown}"
-    )
+    shown = some(sorted(names), NAMED)
+    return f"{len(names)} topics: {shown}" if len(names) > 1 else f"topic {shown}"

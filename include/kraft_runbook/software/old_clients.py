@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.kafka_version import release_of
-from kraft_runbook.cluster.naming import name_ids, nodes
+from kraft_runbook.cluster.naming import name_ids, nodes, some
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.spans import in_words
@@ -117,9 +117,10 @@ def no_client_asks_what_kafka_4_does_not_answer(
     if not crosses_into_4(spec):
         return passed("the roll does not lead from Kafka 3 to Kafka 4")
     clients = old_clients(seen, earlier)
-    wrong = [_in_words(each, clients.window) for each in clients.found[:SAMPLE]]
-    wrong += [f"{len(clients.found) - SAMPLE} more kinds"] if len(clients.found) > SAMPLE else []
-    return settle(wrong, clients.unread, "none has since the brokers started")
+    wrong = [_in_words(each, clients.window) for each in clients.found]
+    return settle(
+        [some(wrong, SAMPLE, between="; ")] if wrong else [], clients.unread, "none has since the brokers started"
+    )
 
 
 def _in_words(client: OldClient, window: str | None) -> str:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.processor_time import Spent, used_between
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -89,7 +90,7 @@ def settled(run: Run, probes: Answers) -> float:
         if probes.now() > ends:
             because = f" ({probes.why})" if probes.why else ""
             raise StepFailed(
-                f"{', '.join(silent[:5])} did not answer the probes in {SETTLE_SECONDS:g} s, without a fault{because}",
+                f"{some(silent)} did not answer the probes in {SETTLE_SECONDS:g} s, without a fault{because}",
                 way_out="see whether the cluster serves producers and CreateTopics, then clear this task",
             )
         run.cluster.pause(0.1)

@@ -8,6 +8,7 @@ import hashlib
 from pathlib import Path
 
 from kraft_runbook.cluster.group_applications import GroupApplication
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.ansible_reports import RunReport, Tell
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
@@ -77,10 +78,10 @@ def _why_not(application: GroupApplication, report: RunReport) -> str:
         ]
     )
     if failed:
-        return "; ".join(failed[:5]) + (f"; and on {len(failed) - 5} hosts more" if failed[5:] else "")
+        return some(failed, between="; ")
     if report.status == "timeout":
         return f"it took longer than {application.seconds:g} s (seconds in group_applications)"
     if report.status != "successful":
         return f"ansible ended as {report.status} before any task: {report.output}"
     idle = [name for name in application.hosts if not report.hosts[name].ok]
-    return f"it ran no task on {', '.join(idle[:5])}: its plays are for other hosts" if idle else ""
+    return f"it ran no task on {some(idle)}: its plays are for other hosts" if idle else ""

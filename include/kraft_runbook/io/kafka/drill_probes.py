@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.admin import CreateTopicsRequest
 
 from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
@@ -72,7 +73,7 @@ def require_partitions(spec: ClusterSpec, wanted: Iterable[TopicPartition], *, s
     missing = [str(each) for each in wanted if each.partition not in _numbers(topics.get(each.topic))]
     if missing:
         raise Refused(
-            f"the cluster has no partition {', '.join(missing[:5])}",
+            f"the cluster has no partition {some(missing)}",
             way_out="name partitions that exist, and that this tool's user may describe and write to",
         )
 

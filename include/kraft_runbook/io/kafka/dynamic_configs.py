@@ -13,6 +13,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
 from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
@@ -72,8 +73,8 @@ def read_configs(
     found: dict[Entity, Found] = {}
     for broker_id, asked in _by_who_answers(entities):
         with _connection(spec, broker_id, secrets, timeout) as connection:
-            for some in _batches(asked):
-                found |= _read(connection, some, keys)
+            for part in _batches(asked):
+                found |= _read(connection, part, keys)
     return found
 
 
@@ -93,8 +94,8 @@ def alter_configs(
     refused: list[str] = []
     for broker_id, asked in _by_who_answers([entity for entity, values in changes.items() if values]):
         with _connection(spec, broker_id, secrets, 30.0) as connection:
-            for some in _batches(asked):
-                for entity, code, text in _alter(connection, {each: changes[each] for each in some}):
+            for part in _batches(asked):
+                for entity, code, text in _alter(connection, {each: changes[each] for each in part}):
                     if code == UNKNOWN_TOPIC:
                         gone.append(entity)
                     elif code == NOT_ALLOWED:
@@ -103,7 +104,7 @@ def alter_configs(
                         refused.append(f"{entity}: error {code} {text}".rstrip())
     if refused:
         raise StepFailed(
-            f"{len(refused)} configurations could not be changed: {'; '.join(refused[:5])}",
+            f"{len(refused)} configurations could not be changed: {some(refused, between='; ')}",
             way_out="correct what the text says, then do this step again: it leaves alone whatever is already so",
         )
     return tuple(gone)

@@ -89,7 +89,7 @@ class Anchor:
             self.over.set()
 
     def _held(self) -> bool:
-        """Whether it is over; else its coordinator has moved, and is looked for again."""
+        """Whether it is over; else its coordinator has moved, or has lost it, and it begins again."""
         broker = self._coordinator(JOIN_SECONDS).broker()
         if broker is None:
             return False
@@ -108,6 +108,9 @@ class Anchor:
                 code = self._beat(connection, generation)
             if code in NOT_READY:
                 self.said = "it was looking for the group's coordinator, which had moved"
+                return False
+            if code == UNKNOWN_MEMBER:  # a coordinator that has moved forgets those it has only named
+                self.said, self._member = "Kafka did not know it any more, and it was to join again", ""
                 return False
             self.said = _told(code)
             self._leave(connection.send)

@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka.protocol.consumer import OffsetCommitRequest
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import Partition
@@ -17,9 +18,11 @@ from kraft_runbook.io.secrets import Secrets
 COMMIT_VERSION = 8
 """The last before KIP-848's epochs."""
 PARTITIONS_A_REQUEST = 2000
-_AGAIN = NOT_READY | {7}
-"""7: the replicas of the coordinator's partition were too slow."""
 UNKNOWN_MEMBER, UNKNOWN_TOPIC = 25, 3
+_AGAIN = NOT_READY | {7, UNKNOWN_TOPIC}
+"""7: the replicas of the coordinator's partition were too slow. UNKNOWN_TOPIC: a coordinator that has just started, or
+a topic that was just made: it has not heard of it yet.
+"""
 _FORBIDDEN = {29: "may not read the topic", NOT_AUTHORIZED: "may not commit for the group"}
 
 
@@ -34,8 +37,8 @@ def commit_offsets(
     at_once: int = PARTITIONS_A_REQUEST,
     connect: Connect = connect_to,
 ) -> None:
-    """Commit these, each the offset of the next record to read. A coordinator that moves is looked for again, for
-    ``timeout`` seconds.
+    """Commit these, each the offset of the next record to read. A coordinator that moves is looked for again, and asked
+    again where it does not know a partition, for ``timeout`` seconds.
 
     Raises Refused where the group has members (Kafka answers UNKNOWN_MEMBER_ID) or this tool's identity may not do it;
     StepFailed, which names what was not taken, where some may be committed; Unreachable.
@@ -43,20 +46,22 @@ def commit_offsets(
     left = sorted(offsets.items())
     coordinator = Coordinator(spec, group, secrets=secrets, timeout=timeout, apart=apart, connect=connect)
     while left:
-        some = left[:at_once]
-        codes = _codes(coordinator.ask(_request(group, some)), some)
+        part = left[:at_once]
+        codes = _codes(coordinator.ask(_request(group, part)), part)
         _require_allowed(group, codes)
-        again = [each for each in some if codes.get(each[0]) in _AGAIN]
-        bad = {p: code for p, code in codes.items() if code and code not in _AGAIN}
-        bad |= {p: -1 for p, _ in some if p not in codes}
+        again = [each for each in part if codes.get(each[0]) in _AGAIN]
+        waits = bool(again) and coordinator.again()
+        final = _AGAIN if waits else _AGAIN - {UNKNOWN_TOPIC}
+        bad = {p: code for p, code in codes.items() if code and code not in final}
+        bad |= {p: -1 for p, _ in part if p not in codes}
         if bad:
-            named = ", ".join(f"{p[0]}-{p[1]} ({_told(code)})" for p, code in sorted(bad.items())[:5])
+            named = some(f"{p[0]}-{p[1]} ({_told(code)})" for p, code in sorted(bad.items()))
             raise StepFailed(
                 f"Kafka did not take {len(bad)} offsets of group {group}: {named}",
                 way_out="correct what is named, then do this step again: it leaves alone whatever is already so",
             )
         left = again + left[at_once:]
-        if again and not coordinator.again():
+        if again and not waits:
             raise StepFailed(
                 f"the coordinator of group {group} was not ready in {timeout:g} s:"
                 f" error {codes[again[0][0]]} for {again[0][0][0]}-{again[0][0][1]}",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
@@ -287,7 +288,7 @@ def of_all(errors: Sequence[RunbookError]) -> RunbookError:
         return errors[0]
     kind = Refused if all(isinstance(each, Refused) for each in errors) else StepFailed
     return kind(
-        "; ".join(each.problem for each in errors[:5]) + (f"; and {len(errors) - 5} more" if errors[5:] else ""),
+        some((each.problem for each in errors), between="; "),
         way_out="; ".join(dict.fromkeys(each.way_out for each in errors[:5])),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import Moves
@@ -87,7 +88,7 @@ class GroupFiles:
         found = {each.group: each for each in self.at_the_stop(digest).plans}
         if missing := [each for each in groups if each not in found]:
             raise Refused(
-                f"the offsets at the stop were not read: {', '.join(missing[:5])}",
+                f"the offsets at the stop were not read: {some(missing)}",
                 way_out=f"clear {SILENT} with its downstream tasks",
             )
         return [found[each] for each in groups]

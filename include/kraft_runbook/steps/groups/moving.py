@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.move_plan import Direction, MovePlan
 from kraft_runbook.groups.operation import Step, require_brokers_for_old_members
@@ -63,10 +64,9 @@ def name_who_stayed(run: Run) -> dict[str, Any]:
     moved = len(plan.plans) - len(stayed)
     if stayed:
         run.cluster.tell(render(stayed))
-        named = "; ".join(f"{group}: {each.why}" for group, each in list(stayed.items())[:5])
-        more = f"; and {len(stayed) - 5} more, which the log names" if len(stayed) > 5 else ""
+        named = some((f"{group}: {each.why}" for group, each in stayed.items()), between="; ")
         raise StepFailed(
-            f"{moved} groups were moved {plan.direction}, {len(stayed)} stayed and may be stopped now: {named}{more}",
+            f"{moved} groups were moved {plan.direction}, {len(stayed)} stayed and may be stopped now: {named}",
             way_out="do what the log says of each, then clear the task that it names, with its downstream tasks; or"
             " start the group again where it was: its fence is lifted by the way back alone",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.gates.proof import Exhibit
@@ -56,7 +57,7 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
     if not plan.plans:
         reasons = [(group, each) for group, why in plan.refused.items() for each in why]
         raise Refused(
-            "no group can be moved: " + "; ".join(f"{group}: {each.why}" for group, each in reasons[:10]),
+            f"no group can be moved: {some((f'{group}: {each.why}' for group, each in reasons), 10, between='; ')}",
             way_out="; ".join(dict.fromkeys(each.way_out for _, each in reasons[:10])),
         )
     require_names(run, planned)

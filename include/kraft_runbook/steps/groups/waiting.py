@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.groups.expiry import in_words
@@ -97,7 +98,7 @@ class WhileWaiting:
             return True
         if now - self._said >= self._say:
             self._said = now
-            self._tell(f"Waiting: {self.error or '; '.join(list(self.missing.values())[:10])}")
+            self._tell(f"Waiting: {self.error or some(self.missing.values(), 10, between='; ')}")
         return False
 
     @property
@@ -284,6 +285,6 @@ def _require_some(plans: Sequence[MovePlan], stayed: Mapping[str, Stayed]) -> No
     """Raise StepFailed where no group of the wave goes on."""
     if all(each.group in stayed for each in plans):
         raise StepFailed(
-            "; ".join(f"{group}: {each.why}" for group, each in list(stayed.items())[:5]),
+            some((f"{group}: {each.why}" for group, each in stayed.items()), between="; "),
             way_out="; ".join(dict.fromkeys(each.way_out for each in stayed.values())),
         )

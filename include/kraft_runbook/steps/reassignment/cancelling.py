@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition, partitions_named
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
@@ -89,9 +90,7 @@ def list_reassignments(run: Run) -> dict[str, Any]:
     look = settled_look(run.cluster, settings=False)
     named = partitions_named(str(params.get("partitions") or ""))
     if unknown := [p for p in named if p not in look.seen]:
-        raise Refused(
-            f"no such partition: {', '.join(map(str, unknown[:5]))}", way_out="trigger the run anew with other names"
-        )
+        raise Refused(f"no such partition: {some(unknown)}", way_out="trigger the run anew with other names")
     ongoing = {
         p: each
         for p, each in sorted(look.placement.ongoing.items())
@@ -140,8 +139,7 @@ def cancel_reassignments(run: Run) -> dict[str, Any] | None:
     wanted, look = list(listed.partitions), settled_look(run.cluster, settings=False)
     if others := listed.begun_since(look.placement.ongoing):
         raise Refused(
-            f"{len(others)} partitions do not move as they did when they were listed:"
-            f" {', '.join(map(str, others[:20]))}",
+            f"{len(others)} partitions do not move as they did when they were listed: {some(others, 20)}",
             way_out="clear the task 'preflight.list' with its downstream tasks: it is listed and signed for anew",
         )
     run.signatures.begins(CANCEL)
@@ -156,7 +154,7 @@ def cancel_reassignments(run: Run) -> dict[str, Any] | None:
     still = look.placement.ongoing.keys() - cancelled.keys() if in_part else frozenset()
     saved = {p: order for p, order in listed.partitions.items() if p in listed.ordered and p not in still}
     if other := run.cluster.do(give_back_order, saved, would=orders):
-        named = ", ".join(map(str, other[:20]))
+        named = some(other, 20)
         log.warning("%d partitions have other replicas than before, since their move had ended: %s", len(other), named)
     left = _put_throttles_back(run, listed.throttling)
     if in_part:
@@ -181,7 +179,7 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
                 "The throttles of run %s stay, since %d of its partitions still move: %s",
                 earlier.files.name,
                 len(moving),
-                ", ".join(map(str, moving[:20])),
+                some(moving, 20),
             )
             staying.append(earlier.files.name)
             later.append(earlier.files.name)

@@ -84,7 +84,7 @@ def verify_plan(run: Run, *, asks: Asks) -> dict[str, Any] | None:
     if left := not_drained(wanted.goal, wanted.topics, look.placement.present):
         raise StepFailed(
             f"all is as planned, and {len(left)} partitions that came since lie on a broker that was to be"
-            f" drained: {', '.join(map(str, left[:5]))}",
+            f" drained: {some(left)}",
             way_out="clear the task 'plan' with its downstream tasks: the rest is planned anew and signed for",
         )
     if led := not_demoted(wanted.goal, wanted.topics, look.seen):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.course import course_to_list
 from kraft_runbook.evidence.kinds import Moves
@@ -111,8 +112,8 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
         acts = moves_of(next_ones)
         batch = run.cluster.do(start_next_batch, plan, look, limits, among=next_ones, would=acts) or ()
     if batch:
-        named = ", ".join(str(move.partition) for move in batch[:5])
-        run.cluster.tell(f"Started {len(batch)} moves: {named}{' …' if len(batch) > 5 else ''}")
+        named = some(move.partition for move in batch)
+        run.cluster.tell(f"Started {len(batch)} moves: {named}")
         run.journal.record(Moves(what=STARTED, partitions=len(batch), told=named))
     if not reading.lost and not stands:
         say_it_goes_on(run)

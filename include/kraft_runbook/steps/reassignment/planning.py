@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
@@ -40,7 +41,7 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
     if plan.is_empty:
         if moving := sorted(p for p in look.placement.ongoing if wanted.topics.matches(p.topic)):
             raise Refused(
-                f"nothing is planned, and {len(moving)} partitions still move: {', '.join(map(str, moving[:5]))}",
+                f"nothing is planned, and {len(moving)} partitions still move: {some(moving)}",
                 way_out="wait until that has ended, or cancel it; then clear this task",
             )
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move, the cluster is as wanted")

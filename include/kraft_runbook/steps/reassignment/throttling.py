@@ -79,14 +79,14 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int, want
     own = run.cluster.ask(read_throttles, ()).of_brokers
     if slow := own_rates_that_cannot_end(own, produced, read, *most):
         raise Refused(
-            f"the throttle would never let it end: {'; '.join(slow[:5])}",
+            f"the throttle would never let it end: {some(slow, between='; ')}",
             way_out="remove what another tool left (kafka-configs --entity-type brokers --entity-name N --alter"
             " --delete-config), or raise it, then clear this task",
         )
     if reasons := cannot_end(rate, produced, read, *most):
         least, fewer = least_rate(produced, read, *most) / 1e6, most_at_once(rate, produced, read, *most)
         raise Refused(
-            f"the throttle would never let it end: {'; '.join(reasons[:5])}",
+            f"the throttle would never let it end: {some(reasons, between='; ')}",
             way_out=f"give a throttle well above {least:,.1f} MB/s, or none"
             + (f"; or let fewer moves go on at once: at most {fewer} a broker" if fewer else ""),
         )
@@ -226,5 +226,5 @@ def put_back(run: Run, files: RunFiles) -> None:
     mine = ours.among(left, saved.throttles)
     require_swept(mine)
     if others := [str(each) for each in left if each not in mine]:
-        log.warning("%d throttles are set that this run did not set: %s", len(others), "; ".join(others[:20]))
+        log.warning("%d throttles are set that this run did not set: %s", len(others), some(others, 20, between="; "))
     files.throttles_are_back()
