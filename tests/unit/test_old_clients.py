@@ -82,14 +82,15 @@ def test_the_gate_looks_twice_and_shows_every_client_in_a_table() -> None:
 
     found, acts = examined(60)
     assert acts.paused >= 60
-    shown, defaults = found.exhibits
+    shown, by_day, defaults = found.exhibits
+    assert "Nobody has counted by day. Let cluster_watch__lab run" in by_day.rendered
     assert defaults.rendered.startswith("### Defaults that change")
     assert "### Clients that Kafka 4.1.1 will not answer" in shown.rendered
     assert f"| {NOBODY} | Fetch 3 | 0 | 1,234 | 1 |" in shown.rendered
     assert shown.rendered.count(f"| {NOBODY} |") == 8
     once, acts = examined(0)
     assert acts.paused < 60 and f"| {NOBODY} | Fetch 3 | 1,234 | 1 |" in once.exhibits[0].rendered
-    assert examined(60, looked=counted(cluster(), b1=[]))[0].exhibits == (defaults,)
+    assert examined(60, looked=counted(cluster(), b1=[]))[0].exhibits == (by_day, defaults)
     back, acts = examined(60, Gate.BACK, replace(seen))
     assert back.exhibits == () and acts.paused < 60
 

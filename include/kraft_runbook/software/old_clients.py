@@ -98,8 +98,8 @@ def _since(now: OldRequests, before: Iterable[OldRequests]) -> int:
         "update these clients to one of Kafka 2.1 or later, or of another vendor's that speaks its versions (KIP-896),"
         " before the roll. Which they are, a broker says for each such request (connection, client id, principal) once"
         " its logger kafka.request.logger is at INFO (kafka-configs --entity-type broker-loggers; docs/software.md)."
-        " The totals are of the time since each broker's start: restart the brokers (rolling_restart), and look again"
-        " when every client has connected. Where it is UNKNOWN, let the exporter pass, with their keys as labels,"
+        " The totals are of the time since each broker's start; cluster_watch counts them by day, over restarts. Where"
+        " it is UNKNOWN, let the exporter pass, with their keys as labels,"
         " kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,* and name=RequestsPerSec,* of that type"
     ),
     twice=True,
@@ -145,11 +145,12 @@ def _table(clients: OldClients, version: str) -> Iterator[str]:
         yield f"|---|---|{'---:|' if lately else ''}---:|---|"
     for each in clients.found:
         now = f" {each.lately:,} |" if lately else ""
-        yield f"| {_plain(each.software)} | {_plain(each.asked)} |{now} {each.total:,} | {name_ids(each.brokers)} |"
+        yield f"| {plain(each.software)} | {plain(each.asked)} |{now} {each.total:,} | {name_ids(each.brokers)} |"
     if clients.unread:
         yield from [""] if clients.found else ()
-        yield f"Not read: {_plain('; '.join(clients.unread))}."
+        yield f"Not read: {plain('; '.join(clients.unread))}."
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """For a cell of a table in markdown."""
     return text.replace("|", "\\|").replace("\n", " ")

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, ControllerState, was_read
+from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, ControllerState, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.procedures.kept_old_clients import read_old_clients
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.software import conditions
 from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
+from kraft_runbook.software.old_client_days import table_of_days
 from kraft_runbook.software.old_clients import crosses_into_4, old_clients, table_of_old_clients
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.plays import switch_software, target_of
@@ -39,8 +41,8 @@ def _former(spec: ClusterSpec) -> Software:
 
 
 def examine_with_tables(run: Run, gate: str) -> Examined:
-    """A gate's look by the checks. Before the roll two tables more: the clients that Kafka 4 will not answer, counted
-    between two looks (``old_clients_window``), and the defaults that change.
+    """A gate's look by the checks. Before the roll three tables more: the clients that Kafka 4 will not answer, counted
+    between two looks (``old_clients_window``) and by day, and the defaults that change.
     """
     into_4 = gate == Gate.UP and crosses_into_4(run.spec)
     earlier = _look_before(run) if into_4 else None
@@ -50,9 +52,16 @@ def examine_with_tables(run: Run, gate: str) -> Examined:
     version = conditions.target_version(run.spec)
     tables = (
         table_of_old_clients(old_clients(found.seen, earlier), version) if into_4 else None,
+        _by_day(run, version) if into_4 else None,
         table_of_defaults(changed_defaults(found.seen, run.spec), version),
     )
     return replace(found, exhibits=tuple(Exhibit("prove", sha256_of(each), each) for each in tables if each))
+
+
+def _by_day(run: Run, version: str) -> str:
+    kept = read_old_clients(run.state, run.spec.name)
+    days = kept.reason if isinstance(kept, Unread) else kept
+    return table_of_days(days, version, watch=f"cluster_watch__{run.spec.name}")
 
 
 def _look_before(run: Run) -> ClusterObservation | None:

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -14,6 +14,7 @@ from kraft_runbook.dashboard.look_files import keep_look
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.evidence.store import state_directory
+from kraft_runbook.procedures.kept_old_clients import keep_old_clients
 from kraft_runbook.runbook.gone import named_as_gone
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.approvals import begins, require_confirmation
@@ -68,10 +69,14 @@ class OfTask:
 def hand(name: str, tell: Tell, *, gone: str = "", dry: bool = False) -> Cluster:
     """The cluster of this name, as its file is now, in the hand of a task or a trigger. ``gone``: the controllers that
     the run's form names as gone for good, as it names them. In a ``dry`` run it only rehearses. Each look is kept for
-    the dashboard. Raises RunbookError.
+    the dashboard, and what it counts of old clients. Raises RunbookError.
     """
-    spec = cluster_spec(name)
-    keep = partial(keep_look, state_directory(os.environ), warn=log.warning)
+    spec, state = cluster_spec(name), state_directory(os.environ)
+
+    def keep(seen: ClusterObservation) -> None:
+        keep_look(state, seen, log.warning)
+        keep_old_clients(state, seen, log.warning)
+
     return (RehearsedCluster if dry else Cluster)(spec, airflow_secrets(), tell, named_as_gone(gone, spec), keep)
 
 
