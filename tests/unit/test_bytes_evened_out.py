@@ -7,6 +7,7 @@ import random
 import pytest
 from placements import MB, of, tp
 
+from kraft_runbook.cluster.log_dirs import LogDir, total_bytes
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.goals import DrainBrokers, EvenOut, Measure
 from kraft_runbook.reassignment.placement import Placement
@@ -99,3 +100,72 @@ def test_a_drain_by_bytes_keeps_racks(even: bool) -> None:
         broken = [r for r in {**present, **plan.target}.values() if breaks_rack_rule(r, left, rack_sizes(left))]
         assert not broken, seed
     assert made > 40
+
+
+def disks(**terabytes: float) -> dict[int, tuple[LogDir, ...]]:
+    """``b1=4``: broker 1 has one volume of so many TB, with half of it free."""
+    return {
+        int(name[1:]): (LogDir("/d", int(each * 10**12), int(each * 10**12 / 2)),) for name, each in terabytes.items()
+    }
+
+
+def loads(placement: Placement, plan: ReassignmentPlan) -> dict[int, int]:
+    held: dict[int, int] = {}
+    for p, replicas in {**placement.present, **plan.target}.items():
+        for broker in replicas:
+            held[broker] = held.get(broker, 0) + placement.size(p)
+    return held
+
+
+def test_by_fullness_a_broker_with_larger_disks_holds_more() -> None:
+    present = of(a=[(1,)] * 60 + [(2,)] * 60 + [(3,)] * 60)
+    sizes = {p: (5 + p.partition % 7) * MB for p in present}
+    placement = Placement(dict.fromkeys((1, 2, 3)), present, sizes=sizes, directories=disks(b1=1, b2=2, b3=4))
+    plan = make_plan(EvenOut(Measure.FULLNESS), placement)
+    held, whole = loads(placement, plan), sum(sizes.values())
+    assert not outside(plan) and plan.goal == "even out fullness"
+    for broker, share in ((1, 1 / 7), (2, 2 / 7), (3, 4 / 7)):
+        assert held[broker] == pytest.approx(whole * share, rel=0.05)
+
+
+def test_by_fullness_racks_come_first() -> None:
+    """Each partition has one replica in each rack, so the rack of small disks holds as much as the other."""
+    racks: dict[int, str | None] = {1: "x", 2: "x", 3: "y", 4: "y"}
+    present = of(a=[(1, 3)] * 40 + [(2, 4)] * 40)
+    sizes = dict.fromkeys(present, 10 * MB)
+    placement = Placement(racks, present, sizes=sizes, directories=disks(b1=1, b2=3, b3=10, b4=10))
+    plan = make_plan(EvenOut(Measure.FULLNESS), placement)
+    held = loads(placement, plan)
+    assert held[1] + held[2] == held[3] + held[4] and not outside(plan)
+    assert held[1] == pytest.approx(held[2] / 3, rel=0.1)
+    assert held[3] == pytest.approx(held[4], rel=0.1)
+
+
+def test_by_fullness_what_leaves_a_drained_broker_goes_where_the_disks_are_larger() -> None:
+    present = of(a=[(1,)] * 60 + [(2,)] + [(3,)])
+    placement = Placement(
+        dict.fromkeys((1, 2, 3)), present, sizes=dict.fromkeys(present, MB), directories=disks(b1=9, b2=1, b3=3)
+    )
+    held = loads(placement, make_plan(DrainBrokers((1,), measure=Measure.FULLNESS), placement))
+    assert 1 not in held or held[1] == 0
+    assert held[3] == pytest.approx(3 * held[2], rel=0.1)
+
+
+def test_disks_whose_size_is_not_known_are_named() -> None:
+    present = of(a=[(1,), (2,)])
+    placement = Placement(
+        dict.fromkeys((1, 2)),
+        present,
+        sizes=dict.fromkeys(present, MB),
+        directories={**disks(b1=1), 2: (LogDir("/d", None, None),)},
+    )
+    with pytest.raises(Refused, match="how large the disks of broker 2 are is not known"):
+        make_plan(EvenOut(Measure.FULLNESS), placement)
+
+
+def test_two_directories_of_one_volume_count_once() -> None:
+    shared = (LogDir("/a", 10, 4, logs=1), LogDir("/b", 10, 4, logs=1))
+    assert total_bytes(shared) == 10
+    assert total_bytes((LogDir("/a", 10, 4), LogDir("/b", 30, 4))) == 40
+    assert total_bytes((*shared, LogDir("/c", 99, 9, error="KAFKA_STORAGE_ERROR"))) == 10
+    assert total_bytes((LogDir("/a", None, None),)) is None and total_bytes(()) is None

@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from placements import after, leaders, of, placements, random_placement, tp, two_racks
+from placements import after, leaders, of, one_volume_each, placements, random_placement, tp, two_racks
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
@@ -202,7 +202,8 @@ def test_a_dead_broker_can_be_drained() -> None:
 @pytest.mark.parametrize("measure", list(Measure))
 def test_evening_out_says_that_it_empties_a_broker_that_does_not_run(measure: Measure) -> None:
     present = of(a=[(1, 9), (2, 9), (1, 2)])
-    placement = Placement(dict.fromkeys((1, 2, 3)), present, sizes=dict.fromkeys(present, 1))
+    disks = one_volume_each(dict.fromkeys((1, 2, 3), 10**12))
+    placement = Placement(dict.fromkeys((1, 2, 3)), present, sizes=dict.fromkeys(present, 1), directories=disks)
     notes = make_plan(EvenOut(measure), placement).notes
     assert any(each.startswith("broker 9 does not run: 2 of its replicas go") for each in notes)
     named = make_plan(DrainBrokers((9,), even=True, measure=measure), placement).notes

@@ -92,7 +92,9 @@ def plan_command(
     ] = False,
     factor: Annotated[int, typer.Option("--factor", help="replication-factor: how many replicas.")] = 0,
     by: Annotated[Measure, typer.Option("--by", help="add-, drain-brokers, even-out: by what.")] = Measure.REPLICAS,
-    within: Annotated[float, typer.Option("--within", help="even-out by bytes: the part that may differ.")] = 0.05,
+    within: Annotated[
+        float, typer.Option("--within", help="even-out by bytes or fullness: the part that may differ.")
+    ] = 0.05,
     source: Annotated[
         Path | None,
         typer.Option(

@@ -71,6 +71,15 @@ def usable_bytes(directories: Sequence[LogDir]) -> int | None:
     return sum(each.usable for each in volumes)
 
 
+def total_bytes(directories: Sequence[LogDir]) -> int | None:
+    """The size of all volumes together; None where a directory does not say, or whether some share one is not known."""
+    if usable_bytes(directories) is None:
+        return None
+    size = {each.path: each.total for each in directories}
+    volumes = filled([each for each in directories if not each.error], (), one=is_one_volume)
+    return sum(size[each.paths[0]] or 0 for each in volumes)
+
+
 def is_one_volume(one: LogDir, other: LogDir) -> bool:
     """Whether two directories lie on one volume, beyond doubt: logs lie in them, and both show the same bytes.
 

@@ -42,10 +42,17 @@ class ByteMoves:
 
 
 def even_bytes(
-    assignment: Mapping[TopicPartition, Replicas], sizes: Mapping[TopicPartition, int], ground: Ground, *, within: float
+    assignment: Mapping[TopicPartition, Replicas],
+    sizes: Mapping[TopicPartition, int],
+    ground: Ground,
+    *,
+    within: float,
+    widths: Mapping[int, float] | None = None,
 ) -> ByteMoves:
-    """Move replicas until every broker's bytes lie within ``within`` of its share, or nothing more can be moved."""
-    state = _State(assignment, sizes, ground, within)
+    """Move replicas until every broker's bytes lie within ``within`` of its share, or nothing more can be moved.
+    ``widths``: shares go by each broker's, such as the size of its disks; without, they are the same.
+    """
+    state = _State(assignment, sizes, ground, within, widths)
     bound = state.bound()
     state.empty_the_gone()
     for broker in sorted(state.over(), key=lambda b: state.high[b] - state.load[b]):
@@ -67,11 +74,12 @@ def drain_bytes(
     sizes: Mapping[TopicPartition, int],
     ground: Ground,
     leaving: Collection[int],
+    widths: Mapping[int, float] | None = None,
 ) -> ByteMoves:
     """Move what lies on ``leaving``, which are not of the ground, and nothing else: the largest first, each to the
     broker that lacks most of its share. ``bound``: their bytes. What the rack rule lets no other broker take stays.
     """
-    state = _State(assignment, sizes, ground, within=0.0)
+    state = _State(assignment, sizes, ground, 0.0, widths)
     bound = sum(state.load.get(broker, 0) for broker in leaving)
     state.empty(sorted(leaving, key=lambda b: -state.load.get(b, 0)))
     sets = {p: frozenset(held) for p, held in state.held.items() if held != set(assignment[p])}
@@ -89,8 +97,9 @@ class _State:
         sizes: Mapping[TopicPartition, int],
         ground: Ground,
         within: float,
+        widths: Mapping[int, float] | None,
     ) -> None:
-        self.ground, self.sizes = ground, sizes
+        self.ground, self.sizes, self.widths = ground, sizes, widths
         self.held = {partition: set(replicas) for partition, replicas in assignment.items()}
         self.present = assignment
         self.rules = {factor: rack_bounds(factor, ground.sizes) for factor in set(map(len, assignment.values()))}
@@ -113,7 +122,7 @@ class _State:
         for partition, replicas in self.present.items():
             amounts[len(replicas)] += self.sizes.get(partition, 0)
         unit = max(1, sum(amounts.values()) // SHARES_WITHIN)
-        loads = even_loads({factor: size // unit for factor, size in amounts.items()}, self.ground)
+        loads = even_loads({factor: size // unit for factor, size in amounts.items()}, self.ground, self.widths)
         return {broker: float(load * unit) for broker, load in loads.items()}
 
     def bound(self) -> int:

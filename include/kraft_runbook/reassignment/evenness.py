@@ -46,19 +46,23 @@ def most_even(
     solve: Callable[[Prices], tuple[Mapping[int, int], Solved]],
     *,
     expected: Mapping[int, int] | None = None,
+    widths: Mapping[int, float] | None = None,
 ) -> Solved:
     """The solution in which the brokers are as even as ``solve`` can make them, whatever else it counts.
 
     ``fixed``: what each broker has anyway; ``poured``: how many are dealt out. ``solve`` takes prices and returns what
     each broker got, and the solution. ``expected``: the heights, where they are known; else the mean of all.
+    ``widths``: what a broker has counts by its width, so that one twice as wide gets twice as much; without, all are
+    as wide.
     """
     known = expected is not None
-    mean = (sum(fixed.values()) + poured) // max(1, len(fixed))
-    expected = expected or dict.fromkeys(fixed, mean)
+    wide = widths or dict.fromkeys(fixed, 1.0)
+    mean = (sum(fixed.values()) + poured) / (sum(wide.values()) or 1.0)
+    expected = expected or {broker: int(mean * wide[broker]) for broker in fixed}
     for _ in range(MOST_ROUNDS):
         draw = _edges_nearby if known else _edges
         edges = {broker: draw(held, max(held, expected[broker]), held + poured) for broker, held in fixed.items()}
-        got, solution = solve(_prices(edges))
+        got, solution = solve(_prices(edges, wide))
         known, expected = False, {broker: held + got[broker] for broker, held in fixed.items()}
         if all(_is_exact(expected[broker], fixed[broker], of_broker) for broker, of_broker in edges.items()):
             break
@@ -82,11 +86,12 @@ def _edges(held: int, expected: int, most: int) -> list[int]:
     return sorted(found)
 
 
-def _prices(edges: Mapping[int, list[int]]) -> Prices:
-    heights = sorted(set().union(*edges.values()))
+def _prices(edges: Mapping[int, list[int]], wide: Mapping[int, float]) -> Prices:
+    heights = sorted({height / wide[broker] for broker, each in edges.items() for height in each})
     rank = {height: index for index, height in enumerate(heights)}
     steps = {
-        broker: tuple((above - below, rank[below]) for below, above in pairwise(each)) for broker, each in edges.items()
+        broker: tuple((above - below, rank[below / wide[broker]]) for below, above in pairwise(each))
+        for broker, each in edges.items()
     }
     return Prices(steps, len(heights))
 

@@ -45,6 +45,8 @@ class Measure(StrEnum):
 
     REPLICAS = "replicas"
     BYTES = "bytes"
+    FULLNESS = "fullness"
+    """Bytes by the size of the broker's disks."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class DrainBrokers:
 
     def __str__(self) -> str:
         said = f"drain {_brokers(self.brokers)}" + (" and even out the others" if self.even else "")
-        return said + (", by bytes" if self.measure is Measure.BYTES else "")
+        return said + ("" if self.measure is Measure.REPLICAS else f", by {self.measure}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
+from kraft_runbook.cluster.log_dirs import total_bytes
 from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
@@ -71,9 +72,9 @@ def make_plan(
         return _replaced(goal, placement, scope)
     brokers = _brokers_for(goal, placement, scope)
     if isinstance(goal, DrainBrokers) and not goal.even:
-        drained = _drained_by_bytes if goal.measure is Measure.BYTES else _drained
+        drained = _drained if goal.measure is Measure.REPLICAS else _drained_by_bytes
         return drained(goal, placement, scope, brokers)
-    if goal.measure is Measure.BYTES:
+    if goal.measure is not Measure.REPLICAS:
         within = goal.within if isinstance(goal, EvenOut) else 0.05
         return _even_in_bytes(goal, placement, scope, brokers, within=within, keep_order=keep_order)
     return _even_in_count(goal, placement, scope, brokers, keep_order=keep_order)
@@ -192,7 +193,7 @@ def _drained_by_bytes(
 ) -> ReassignmentPlan:
     """Where replicas are of very different sizes: the brokers that take them are even in bytes, not in number."""
     ground = _ground_with_sizes(placement, scope, brokers)
-    found = drain_bytes(scope, placement.sizes, ground, goal.brokers)
+    found = drain_bytes(scope, placement.sizes, ground, goal.brokers, _widths(goal.measure, placement, brokers))
     _require_drained(goal, {**scope, **found.sets})
     target = _ordered(
         {p: scope[p] for p in found.sets},
@@ -267,10 +268,17 @@ def _frugal(
 
 
 def _even_in_bytes(
-    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, within: float, keep_order: bool
+    goal: EvenOut | AddBrokers | DrainBrokers,
+    placement: Placement,
+    scope: Assignment,
+    brokers: list[int],
+    *,
+    within: float,
+    keep_order: bool,
 ) -> ReassignmentPlan:
     ground = _ground_with_sizes(placement, scope, brokers)
-    found = even_bytes(scope, placement.sizes, ground, within=within)
+    widths = _widths(goal.measure, placement, brokers)
+    found = even_bytes(scope, placement.sizes, ground, within=within, widths=widths)
     if isinstance(goal, DrainBrokers):
         _require_drained(goal, {**scope, **found.sets})
     target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order)
@@ -286,6 +294,19 @@ def _even_in_bytes(
             f"{found.moved / found.bound:.2f} times what must move, since replicas move whole and within the rack rule"
         )
     return _plan(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
+
+
+def _widths(measure: Measure, placement: Placement, brokers: Collection[int]) -> Mapping[int, float] | None:
+    """The size of each broker's disks, where that decides."""
+    if measure is not Measure.FULLNESS:
+        return None
+    found = {broker: total_bytes(placement.directories.get(broker, ())) for broker in brokers}
+    if unknown := sorted(broker for broker, size in found.items() if not size):
+        raise Refused(
+            f"how large the disks of {nodes('broker', unknown)} are is not known",
+            way_out="let brokers of Kafka 3.3 or later say it (DescribeLogDirs), or even out bytes",
+        )
+    return {broker: size / 1e9 for broker, size in found.items() if size}
 
 
 def _ground_with_sizes(placement: Placement, scope: Assignment, brokers: list[int]) -> Ground:

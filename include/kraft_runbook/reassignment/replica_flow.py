@@ -72,9 +72,9 @@ def even_flow(groups: Sequence[Group], ground: Ground) -> dict[TopicPartition, f
     )
 
 
-def even_loads(amounts: Mapping[int, int], ground: Ground) -> dict[int, int]:
+def even_loads(amounts: Mapping[int, int], ground: Ground, widths: Mapping[int, float] | None = None) -> dict[int, int]:
     """What each broker holds when all is as even as the rack rule lets it be. ``amounts``: by the number of replicas,
-    how many partitions (or bytes) have so many.
+    how many partitions (or bytes) have so many. ``widths``: even by each broker's (``most_even``).
     """
     network = _Network(list(amounts.values()), list(amounts), ground)
     free = np.zeros((len(amounts), len(network.brokers)), dtype=np.int64)
@@ -84,7 +84,7 @@ def even_loads(amounts: Mapping[int, int], ground: Ground) -> dict[int, int]:
         return got, got
 
     total = sum(factor * amount for factor, amount in amounts.items())
-    return most_even(dict.fromkeys(ground.racks, 0), total, solve)
+    return most_even(dict.fromkeys(ground.racks, 0), total, solve, widths=widths)
 
 
 def frugal_flow(

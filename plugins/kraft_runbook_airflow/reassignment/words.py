@@ -205,9 +205,9 @@ MOVING: Mapping[str, Param] = {
     "by": Param(
         "replicas",
         type="string",
-        enum=["replicas", "bytes"],
+        enum=["replicas", "bytes", "fullness"],
         title="What is to be even",
-        description="The number of replicas a broker, or the bytes that they have on its disks",
+        description="Replicas a broker, the bytes that they have, or these bytes by the size of its disks",
         section=GOAL,
     ),
     "factor": Param(
