@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +215,13 @@ class Group:
         return prove([*self.seen, *self.by_old()], bounds)
 
     def silent(self, partitions: Collection[int] = ()) -> float:
-        """The longest silence of one of these partitions, of all by default: seconds."""
-        found = prove([*self.seen, *self.heard]).partitions
-        return max(
-            (each.silent or 0.0 for each in found if not partitions or each.partition in partitions), default=0.0
-        )
+        """The longest silence of one of these partitions since ``since``, of all by default: seconds."""
+        times: dict[int, list[float]] = {}
+        for each in (*self.seen, *self.heard):
+            if each.at is not None and (not partitions or each.partition in partitions):
+                times.setdefault(each.partition, []).append(each.at)
+        spans = (span for found in times.values() for span in pairwise(sorted(found)) if span[1] > self.since)
+        return max((after - max(before, self.since) for before, after in spans), default=0.0)
 
     def all_read(self) -> bool:
         """Whether each record that was sent has come to somebody."""
