@@ -26,6 +26,7 @@ options:
 """
 
 SECONDS = 60.0
+SET_ASIDE = "set-aside-"
 
 
 def main() -> None:
@@ -41,9 +42,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     asked = module.params
-    found = [
-        path for path in (asked["log_dir"], asked["config_file"], asked["log4j_file"]) if path and os.path.lexists(path)
-    ]
+    found = [path for path in (asked["log_dir"], asked["config_file"], asked["log4j_file"]) if path and is_left(path)]
     if not found:
         module.exit_json(changed=False, said="nothing is left to set aside")
     if module.check_mode:
@@ -55,7 +54,7 @@ def main() -> None:
                 raise HostError(
                     f"{asked['name']} is {status.detail}: its data is in use", "stop it, then run this step again"
                 )
-            suffix = time.strftime("set-aside-%Y%m%dT%H%M%SZ", time.gmtime())
+            suffix = time.strftime(f"{SET_ASIDE}%Y%m%dT%H%M%SZ", time.gmtime())
             moved = [set_aside(path, suffix) for path in found]
         module.exit_json(changed=True, said=f"set aside: {', '.join(moved)}")
     except HostError as error:
@@ -67,7 +66,24 @@ def main() -> None:
         )
 
 
+def is_left(path: str) -> bool:
+    """Whether it is still to be set aside. A mount point stays where it is, and is left while it holds anything else
+    than what was set aside in it.
+    """
+    if not os.path.ismount(path):
+        return os.path.lexists(path)
+    return any(not stays(name) for name in os.listdir(path))
+
+
+def stays(name: str) -> bool:
+    """Of what a mount point holds: what a file system needs, and what was set aside before."""
+    return name == "lost+found" or name.startswith(SET_ASIDE)
+
+
 def set_aside(path: str, suffix: str) -> str:
+    """Rename it; of a mount point, which has no other name, what it holds goes into a directory there. Returns where it
+    is.
+    """
     target = f"{path.rstrip('/')}.{suffix}"
     aside = os.path.basename(target)
     try:
@@ -78,12 +94,21 @@ def set_aside(path: str, suffix: str) -> str:
     except OSError as error:
         if error.errno not in (errno.EBUSY, errno.EXDEV):
             raise
-        raise HostError(
-            f"{path} is a mount point and can't be renamed",
-            f"move what it holds into a directory beside it that you name with '{suffix}' (delete nothing), then run"
-            " this step again",
-        ) from None
+        return set_aside_within(path, suffix)
     return target
+
+
+def set_aside_within(path: str, suffix: str) -> str:
+    with place_of(os.path.join(path, suffix)) as (directory, _):
+        os.mkdir(suffix, 0o700, dir_fd=directory)
+        aside = os.open(suffix, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            for name in os.listdir(path):
+                if not stays(name):
+                    os.rename(name, name, src_dir_fd=directory, dst_dir_fd=aside)
+        finally:
+            os.close(aside)
+    return os.path.join(path, suffix)
 
 
 if __name__ == "__main__":

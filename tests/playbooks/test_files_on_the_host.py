@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -232,3 +233,42 @@ def test_a_configuration_set_aside_is_its_owners_alone_and_a_directory_keeps_its
     ]
     assert [path.stat().st_mode & 0o777 for path in moved] == [0o600, 0o750]
     assert not (tmp_path / "data").exists()
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Path]:
+    """A directory that is a mount point, as a controller's disk is."""
+    point = tmp_path / "disk"
+    point.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(point)], capture_output=True).returncode:
+        pytest.skip("nothing may be mounted here")
+    yield point
+    subprocess.run(["umount", str(point)], check=True)
+
+
+@needs_root
+def test_of_a_mount_point_what_it_holds_is_set_aside_in_it_and_nothing_is_left_then(
+    on_the_host: SimpleNamespace, mounted: Path
+) -> None:
+    module = on_the_host.kafka_set_aside
+    (mounted / "lost+found").mkdir()
+    assert not module.is_left(str(mounted)), "a new file system holds nothing of Kafka's"
+    (mounted / "meta.properties").write_text("x")
+    (mounted / "__cluster_metadata-0").mkdir()
+    assert module.is_left(str(mounted))
+    aside = Path(module.set_aside(str(mounted), "set-aside-1"))
+    assert aside == mounted / "set-aside-1"
+    assert sorted(each.name for each in aside.iterdir()) == ["__cluster_metadata-0", "meta.properties"]
+    assert sorted(each.name for each in mounted.iterdir()) == ["lost+found", "set-aside-1"]
+    assert not module.is_left(str(mounted))
+    (mounted / "meta.properties").write_text("y")
+    assert module.is_left(str(mounted)), "it was provisioned again"
+    module.set_aside(str(mounted), "set-aside-2")
+    assert (aside / "meta.properties").read_text() == "x"
+
+
+def test_any_other_path_is_left_while_it_is_there(on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+    module = on_the_host.kafka_set_aside
+    assert module.is_left(str(tmp_path)) and not module.is_left(str(tmp_path / "nothing"))
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    assert module.is_left(str(tmp_path / "link")), "a link that leads nowhere is a name that is taken"

@@ -18,6 +18,7 @@ from kraft_runbook.cluster.observation import (
     Found,
     MigrationZnode,
     Unread,
+    was_read,
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
@@ -280,6 +281,17 @@ def test_a_leader_that_the_cluster_file_does_not_name_can_t_be_fenced() -> None:
     assert why_no_fence(with_quorum(leader_id=104)(observation(Phase.HYBRID)), SPEC) == (
         "the quorum's leader 104 is not in the cluster file"
     )
+
+
+def test_a_broker_in_kraft_mode_that_the_cluster_file_does_not_name_closes_the_way_back() -> None:
+    """It would go on leading what ZooKeeper's controller gives to others. One in migration mode is known to both."""
+    seen = replace(observation(Phase.DUAL_WRITE), undeclared_brokers=frozenset({4}))
+    plan = way_back(seen, SPEC)
+    assert not plan.possible and "broker 4 runs in KRaft mode and is not in the cluster file" in plan.why
+    hybrid = observation(Phase.HYBRID).zookeeper
+    assert was_read(seen.zookeeper) and was_read(hybrid)
+    in_both = zookeeper(brokers={**seen.zookeeper.brokers, 4: hybrid.brokers[1]})(seen)
+    assert way_back(in_both, SPEC).possible
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,10 @@ BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {
         brokers_with(client__quota__callback__class="com.example.Shares"),
         "brokers 1, 2, 3 have client.quota.callback.class=com.example.Shares",
     ),
+    "KRB-PRE-125": (
+        brokers_with(zookeeper__session__timeout__ms="30000"),
+        "brokers 1, 2, 3 have zookeeper.session.timeout.ms=30000, and in KRaft mode 9000",
+    ),
     "KRB-PRE-093": (
         brokers_with(alter__config__policy__class__name="com.example.Policy"),
         "brokers 1, 2, 3 have alter.config.policy.class.name=com.example.Policy",
@@ -272,6 +276,7 @@ NEVER_UNKNOWN = {
     "KRB-PRE-091",
     "KRB-PRE-092",
     "KRB-PRE-093",
+    "KRB-PRE-125",
     "KRB-PRE-101",
     "KRB-PRE-102",
     "KRB-PRE-103",

@@ -112,7 +112,22 @@ def why_no_fence(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collectio
         return f"the quorum's leader {seen.quorum.leader_id} is not in the cluster file"
     if seen.undeclared_controllers:
         return f"the quorum has voters that the cluster file does not name: {name_ids(seen.undeclared_controllers)}"
+    if strangers := _in_kraft_and_undeclared(seen):
+        them = by_number(strangers, "it", "them")
+        return (
+            f"{nodes('broker', strangers, 'runs')} in KRaft mode and {by_number(strangers, 'is', 'are')} not in the"
+            f" cluster file: ZooKeeper's controller takes {them} for dead, and"
+            f" {by_number(strangers, 'it goes', 'they go')} on leading by what the quorum said last. Name {them} in the"
+            f" file, or move {by_number(strangers, 'its', 'their')} replicas away and stop {them}"
+        )
     return None
+
+
+def _in_kraft_and_undeclared(seen: ClusterObservation) -> list[int]:
+    """Live brokers that neither the cluster file names nor ZooKeeper knows; one in migration mode is in both."""
+    if not was_read(seen.zookeeper):
+        return []
+    return sorted(seen.undeclared_brokers - seen.zookeeper.brokers.keys())
 
 
 SAY_GONE = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.cluster.controller_settings import declared
+from kraft_runbook.cluster.controller_settings import decided_for_controllers, declared
+from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
@@ -17,6 +18,8 @@ from kraft_runbook.runbook.checklist import Needs
 
 QUOTA_CALLBACK = "client.quota.callback.class"
 ALTER_POLICY = "alter.config.policy.class.name"
+ZK_SESSION, ZK_SESSION_DEFAULT = "zookeeper.session.timeout.ms", 18_000
+KRAFT_SESSION = "broker.session.timeout.ms"
 AS_KRAFT_ASKS = "alter.config.policy.kraft.compatibility.enable"
 """Of 3.9.2 alone, read by brokers in ZooKeeper mode (``ServerLogConfigs``; KIP-1252)."""
 
@@ -58,6 +61,37 @@ def the_alter_policy_is_asked_as_in_kraft(seen: ClusterObservation, spec: Cluste
     """
     wrong = _set_on(spec, ALTER_POLICY, unless=AS_KRAFT_ASKS)
     return settle(wrong, (), f"none is set, or {AS_KRAFT_ASKS} is true")
+
+
+@check(
+    "KRB-PRE-125",
+    severity=Severity.WARNING,
+    fix=(
+        f"set {KRAFT_SESSION} under broker_properties to what brokers are to have, and the controllers get it. The more"
+        " it is, the later a broker that has died is noticed"
+    ),
+    stages=BEFORE_THE_COPY,
+)
+def a_long_session_stays_long(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Where brokers have a longer session with ZooKeeper than Kafka's default, the file says how long it is in KRaft.
+
+    zookeeper.session.timeout.ms means nothing there. A broker that sends no heartbeat for broker.session.timeout.ms (9
+    s by default, half of ZooKeeper's 18 s) is fenced: a long pause that its session outlived takes its leaders away.
+    """
+    longer = []
+    for broker in spec.brokers:
+        properties = declared(spec, broker)
+        held, in_kraft = (java_int(trim(properties.get(key, ""))) for key in (ZK_SESSION, KRAFT_SESSION))
+        if held is not None and held > ZK_SESSION_DEFAULT and in_kraft is None:
+            longer.append((broker.id, held))
+    if decided_for_controllers(spec, KRAFT_SESSION):
+        longer = []
+    told = (
+        f"{nodes('broker', [broker for broker, ms in longer if ms == held], 'has')} {ZK_SESSION}={held}, and in KRaft"
+        f" mode 9000 ({KRAFT_SESSION} is not set)"
+        for held in sorted({ms for _, ms in longer})
+    )
+    return settle(tuple(told), (), "none is longer, or its length in KRaft mode is set")
 
 
 @check(
