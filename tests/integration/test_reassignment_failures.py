@@ -18,11 +18,12 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
-from kraft_runbook.procedures.move_replicas import cancel_moves, prefer_first_replicas
+from kraft_runbook.procedures import move_replicas
+from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, prefer_first_replicas
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, sweep
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.concurrency import Pace
-from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore
+from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, ReplaceLost, Restore
 from kraft_runbook.reassignment.plan_file import to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stuck import Cause
@@ -150,6 +151,50 @@ def test_the_only_source_that_dies_leaves_no_leader_and_the_move_ends_when_it_is
     ground.revive_alone(2)
     assert remove_throttles(spec, RunThrottles.of(plan.moves, MB), former, secrets=secrets) == ()
     ground.finish(plan)
+
+
+def test_a_cancel_of_several_requests_leaves_alone_what_would_lose_data_and_cancels_the_rest(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, secrets = ground.lab.spec, ground.lab.secrets
+    topic, alone = ground.topic(*[(1, 3)] * 5, megabytes=6), ground.topic((2,), megabytes=6)
+    former = read_throttles(spec, [topic, alone], secrets=secrets)
+    plan = ground.plan(Explicit({**only(topic, *[(1, 4)] * 5), **only(alone, (4,))}))
+    ground.throttles(plan, MB // 4)
+    ground.start(plan)
+    ground.kill(2)
+    look = ground.until(lambda now: now.seen[TopicPartition(alone, 0)].leader is None)
+    assert set(look.placement.ongoing) == set(plan.target)
+    monkeypatch.setattr(move_replicas, "A_REQUEST", 2)
+    said = "5 reassignments are cancelled, and not all: cancelling would lose data"
+    with pytest.raises(CancelledInPart, match=said) as told:
+        cancel_moves(spec, look, list(plan.target), secrets=secrets)
+    assert set(told.value.done) == {p for p in plan.target if p.topic == topic}
+    assert "start broker 2" in told.value.way_out
+    now = ground.until(lambda seen: set(seen.placement.ongoing) == {TopicPartition(alone, 0)})
+    assert {now.placement.present[each] for each in told.value.done} == {(1, 3)}
+    ground.revive_alone(2)
+    assert remove_throttles(spec, RunThrottles.of(plan.moves, MB // 4), former, secrets=secrets) == ()
+    ground.finish(plan)
+
+
+def test_what_lay_on_a_lost_broker_is_made_anew_and_it_may_come_back(ground: Ground) -> None:
+    """It finds its replicas taken from it, and deletes what it has of them."""
+    topic = ground.topic((1, 4), (4, 2), (3, 2), megabytes=4)
+    alone = ground.topic((4,))
+    ground.kill(4)
+    ground.until(lambda look: look.seen[TopicPartition(alone, 0)].leader is None)
+    plan = ground.plan(ReplaceLost((4,)), topic, alone)
+    assert set(plan.target) == {TopicPartition(topic, 0), TopicPartition(topic, 1)} and plan.copies == 2
+    assert any(
+        f"without a leader are left out, since a copy is read from the leader: {alone}-0" in n for n in plan.notes
+    )
+    look = ground.finish(plan)
+    assert all(4 not in each.replicas for p, each in look.seen.items() if p.topic == topic)
+    assert look.placement.present[TopicPartition(topic, 2)] == (3, 2)
+    ground.revive_alone(4)
+    ground.until(lambda now: not any(p.topic == topic for p in now.logs[4]))
+    assert ground.readable(topic) == ground.written[topic]
 
 
 def test_a_controller_that_dies_costs_a_wait_and_batches_go_on_with_the_next(ground: Ground) -> None:

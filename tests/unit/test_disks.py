@@ -147,7 +147,11 @@ def test_the_way_back_ends_copies_and_moves_back_what_has_moved() -> None:
     back = plan_disks(BackToOldDisks(moves), now)
     assert [(m.partition, m.source, m.target) for m in back.moves] == [(A, TWO, ONE), (B, TWO, ONE)]
     assert [m.partition for m in read_disks(back, now).left] == [A, B]
+    (told,) = (each for each in back.notes if "KAFKA-19458" in each)
+    ended = [f"{p} of broker 1" for p in (A, B) if p in now[1].future]
+    assert told.startswith(f"copies that are ended: {', '.join(ended)}. ") and "restart broker 1 afterwards" in told
     done = logs({A: ONE, B: ONE})
+    assert not any("KAFKA-19458" in each for each in plan_disks(BackToOldDisks(moves), done).notes)
     assert read_disks(back, done).stage is PlanStage.AS_PLANNED
     assert plan_disks(BackToOldDisks(moves), done).moves == ()
 

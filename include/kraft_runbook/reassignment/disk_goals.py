@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
-from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY
@@ -243,6 +243,14 @@ def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:
             yield f"broker {broker} does not say how much is free in {', '.join(unknown)}"
         if any(m.source in by_path and may_be_one_volume(by_path[m.source], by_path[m.target]) for m in mine):
             yield f"broker {broker}: source and target may be one volume; then nothing is gained"
+    ends = [m for m in moves if (copy := logs[m.broker].future.get(m.partition)) and copy.path == m.source]
+    if ends:  # ReplicaManager.alterReplicaLogDirs of 3.9.2, 4.0.2 and 4.1.2 pauses the cleaner, and resumes it nowhere
+        named = some([f"{m.partition} of broker {m.broker}" for m in ends], SAMPLE)
+        yield (
+            f"copies that are ended: {named}. Before Kafka 4.2 a broker deletes and compacts nothing of such a replica"
+            f" until it is restarted (KAFKA-19458): restart {nodes('broker', sorted({m.broker for m in ends}))}"
+            " afterwards (rolling_restart)"
+        )
 
 
 def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPartition], str]:

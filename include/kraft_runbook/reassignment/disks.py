@@ -130,6 +130,7 @@ class DiskPreview:
             )
         else:
             lines.append("- no throttle: each disk is read and written as fast as it can, and clients may notice")
+        lines.append("- while a replica is copied, Kafka deletes and compacts nothing of it, so its disk may grow")
         lines += [f"- {each}" for each in self.notes]
         lines += ["", "| broker | directory | replicas | MB | free, GB |", "|---|---|---:|---:|---:|"]
         lines += [
