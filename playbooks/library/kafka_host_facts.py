@@ -116,6 +116,7 @@ def read_node(asked: dict) -> dict:
     return {
         "service_state": {"value": service.state} if service else status,
         "service_defined": {"value": service.state != ABSENT} if service else status,
+        "stop_seconds": part(manager.stop_seconds),
         "controller_threads": part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "java_version": part(lambda: java_version(service.pid if service else 0)),

@@ -17,6 +17,10 @@ from ansible.module_utils.kafka_host import HostError
 from ansible.module_utils.properties_text import shown_log
 
 RUNNING, STARTING, STOPPING, STOPPED, ABSENT = "running", "starting", "stopping", "stopped", "absent"
+MINUTE, HOUR, DAY = 60, 3600, 86400
+SECONDS_OF = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w)\b")
+"""A part of a time as systemd shows it: 1min 30s."""
 LOG_LINES = 15
 ERRORS = 3
 """How many errors are shown that stand before the log's last lines: a process that ends writes many lines after them.
@@ -55,6 +59,9 @@ class Supervisor:
             raise HostError(f"{self.where} answered {fault.faultString} about {self.name}", self._way_out()) from None
         detail = found["statename"] + (f", {found['spawnerr']}" if found["spawnerr"] else "")
         return Status(self.STATES.get(found["statename"], STOPPED), found["pid"], detail)
+
+    def stop_seconds(self) -> None:
+        """supervisor does not say its stopwaitsecs."""
 
     def stop(self) -> None:
         """Ask for a clean stop; the exit is still to come. supervisor itself kills the process after its own
@@ -147,6 +154,16 @@ class Systemd:
             return Status(ABSENT, 0, found["LoadState"])
         detail = f"{found.get('ActiveState')} ({found.get('SubState')}), result {found.get('Result')}"
         return Status(self.STATES.get(found.get("ActiveState", ""), STOPPED), int(found.get("MainPID") or 0), detail)
+
+    def stop_seconds(self) -> float | None:
+        """After how long systemd kills a process that has not stopped; None: never."""
+        shown = self._run("show", "--property=TimeoutStopUSec", self.name).strip().partition("=")[2]
+        if shown == "infinity":
+            return None
+        parts = SPAN.findall(shown)
+        if not parts or SPAN.sub("", shown).strip():
+            raise HostError(f"systemd tells the stop's time of {self.name} as {shown!r}", self._way_out())
+        return sum(float(number) * SECONDS_OF[unit] for number, unit in parts)
 
     def stop(self) -> None:
         self._run("stop", self.name)

@@ -72,6 +72,7 @@ def client(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[TestClie
     application = server.application()
     application.dependency_overrides[security.get_user] = lambda: SimpleNamespace()
     application.dependency_overrides[server.goes_on] = lambda: True
+    monkeypatch.setattr(server, "state_of", lambda dag, run: "running")
     yield TestClient(application)
     server.application.cache_clear()
 

@@ -13,7 +13,7 @@ import pytest
 from played import restart_broker
 from stand_in_node import SECRET, Node, lay_out
 
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
@@ -35,6 +35,9 @@ if verb == "show":
     own = pid() if unit == "broker-1" else 0
     state = "active" if own else "inactive"
     load = "loaded" if unit in ("broker-1", "controller-101") else "not-found"
+    if "TimeoutStopUSec" in sys.argv[2]:
+        print("TimeoutStopUSec=" + (here / "stop_time").read_text())
+        sys.exit()
     print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{own}}\\nResult=success")
 elif verb == "start":
     no = subprocess.DEVNULL
@@ -63,6 +66,7 @@ def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
         node.spec.broker(1).config_file,
     ]
     (tools / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, directory=str(tmp_path), command=command))
+    (tmp_path / "stop_time").write_text("1min 30s\n")
     (tools / "journalctl").write_text("#!/bin/sh\necho the journal says no\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)
@@ -95,6 +99,20 @@ def test_a_unit_that_exits_is_named_with_its_journal(unit: Node) -> None:
     unit.behave("exit=1")
     with pytest.raises(StepFailed, match=r"(?s)broker-1 does not stay up \(inactive.*the journal says no"):
         restart_broker(unit.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+
+
+@pytest.mark.parametrize(
+    ("shown", "seconds"), [("1min 30s", 90), ("5min 30s", 330), ("infinity", None), ("1h 500ms", 3600.5)]
+)
+def test_the_time_that_systemd_gives_a_stop_is_read(unit: Node, shown: str, seconds: float | None) -> None:
+    (unit.directory / "stop_time").write_text(f"{shown}\n")
+    assert gather_host_facts(unit.spec, [1])[1].stop_seconds == seconds
+
+
+def test_a_time_that_is_none_is_unread(unit: Node) -> None:
+    (unit.directory / "stop_time").write_text("soon\n")
+    found = gather_host_facts(unit.spec, [1])[1].stop_seconds
+    assert isinstance(found, Unread) and "'soon'" in found.reason
 
 
 def test_a_unit_that_is_not_there_is_named(unit: Node) -> None:

@@ -109,6 +109,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         secrets_readable="",
         other_hands={},
         configuration_managers=(),
+        stop_seconds=330.0,
         stores=(),
         replicas=ReplicaDirectories(44),
         unformatted_dirs={},

@@ -31,6 +31,7 @@ from kraft_runbook.cluster.owned_properties import (
     QUORUM_VOTERS,
 )
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses
+from kraft_runbook.cluster.spans import Schedule
 from kraft_runbook.cluster.spec_parts import (
     Broker,
     ClientSecurity,
@@ -101,7 +102,7 @@ class ClusterDeclaration(Model):
     """The first entry that means a group counts; none: the owner is asked to stop and to start the application."""
     group_logs: tuple[GroupLogs, ...] = ()
     """The first entry that means a group counts; none: what its members hand out is not checked."""
-    group_watch_schedule: str | None = "*/10 * * * *"
+    group_watch_schedule: Schedule | None = "*/10 * * * *"
     rehearsal: Rehearsal | None = None
     after: After | None = None
     """The cluster that is to be migrated before this one; None: none."""
@@ -114,8 +115,8 @@ class ClusterDeclaration(Model):
     spark: SparkSettings = SparkSettings()
     access_control: AccessControl | None = None
     """None: as Airflow's roles say of all DAGs."""
-    parity_schedule: str | None = None
-    way_back_schedule: str | None = "*/10 * * * *"
+    parity_schedule: Schedule | None = None
+    way_back_schedule: Schedule | None = "*/10 * * * *"
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

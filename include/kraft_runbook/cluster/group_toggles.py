@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
+from kraft_runbook.cluster.spans import Schedule
 from kraft_runbook.cluster.spec_parts import GroupPatterns, Model, Seconds, fits_whole
 
 
@@ -54,7 +55,7 @@ class GroupToggles(Model):
     commit_interval: Seconds = 60
     settled_within: Seconds = 300
     relief: Relief | None = None
-    schedule: str | None = "*/15 * * * *"
+    schedule: Schedule | None = "*/15 * * * *"
 
     def means(self, group: str) -> bool:
         """Whether the runs may toggle this group."""

@@ -205,6 +205,9 @@ class HostState:
     """The files that another hand changed since this tool wrote them, by path: the lines of a diff, secrets hidden."""
     configuration_managers: tuple[str, ...] | Unread = Unread("not examined")
     """The agents of configuration management that run on the host."""
+    stop_seconds: float | Unread | None = Unread("not examined")
+    """After how long systemd kills a process that it was asked to stop; None: never, or supervisor, which does not say.
+    """
     stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
     """The key stores and trust stores that the node's properties name."""
     replicas: ReplicaDirectories | Unread = Unread("not examined")

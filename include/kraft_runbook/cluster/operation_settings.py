@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from kraft_runbook.cluster.spans import Span, in_seconds
+from kraft_runbook.cluster.spans import Schedule, Span, in_seconds
 from kraft_runbook.cluster.spec_parts import Model, Seconds
 
 
@@ -81,7 +81,7 @@ class QuorumHealth(Model):
     commit_latency: Seconds = 100
     event_queue: Seconds = 500
     outstanding: int = Field(default=100, ge=0)
-    schedule: str | None = "*/10 * * * *"
+    schedule: Schedule | None = "*/10 * * * *"
 
 
 class ClusterWatch(Model):
@@ -90,7 +90,7 @@ class ClusterWatch(Model):
     """
 
     every: Seconds = 15
-    schedule: str | None = "*/15 * * * *"
+    schedule: Schedule | None = "*/15 * * * *"
 
 
 class QuorumDrill(Model):

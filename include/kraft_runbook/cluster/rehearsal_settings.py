@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from pydantic import ConfigDict, Field
 
 from kraft_runbook.cluster.addresses import split_address
-from kraft_runbook.cluster.spans import Span
+from kraft_runbook.cluster.spans import Schedule, Span
 from kraft_runbook.cluster.spec_parts import (
     Broker,
     Controller,
@@ -49,7 +49,7 @@ class Rehearsal(Model):
     a whole rehearsal. ``pool``: Airflow's, of the task.
     """
 
-    schedule: str | None = None
+    schedule: Schedule | None = None
     required_within: Span | None = None
     directory: str = Field(default="/var/tmp/kraft-runbook", pattern=r"^/")  # noqa: S108 - made 0700, its owner's alone
     kafka_home: str | None = Field(default=None, pattern=r"^/")

@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -23,6 +23,21 @@ def in_seconds(value: object) -> object:
 
 Span = Annotated[float, Field(gt=0), BeforeValidator(in_seconds)]
 """Seconds, or a text such as 45m, 36h or 7d."""
+
+
+PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})
+CRON_FIELD = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?(,(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[0-9]+)?)*")
+
+
+def _schedule(text: str) -> str:
+    """Raises ValueError for what no scheduler reads; each field's numbers are Airflow's to judge."""
+    if text in PRESETS or (len(text.split()) == 5 and all(CRON_FIELD.fullmatch(each) for each in text.split())):
+        return text
+    raise ValueError(f"{text!r} is no schedule: write five fields of cron, such as '*/10 * * * *', or @daily")
+
+
+Schedule = Annotated[str, AfterValidator(_schedule)]
+"""Of a DAG: five fields of cron, or one of Airflow's presets."""
 
 
 def in_words(span: timedelta) -> str:

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-WATCHES = frozenset(
-    {
-        "canary_migration",
-        "group_watch",
-        "metadata_parity_check",
-        "quorum_watch",
-        "reassignment_watch",
-        "way_back_watch",
-    }
-)
-"""Whose runs only look, and leave evidence."""
+from kraft_runbook.evidence.watches import WATCHES
+
 DAGS = WATCHES | {
     "cancel_reassignments",
     "change_pace",

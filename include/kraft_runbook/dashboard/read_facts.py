@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kraft_runbook.dashboard.facts import (
     LookFact,
     MovesFact,
     ParityFact,
+    RunFact,
     Stage,
     Standing,
     WayBackFact,
@@ -32,6 +34,7 @@ from kraft_runbook.dashboard.look_files import AHEAD, read_latest, read_lines, w
 from kraft_runbook.dashboard.runs_seen import RunSeen, RunsRead
 from kraft_runbook.evidence.body import moment, number, texts, whole
 from kraft_runbook.evidence.course import CoursePoint, course_of
+from kraft_runbook.evidence.watches import NOT_CLOSED
 from kraft_runbook.io.claim_file import claim_path
 from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.parity.parity_report import Verdict
@@ -73,7 +76,7 @@ def cluster_facts(
     lines = read_lines(state, name, last=LAST_HOUR)
     samples = read_samples(state, name)
     claim = _claim(claim_path(state, name), now, dags)
-    moves = _moves(state, seen, now)
+    moves = _moves(state, seen, now, ended)
     course = _course(state, moves.run) if hour and was_read(moves) and moves else ()
     parts: tuple[Any, ...] = (lines, samples, claim, moves, course)
     points = [*(samples if was_read(samples) else ()), *(lines if was_read(lines) else ())]
@@ -93,9 +96,24 @@ def cluster_facts(
         moves=moves and replace(moves, course=course if was_read(course) else ()) if was_read(moves) else None,
         targets=_targets(usable),
         claim=claim if was_read(claim) else None,
-        runs=tuple(each.fact for each in seen[:RUNS]),
+        runs=tuple(_as_ended(each.fact, ended) for each in _shown(seen)),
         unread=(*unread, *(each.reason for each in parts if isinstance(each, Unread))),
     )
+
+
+def _shown(seen: Sequence[RunSeen]) -> list[RunSeen]:
+    """The newest run of each DAG, and of the others the newest: watches run so often that they would leave no room."""
+    newest = {each.fact.dag: each for each in reversed(seen)}.values()
+    others = sorted((each for each in seen if each not in newest), key=lambda each: each.fact.watch)
+    shown = [*newest, *others][: max(RUNS, len(newest))]
+    return sorted(shown, key=lambda each: each.fact.last, reverse=True)
+
+
+def _as_ended(run: RunFact, ended: Callable[[str, str], bool]) -> RunFact:
+    """Of a run that Airflow has as ended, nobody shall read that it may be under way."""
+    if run.good is None and run.outcome.endswith(NOT_CLOSED) and ended(run.dag, run.run_id):
+        return replace(run, outcome=run.outcome.replace(NOT_CLOSED, "ended without a closing report"), good=False)
+    return run
 
 
 def look_fact(found: LookKept | Unread | None, now: datetime, written: datetime | None = None) -> LookFact:
@@ -131,7 +149,7 @@ def stages(look: LookFact, *, zookeeper: bool) -> tuple[Stage, ...]:
 
 
 def elections(points: Iterable[Mapping[str, Any]], now: datetime) -> ElectionsFact:
-    """How far the epoch rose in the last hour."""
+    """How far the epoch rose in the last hour. It falls where another quorum, or ZooKeeper's controller, begins."""
     known = sorted(
         (at, epoch)
         for each in points
@@ -139,7 +157,8 @@ def elections(points: Iterable[Mapping[str, Any]], now: datetime) -> ElectionsFa
     )
     if len(known) < 2:
         return ElectionsFact(None, None)
-    return ElectionsFact(max(0, known[-1][1] - known[0][1]), known[0][0])
+    rises = sum(max(0, after - before) for (_, before), (_, after) in pairwise(known))
+    return ElectionsFact(rises, known[0][0])
 
 
 def in_words(seconds: float) -> str:
@@ -252,8 +271,10 @@ def _claim(path: Path, now: datetime, dags: Collection[str] | None) -> ClaimFact
     return ClaimFact(claim.dag_id, claim.run_id, claim.host, claim.until, ended)
 
 
-def _moves(state: Path, seen: Sequence[RunSeen], now: datetime) -> MovesFact | Unread | None:
-    """Of the newest run that moves replicas and has not closed."""
+def _moves(
+    state: Path, seen: Sequence[RunSeen], now: datetime, ended: Callable[[str, str], bool]
+) -> MovesFact | Unread | None:
+    """Of the newest run that moves replicas and has neither closed nor ended."""
     for each in seen:
         if each.fact.good is not None or each.fact.watch:
             continue
@@ -264,6 +285,8 @@ def _moves(state: Path, seen: Sequence[RunSeen], now: datetime) -> MovesFact | U
             continue
         except (OSError, ValueError) as error:
             return Unread(f"how far the reassignment is can't be read: {error}")
+        if ended(each.fact.dag, each.fact.run_id):
+            continue
         at = moment(told, "at") if isinstance(told, dict) else None
         if at is None:
             return Unread("how far the reassignment is can't be read: the file does not say when it was written")

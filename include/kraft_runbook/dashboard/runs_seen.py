@@ -8,29 +8,26 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from kraft_runbook.dashboard.dag_names import WATCHES
 from kraft_runbook.dashboard.facts import GateFact, GateState, RunFact, SignatureFact
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
-from kraft_runbook.evidence.entries import reason_of
 from kraft_runbook.evidence.kind import Kind
 from kraft_runbook.evidence.kinds import (
     Approved,
     Asked,
-    Canary,
     Closed,
     OfGate,
     Proven,
     Rejected,
     TurnedAway,
     WayBack,
-    kind_of,
     of_kind,
 )
 from kraft_runbook.evidence.proofs import ParityRun, parity_runs
 from kraft_runbook.evidence.record import Break, EvidenceRecord
 from kraft_runbook.evidence.run_report import outcome_of_run
 from kraft_runbook.evidence.store import inspect_run
+from kraft_runbook.evidence.watches import is_watch, outcome_of_watch
 from kraft_runbook.gates.signatures import standing
 
 NEWEST = 8
@@ -56,8 +53,8 @@ def run_seen(run: str, records: Sequence[EvidenceRecord], broken: Break | None) 
         return None
     first, last = sound[0], sound[-1]
     dag, run_id = text(first.body, "dag"), text(first.body, "run")
-    watch = dag.partition("__")[0] in WATCHES
-    outcome, good = _of_a_watch(last) if watch else outcome_of_run(sound)
+    watch = is_watch(dag)
+    outcome, good = outcome_of_watch(dag, last.body) if watch else outcome_of_run(sound)
     if broken is not None:
         outcome, good = f"the evidence can't be trusted: {broken}", False
     began, ended = datetime.fromisoformat(first.at), datetime.fromisoformat(last.at)
@@ -70,16 +67,6 @@ def run_seen(run: str, records: Sequence[EvidenceRecord], broken: Break | None) 
         parity[-1] if parity else None,
         ways[-1] if ways else None,
     )
-
-
-def _of_a_watch(last: EvidenceRecord) -> tuple[str, bool | None]:
-    """A watch has no closing report: its last record says what it found."""
-    told = kind_of(last.body)
-    if isinstance(told, Canary):
-        good = {"PASSED": True, "FAILED": False}.get(told.verdict)
-        return "; ".join([f"rehearsal {told.verdict}", *told.reasons[:1]]), good
-    reason = reason_of(last.body)
-    return (f"failed: {reason.splitlines()[0]}", False) if reason else ("nothing wrong", True)
 
 
 def _gates(dag: str, run_id: str, records: Sequence[EvidenceRecord]) -> list[GateFact]:

@@ -42,7 +42,8 @@ def make_entry(record: EvidenceRecord, *, trusted: bool) -> Entry:
     body, at = record.body, datetime.fromisoformat(record.at)
     began = moment(body, "began_at") or moment(body, "started_at")
     ended = moment(body, "ended_at") or moment(body, "finished_at") or at
-    seconds = number(body, "seconds")
+    # Of a way back the seconds are what it would take.
+    seconds = None if isinstance(kind_of(body), kinds.WayBack) else number(body, "seconds")
     if seconds is None and began is not None:
         seconds = round((ended - began).total_seconds(), 1)
     if began is None:

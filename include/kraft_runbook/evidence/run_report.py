@@ -17,6 +17,7 @@ from kraft_runbook.evidence.kinds import of_kind
 from kraft_runbook.evidence.outcomes import OBSERVED_BEFORE, Outcome, outcome_of
 from kraft_runbook.evidence.proofs import GateProof, ParityRun, gate_proofs, parity_runs
 from kraft_runbook.evidence.record import FIRST, Break, EvidenceRecord, lacks
+from kraft_runbook.evidence.watches import NOT_CLOSED, is_watch, outcome_of_watch
 
 MOMENTS = (
     "began_at",
@@ -194,12 +195,14 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
     trusted = entries[:end]
     cut_off = lacks(sound, anchor) if anchor else None
     problem = str(broken) if broken else cut_off
-    outcome, good = ("the evidence can't be trusted", False) if problem else outcome_of_run(sound)
     first: Body = sound[0].body if sound else {}
+    dag = text(first, "dag")
+    found = outcome_of_watch(dag, sound[-1].body) if sound and is_watch(dag) else outcome_of_run(sound)
+    outcome, good = ("the evidence can't be trusted", False) if problem else found
     return RunReport(
         run=run,
         cluster=text(first, "cluster"),
-        dag=text(first, "dag"),
+        dag=dag,
         run_id=text(first, "run"),
         began=min((e.began for e in trusted), default=None),
         ended=trusted[-1].at if trusted else None,
@@ -235,10 +238,10 @@ def outcome_of_run(records: Sequence[EvidenceRecord]) -> tuple[str, bool | None]
     """How a run that ends with a closing report stands, in words, and ``good`` as of ``RunReport``."""
     closings = tuple(of_kind(records, kinds.Closed))
     if not closings:
-        return "under way, or ended without a closing report", None
+        return NOT_CLOSED, None
     record, closed = closings[-1]
     if any(outcome_of(later.body) is not Outcome.WORKLOAD for later in records[record.sequence + 1 :]):
-        return f"closed in {closed.phase}, then resumed: under way, or ended without a closing report", None
+        return f"closed in {closed.phase}, then resumed: {NOT_CLOSED}", None
     if closed.succeeded:
         return f"succeeded in {closed.phase}", True
     stopped = f"stopped in {closed.phase}" + (f"; failed: {', '.join(closed.failed)}" if closed.failed else "")

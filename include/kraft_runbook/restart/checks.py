@@ -42,6 +42,7 @@ CHECKS.take(
         "KRB-PRE-087",
         "KRB-PRE-100",
         "KRB-PRE-113",
+        "KRB-PRE-126",
         "KRB-PRE-124",
         quorum_places.ADDRESSES,
         quorum_places.SAID,

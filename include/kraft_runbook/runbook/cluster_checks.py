@@ -316,6 +316,36 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
 
 
 @check(
+    "KRB-PRE-126",
+    severity=WARNING,
+    fix=(
+        "set TimeoutStopSec in the unit to service_manager.stop_timeout or more (systemctl daemon-reload; no restart is"
+        " needed)"
+    ),
+    needs=Needs.HOSTS,
+)
+def systemd_lets_each_node_stop(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The service manager gives each node the time that a clean stop may take.
+
+    systemd kills a process that has not stopped after its unit's TimeoutStopSec, 90 s by default. A broker that is
+    killed has not handed its leaders over, and reads its logs again at its start, which may take hours.
+    """
+    if spec.service_manager.kind != "systemd":
+        return passed("not checked: supervisor does not say its stopwaitsecs")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "stop_seconds"))
+    least = spec.service_manager.stop_timeout
+    short: dict[float, list[int]] = {}
+    for node_id, seconds in found.items():
+        if seconds is not None and seconds < least:
+            short.setdefault(seconds, []).append(node_id)
+    wrong = [
+        f"{nodes('node', ids)}: systemd kills after {seconds:g} s, and a stop may take {least:g} s"
+        for seconds, ids in sorted(short.items())
+    ]
+    return settle(wrong, unread, f"{least:g} s or more on each")
+
+
+@check(
     "KRB-PRE-087",
     severity=BLOCKING,
     fix=(

@@ -41,7 +41,11 @@ from kraft_runbook.software.way_back import software_way
 check = CHECKS.check
 SEGMENT = "segment.bytes"
 
-CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", *PRODUCERS, *REFERENCES))
+CHECKS.take(
+    *CLUSTER_CHECKS.of(
+        "KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", "KRB-PRE-126", *PRODUCERS, *REFERENCES
+    )
+)
 CHECKS.take(*CLUSTER_CHECKS.of(CANARY, "KRB-PRE-124"), stages=(Rolled.OLD,))
 CHECKS.take(
     *CLUSTER_CHECKS.of(
