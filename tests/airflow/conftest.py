@@ -46,6 +46,10 @@ class Scene:
         self.file = directory / "scene.json"
         self.see()
 
+    def told(self) -> list[str]:
+        """The lines of whom the deployment tells."""
+        return (self.file.parent / "told").read_text().splitlines()
+
     def see(self, **changes: object) -> None:
         """What every task sees from now on; see tests/airflow/dags/scene.py for the keys."""
         self.file.write_text(json.dumps(changes))
@@ -171,6 +175,8 @@ def scene(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             "KRB_TEST_FILES": str(directory),
             "KRB_TEST_ZOOKEEPER": zookeeper,
             "KRAFT_RUNBOOK_CLUSTERS": str(HERE / "clusters"),
+            "KRAFT_RUNBOOK_NOTIFIER": "noting.note",
+            "KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS": json.dumps({"file": str(directory / "told")}),
             "PYTHONPATH": f"{HERE.parents[1] / 'include'}:{HERE.parents[1] / 'plugins'}:{HERE / 'dags'}",
         }
     )

@@ -41,6 +41,7 @@ def proven(scene, run_id, dag_id="gate_anyone"):
 
 def test_an_approval_lets_the_step_run_and_shows_what_was_proven(scene):
     run_id = reach_gate(scene, "gate_anyone")
+    assert f"anyone: a gate waits (start), {run_id}" in scene.told()
     client = scene.as_user("operator")
     shown = client.gate("gate_anyone", run_id, APPROVE)
     digest = proven(scene, run_id)
@@ -67,6 +68,11 @@ def test_rejecting_stops_the_run_as_failed_and_says_how_to_go_back(scene):
     scene.as_user("operator").answer("gate_anyone", run_id, APPROVE, "Reject")
     assert scene.wait("gate_anyone", run_id, APPROVE, ENDED) == "failed"
     assert scene.wait("gate_anyone", run_id, "step", ENDED) == "upstream_failed"
+    scene.until_ended("gate_anyone", run_id)
+    until = time.monotonic() + 60
+    while f"anyone: a run failed, {run_id}" not in scene.told():
+        assert time.monotonic() < until, scene.told()
+        time.sleep(0.5)
     log = scene.log("gate_anyone", run_id, APPROVE)
     assert "Rejected by operator" in log
     assert "deprovision_controllers" in log

@@ -28,6 +28,7 @@ from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.answers import AnswerTrigger
 from kraft_runbook_airflow.base.environment import cluster_spec, state_directory
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
+from kraft_runbook_airflow.base.notifying import Tells
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.people import assigned_users, triggered_by, users_of_simple_auth_manager
 
@@ -158,6 +159,7 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
         record(
             context, self.cluster, Asked(**self._try(context, proof.digest), number=self.number, needed=proof.needed)
         )
+        Tells(self.cluster, f"a gate waits ({self.gate})")(context)
         try:
             ApprovalOperator.execute(self, context)
         except TaskAwaitingInput as parked:

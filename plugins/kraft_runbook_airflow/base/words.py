@@ -24,6 +24,7 @@ from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
 from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, ProveGate, Shows, shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeSteps
+from kraft_runbook_airflow.base.notifying import tells_of_failure
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.problems import problem_dag
 from kraft_runbook_airflow.base.report import ClosingReport
@@ -75,6 +76,7 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
         catchup=False,
         tags=[*TAGS, cluster.name],
         **permitted(cluster),
+        **tells_of_failure(cluster.name),
         default_args={"retries": 0},
         params={
             "dry_run": Param(
@@ -196,6 +198,7 @@ def read_only_dag(
         max_active_runs=1,
         tags=[*TAGS, cluster.name, "read-only"],
         **permitted(cluster),
+        **tells_of_failure(cluster.name),
         params={"dry_run": Param(False, type="boolean", title="Dry run"), **params},
         dagrun_timeout=timedelta(hours=6),
     )

@@ -12,7 +12,7 @@ from airflow.sdk.bases.notifier import BaseNotifier
 from airflow.sdk.definitions.callback import AsyncCallback, SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
-from kraft_runbook.rehearsal.notifier import notifier_of
+from kraft_runbook.runbook.notifier import notifier_of
 
 
 def deadline_alert(within: timedelta, *, environment: Mapping[str, str] = os.environ) -> DeadlineAlert | None:

@@ -9,11 +9,12 @@ from airflow.sdk import DAG, Param
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook_airflow.base.environment import clusters_directory
+from kraft_runbook_airflow.base.notifying import tells_of_failure
 from kraft_runbook_airflow.migration.words import approve
 
 PARAMS = {"dry_run": Param(False, type="boolean"), "approvals_needed": Param(1, type="integer")}
 
 for name in ("anyone", "assigned", "apart", "hasty"):
     cluster = load_cluster(name, directory=clusters_directory(), environment=os.environ)
-    with DAG(f"gate_{name}", schedule=None, params=PARAMS):
+    with DAG(f"gate_{name}", schedule=None, params=PARAMS, **tells_of_failure(name)):
         approve(cluster, Gate.START) >> EmptyOperator(task_id="step")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.rehearsal.notifier import notifier_of
+from kraft_runbook.runbook.notifier import notifier_of
 
 EXISTS = "json.dumps"
 

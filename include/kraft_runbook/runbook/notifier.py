@@ -1,4 +1,5 @@
-"""Whom a deployment tells of a rehearsal that did not pass in time: a notifier, by its name and with its arguments.
+"""Whom a deployment tells that a gate waits, a run failed, or a rehearsal did not pass in time: a notifier, by its name
+and with its arguments.
 
 ``KRAFT_RUNBOOK_NOTIFIER`` is the dotted path of a notifier class or of a function, and a JSON object in
 ``KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS`` has its arguments. Airflow keeps these in its database, so a password has no place
