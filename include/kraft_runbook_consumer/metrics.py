@@ -35,9 +35,9 @@ class Collector:
         self._read = read
 
     def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import GaugeMetricFamily
+        from prometheus_client.core import Metric
 
+        family = Metric(NAME, HELP, "gauge")
         for each in self._read():
-            family = GaugeMetricFamily(NAME, HELP, labels=list(each.labels))
-            family.add_metric(list(each.labels.values()), each.value)
-            yield family
+            family.add_sample(NAME, dict(each.labels), each.value)
+        yield family

@@ -211,7 +211,13 @@ FAILS: dict[str, list[Case]] = {
             None,
             part(consumer_groups=ConsumerGroups({}, offsets_only=SomeGroups(25, ("s",)))),
             "groups 25: s, … (OFFSETS_ONLY)",
-        )
+        ),
+        (
+            D,
+            None,
+            part(consumer_groups=ConsumerGroups({}, half_moved=SomeGroups(1, ("h",)))),
+            "groups 1: h (FENCED, and Kafka has not had their offsets)",
+        ),
     ],
     "KRB-PRE-034": [
         (Z, None, zookeeper(connections=12), "12 connections; brokers, controllers and this tool explain up to 7")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,12 +14,14 @@ from kept_journal import Kept
 from observations import SPEC, observation
 from recording import NOWHERE, RecordingCluster, run_on
 
+from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.processor_time import Spent
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
+from kraft_runbook.io.kafka import drill_probes
 from kraft_runbook.io.kafka.drill_probes import remove_topics, require_partitions
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
 from kraft_runbook.quorum.control import Control, control_time
@@ -356,7 +359,8 @@ def test_in_zookeeper_mode_who_controls_is_zookeeper_and_the_broker_that_was_ele
 def test_partitions_that_the_operator_names_are_looked_for_before_a_fault() -> None:
     asked: list[Any] = []
 
-    def missing(wanted: list[Any]) -> None:
+    def missing(wanted: list[Any], *, several: bool) -> None:
+        assert not several
         asked.extend(wanted)
         raise Refused("the cluster has no partition b-1", way_out="name others")
 
@@ -376,3 +380,16 @@ def test_no_topic_is_made_for_records_where_partitions_are_named() -> None:
     assert isinstance(run.cluster, RecordingCluster)
     assert run.cluster.did == []
     assert whats(kept) == ["probes"], "those of metadata changes are deleted at the end"
+
+
+def test_a_partition_with_one_replica_is_refused_where_a_broker_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else could lead it meanwhile: the silence would be of the drill's own making."""
+    replicas = {0: SimpleNamespace(replicas=[1]), 1: SimpleNamespace(replicas=[1, 2])}
+    told = SimpleNamespace(topics={"a": SimpleNamespace(partitions=replicas)})
+    client = SimpleNamespace(list_topics=lambda timeout: told)
+    monkeypatch.setattr(drill_probes, "_admin", lambda spec, secrets: client)
+    wanted = [TopicPartition("a", 0), TopicPartition("a", 1)]
+    require_partitions(SPEC, wanted, secrets=lambda _: "")
+    require_partitions(SPEC, wanted[1:], several=True, secrets=lambda _: "")
+    with pytest.raises(Refused, match="nobody else can lead what has one replica: a-0"):
+        require_partitions(SPEC, wanted, several=True, secrets=lambda _: "")

@@ -114,6 +114,8 @@ def test_a_partition_without_offset() -> None:
     assert FaultKind.WITHOUT_OFFSET not in kinds(look(zookeeper(OLD, offsets={T0: 5, T1: None}), logs=logs))
     unread = look(zookeeper(), kafka(new("app", T0, T1), offsets=Unread("not allowed")), logs=logs)
     assert FaultKind.WITHOUT_OFFSET not in kinds(unread)
+    of_one = look(zookeeper(), kafka(new("app", T0, T1), offsets={T0: Unread("not allowed"), T1: 5}), logs=logs)
+    assert FaultKind.WITHOUT_OFFSET not in kinds(of_one), "it may have one"
 
 
 def test_static_members_and_another_assignor() -> None:

@@ -189,6 +189,7 @@ def test_who_is_there_is_told_by_ids_that_a_member_gets_anew() -> None:
         ({"groups": []}, "at least 1 item"),
         ({"groups": ["("]}, "is no pattern"),
         ({"groups": ["x"], "at_once": 0}, "greater than or equal to 1"),
+        ({"groups": ["x"], "commit_interval": 600}, "settled_within 300 s is less than two commit_intervals"),
         ({"groups": ["x"], "relief": {"metric": "m"}}, "name one of 'above' and 'below'"),
         ({"groups": ["x"], "relief": {"metric": "m", "above": 1, "below": 2}}, "name one of 'above' and 'below'"),
     ],

@@ -27,6 +27,7 @@ from kraft_runbook.groups.move_plan import (
     plan_move,
 )
 from kraft_runbook.groups.moves import Moves
+from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.groups.stopped import moved_since
 
 OLD = member(Kind.OLD, topics={"t": 1})
@@ -94,6 +95,10 @@ FENCE, MARKED = Owner("fence", True), Owner(f"fence{COMMITTED}", True)
 def test_a_move_that_ended_half_way_can_be_moved_to_kafka_again(owners: Any, of_kafka: Any, replaces: Any) -> None:
     seen = look(zookeeper(owners=owners, offsets={T0: 50, T1: 60}), kafka(offsets=of_kafka), logs=LOGS)
     assert classify(seen).group_class is GroupClass.FENCED
+    half = set(owners.values()) != {MARKED}
+    assert report(seen).half_moved is half and summary([seen]).half_moved.count == half
+    (line,) = GroupScan("lab", None, 0.1, (report(seen),)).short_lines(5)
+    assert line.startswith(f"{seen.name}: FENCED") is half, "somebody must look at it"
     found = plan(seen)
     assert [(each.offset, each.replaces) for each in found.offsets] == list(zip([50, 60], replaces, strict=True))
     assert found.fences == (T0, T1)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from kraft_runbook_consumer.errors import SettingError
-from kraft_runbook_consumer.metrics import Collector, samples
+from kraft_runbook_consumer.metrics import NAME, Collector, samples
 from kraft_runbook_consumer.settings import embedded_config, fetch_config, read_settings
 
 LEAST = {"group.id": "g", "zookeeper.connect": "zk:2181"}
@@ -87,6 +89,8 @@ def test_bad_settings_are_named_with_the_way_out(given: dict[str, object], told:
 def test_metrics_have_the_names_that_the_jmx_exporter_gives() -> None:
     registry = CollectorRegistry()
     registry.register(Collector(lambda: samples(group="g", client="g_me", kafka_mode=True, assigned_by_kafka=3)))
+    told = list(text_string_to_metric_families(openmetrics.generate_latest(registry).decode()))
+    assert [(each.name, len(each.samples)) for each in told] == [(NAME, 2)], "Prometheus' own parser takes it"
     text = generate_latest(registry).decode()
     assert 'kafka_consumer_ZookeeperConsumerConnector_Value{name="ActiveKafkaCoordinationCount"} 1.0' in text
     assert (

@@ -550,3 +550,10 @@ def test_watch_looks_again_and_again_and_compares_with_the_look_before(capsys: p
     first, _, third = capsys.readouterr().out.split("\n\nlab, ")[:3]
     assert [each and each.epoch for each in befores] == [None, 7, 7, 9]
     assert "KRB-QRM-004" in third and "epoch 7 at" in third and "epoch 7 at" not in first
+
+
+def test_an_epoch_that_fell_is_another_quorum_s_and_tells_nothing() -> None:
+    """Such as a sample in the state directory that somebody wrote: with a great epoch later rises would be hidden."""
+    seen = series(kraft(), before=KeptEpoch(999, AT - timedelta(minutes=10)))
+    found = QUORUM_CHECKS["KRB-QRM-004"].run(seen, SPEC)
+    assert found.verdict is Verdict.UNKNOWN and "epoch 999 at 11:50:00, 7 at 12:00:00" in found.evidence

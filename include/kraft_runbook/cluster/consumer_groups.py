@@ -45,7 +45,8 @@ class SomeGroups:
 @dataclass(frozen=True, slots=True)
 class ConsumerGroups:
     """The groups below /consumers. ``live``: with members that need ZooKeeper; ``unread``: of which that could not be
-    told, each with the reason; ``offsets_only``, ``unknown``: of that class.
+    told, each with the reason; ``offsets_only``, ``unknown``: of that class; ``half_moved``: fenced, and Kafka has not
+    had their offsets.
     """
 
     counts: Mapping[GroupClass, int]
@@ -53,6 +54,7 @@ class ConsumerGroups:
     unread: SomeGroups = SomeGroups()
     offsets_only: SomeGroups = SomeGroups()
     unknown: SomeGroups = SomeGroups()
+    half_moved: SomeGroups = SomeGroups()
 
     @property
     def total(self) -> int:

@@ -57,6 +57,17 @@ class GroupToggles(Model):
     relief: Relief | None = None
     schedule: Schedule | None = "*/15 * * * *"
 
+    @model_validator(mode="after")
+    def _has_time_to_settle(self) -> GroupToggles:
+        """A partition is seen where it belongs only once its member has committed."""
+        least = 2 * self.commit_interval
+        if self.settled_within < least:
+            raise ValueError(
+                f"settled_within {self.settled_within:g} s is less than two commit_intervals ({least:g} s): a group"
+                " that is well would be put back"
+            )
+        return self
+
     def means(self, group: str) -> bool:
         """Whether the runs may toggle this group."""
         return fits_whole(self.groups, group)

@@ -268,9 +268,7 @@ def _without_offset(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
     if side is None or (side is Side.KAFKA and _kafka_unread(look)):
         return
     for partition in partitions_of(look):
-        missing = (
-            partition not in zookeeper.offsets if side is Side.ZOOKEEPER else offset_of(look, side, partition) is None
-        )
+        missing = partition not in zookeeper.offsets if side is Side.ZOOKEEPER else held(look, side, partition) is None
         if missing and exists(look, partition):
             yield name(partition)
 

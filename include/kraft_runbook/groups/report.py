@@ -68,6 +68,8 @@ class GroupReport:
     next_step: str
     refused: tuple[str, ...]
     faults: tuple[Fault, ...]
+    half_moved: bool = False
+    """Whether it is fenced, and no fence says that Kafka has had its offsets: nobody consumes."""
 
     @property
     def judged(self) -> bool:
@@ -135,7 +137,7 @@ class GroupScan:
 
     def short_lines(self, most: int) -> tuple[str, ...]:
         """A line for each group that somebody must look at, at most so many, and one for the rest."""
-        said = [each for each in self.groups if each.group_class not in _NO_CONCERN]
+        said = [each for each in self.groups if each.group_class not in _NO_CONCERN or each.half_moved]
         lines = [f"{each.line()}. Next: {each.next_step}" for each in said[:most]]
         rest = len(self.groups) - len(lines)
         if rest:
@@ -209,13 +211,20 @@ def report(look: GroupLook) -> GroupReport:
         next_step=NEXT[standing.group_class],
         refused=tuple(_refused(standing, found)),
         faults=found,
+        half_moved=is_half_moved(look, standing),
     )
+
+
+def is_half_moved(look: GroupLook, standing: Standing) -> bool:
+    """A move that ended between its fence and its commit."""
+    side = look.zookeeper
+    return standing.group_class is GroupClass.FENCED and was_read(side) and not side.committed >= side.fenced
 
 
 def summary(looks: Iterable[GroupLook]) -> ConsumerGroups:
     """What an observation keeps of all groups."""
     counts: dict[GroupClass, int] = {}
-    some: dict[str, list[str]] = {"live": [], "unread": [], "offsets_only": [], "unknown": []}
+    some: dict[str, list[str]] = {"live": [], "unread": [], "offsets_only": [], "unknown": [], "half_moved": []}
     number = dict.fromkeys(some, 0)
 
     def add(sort: str, text: str) -> None:
@@ -232,6 +241,8 @@ def summary(looks: Iterable[GroupLook]) -> ConsumerGroups:
             add("live", f"{look.name} ({standing.group_class})")
         if standing.group_class is GroupClass.OFFSETS_ONLY:
             add("offsets_only", look.name)
+        if is_half_moved(look, standing):
+            add("half_moved", look.name)
         if standing.group_class is GroupClass.UNKNOWN:
             add("unknown", f"{look.name} ({standing.why})")
     return ConsumerGroups(counts, **{sort: SomeGroups(number[sort], tuple(names)) for sort, names in some.items()})

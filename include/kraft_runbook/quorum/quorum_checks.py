@@ -123,11 +123,13 @@ def elections_are_rare(seen: Series, spec: ClusterSpec) -> Finding:
     known = [*([(seen.before.epoch, seen.before.at)] if seen.before is not None else []), *here]
     if len(known) < 2:
         return unknown("two looks with a leader are needed")
-    wrong = [
-        f"epoch {then} at {at:%H:%M:%S}, {now} at {later:%H:%M:%S}"
+    spans = [
+        (now - then, f"epoch {then} at {at:%H:%M:%S}, {now} at {later:%H:%M:%S}")
         for (then, at), (now, later) in pairwise(known)
-        if now - then > 1
     ]
+    wrong = [told for rise, told in spans if rise > 1]
+    if not wrong and (fell := [told for rise, told in spans if rise < 0]):
+        return unknown(f"{'; '.join(fell)}: a quorum's epoch never falls, so one of these is another quorum's")
     these = [epoch for epoch, _ in here]
     if not wrong and these and these[-1] - these[0] > 1:
         wrong = [f"a leader was elected at look after look: epochs {', '.join(map(str, these))}"]

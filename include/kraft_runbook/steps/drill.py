@@ -21,7 +21,7 @@ from kraft_runbook.io.zookeeper.depose import depose, require_deposable
 from kraft_runbook.quorum.before_after import WHAT, KeptFault, draw, pair
 from kraft_runbook.quorum.before_after import told as told_of
 from kraft_runbook.quorum.drill import DRILL, QUORUM_DRILL, WHOLE, operation_for
-from kraft_runbook.quorum.faults import Aim, Form, aim, page, start
+from kraft_runbook.quorum.faults import Aim, Fault, Form, aim, page, start
 from kraft_runbook.quorum.silences import Measured, effects, longest_silence
 from kraft_runbook.steps.drill_window import (
     Answers,
@@ -288,7 +288,7 @@ def _require_still(run: Run, form: Form, found: Aim) -> None:
             f"{moving} partitions are being reassigned", way_out="wait until that has ended, then clear this task"
         )
     if form.partitions:
-        run.cluster.ask(require_partitions, form.partitions)
+        run.cluster.ask(require_partitions, form.partitions, several=form.fault is Fault.SHUTDOWN)
     if found.node is None:
         run.cluster.ask(require_deposable)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -64,8 +64,12 @@ def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
             raise _failed(f"the probes' topic {topic} could not be made", error) from None
 
 
-def require_partitions(spec: ClusterSpec, wanted: Iterable[TopicPartition], *, secrets: Secrets) -> None:
-    """Raise Refused where one of them is not there. Changes nothing. Raises StepFailed."""
+def require_partitions(
+    spec: ClusterSpec, wanted: Collection[TopicPartition], *, several: bool = False, secrets: Secrets
+) -> None:
+    """Raise Refused where one of them is not there, or, with ``several``, has one replica alone. Changes nothing.
+    Raises StepFailed.
+    """
     try:
         topics = _admin(spec, secrets).list_topics(timeout=ANSWER_SECONDS).topics
     except KafkaException as error:
@@ -75,6 +79,12 @@ def require_partitions(spec: ClusterSpec, wanted: Iterable[TopicPartition], *, s
         raise Refused(
             f"the cluster has no partition {some(missing)}",
             way_out="name partitions that exist, and that this tool's user may describe and write to",
+        )
+    alone = [str(each) for each in wanted if len(topics[each.topic].partitions[each.partition].replicas) < 2]
+    if several and alone:
+        raise Refused(
+            f"while a broker is stopped nobody else can lead what has one replica: {some(alone)}",
+            way_out="name partitions with two replicas or more",
         )
 
 

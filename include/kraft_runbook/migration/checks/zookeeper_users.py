@@ -40,22 +40,27 @@ def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: Cl
 @check(
     "KRB-PRE-099",
     severity=Severity.WARNING,
-    fix="find who commits these offsets to ZooKeeper, and have it commit to Kafka before the migration is final",
+    fix=(
+        "find who commits these offsets to ZooKeeper, and have it commit to Kafka before the migration is final; end a"
+        " move that stopped half-way: move_consumer_group"
+    ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
 )
 def nobody_commits_to_zookeeper_unregistered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No consumer group without members had an offset written in the last hour.
+    """No consumer group without members had an offset written in the last hour, or has a move that ended half-way.
 
     Somebody stores offsets in ZooKeeper without registering there (Storm, Spark, OffsetCommit version 0), or a group
-    was stopped just now. The hour is by ZooKeeper's clock.
+    was stopped just now; the hour is by ZooKeeper's clock. A group that is fenced, and whose offsets Kafka has not had,
+    is consumed by nobody.
     """
     groups = seen.consumer_groups
     if not was_read(groups):
         return unknown(groups)
-    found = groups.offsets_only
-    if found.count:
-        return failed(f"groups {sample(found.names, found.count)} (OFFSETS_ONLY); {SCAN} {spec.name} shows them")
+    sorts = ((groups.offsets_only, "OFFSETS_ONLY"), (groups.half_moved, "FENCED, and Kafka has not had their offsets"))
+    found = [f"groups {sample(some.names, some.count)} ({what})" for some, what in sorts if some.count]
+    if found:
+        return failed(f"{'; '.join(found)}; {SCAN} {spec.name} shows them")
     if groups.unknown.count:
         return unknown(f"of these groups it can't be told: {sample(groups.unknown.names, groups.unknown.count)}")
     return passed(f"none of {groups.total}")
