@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import subprocess
 
@@ -39,6 +40,7 @@ options:
 """
 
 FORMAT_SECONDS = 120.0
+FSTAB, UNITS = "/etc/fstab", "/etc/systemd/system"
 CALL_SECONDS = 20.0
 SET_ASIDE = "if this data is from an earlier try, move the directory aside (do not delete it), then run this step again"
 
@@ -93,12 +95,39 @@ def formatted(asked: dict) -> bool:
     if text is None:
         if holds_metadata_log(log_dir):
             raise HostError(f"{log_dir} holds a metadata log but no meta.properties", SET_ASIDE)
+        require_mounted(log_dir)
         return False
     found = properties_of(text)
     for key, wanted in (("cluster.id", asked["cluster_id"]), ("node.id", str(asked["node_id"]))):
         if found.get(key) != wanted:
             raise HostError(f"{log_dir} is formatted with {key} {found.get(key)}, but it should be {wanted}", SET_ASIDE)
     return True
+
+
+def require_mounted(log_dir: str) -> None:
+    """Raise HostError where a volume that belongs there is not mounted: the log that lies on it would come back one day
+    and forget what this controller has acknowledged since.
+    """
+    inside = os.path.realpath(log_dir)
+    for point, told in mount_points():
+        if f"{inside}/".startswith(f"{point}/") and not os.path.ismount(point):
+            raise HostError(
+                f"{log_dir} lies on {point}, which {told} names and which is not mounted",
+                f"mount it, then run this step again; if it is no longer used, take it out of {told} first",
+            )
+
+
+def mount_points() -> list:
+    """The places, but for the root, where this host is to mount a volume, each with the file that says so."""
+    found = []
+    for line in (read_text(FSTAB) or "").splitlines():
+        fields = line.split()
+        if len(fields) > 1 and not line.lstrip().startswith("#"):
+            found.append((fields[1].replace("\\040", " "), FSTAB))
+    for path in glob.glob(f"{UNITS}/*.mount"):
+        lines = (read_text(path) or "").splitlines()
+        found += [(line.partition("=")[2].strip(), path) for line in lines if line.startswith("Where=")]
+    return [(point.rstrip("/"), told) for point, told in found if point.startswith("/") and point.rstrip("/")]
 
 
 def run_format(asked: dict) -> None:
