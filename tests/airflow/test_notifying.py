@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.bases.notifier import BaseNotifier
 
-from kraft_runbook_airflow.base.notifying import Tells, tells_of_failure
+from kraft_runbook.runbook.notifier import Tells, tells_of_failure
 
 TOLD: list[Any] = []
 CONTEXT = {"run_id": "manual__1"}

@@ -53,6 +53,7 @@ def test_zookeepers_client_has_names_of_its_own_and_goes_by_the_files_name() -> 
         (("*.example.org",), "c1.sub.example.org", False),
         (("*.example.org",), "example.org", False),
         (("10.0.0.1",), "10.0.0.1", True),
+        (("::1",), "0:0:0:0:0:0:0:1", True),
         ((), "c1", False),
     ],
 )

@@ -8,7 +8,11 @@ there: a notifier takes the name of a connection.
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
+import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -17,6 +21,9 @@ from typing import Any
 from kraft_runbook.cluster.sensitive import is_sensitive, looks_secret
 from kraft_runbook.errors import RunbookError
 
+log = logging.getLogger(__name__)
+KEY = "kraft_runbook"
+"""Where a notifier finds what it is told of, in the context beside Airflow's own: ``cluster`` and ``what``."""
 NOTIFIER, ARGUMENTS = "KRAFT_RUNBOOK_NOTIFIER", "KRAFT_RUNBOOK_NOTIFIER_ARGUMENTS"
 
 
@@ -38,6 +45,43 @@ def notifier_of(environment: Mapping[str, str]) -> Notifier | None:
         return None
     arguments = _arguments(environment.get(ARGUMENTS, "").strip())
     return Notifier(path, _found(path), arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Tells:
+    """Tells whom the deployment names, of one cluster. Called with Airflow's context, as its callbacks are. That nobody
+    can be told is logged, and stops nothing.
+    """
+
+    cluster: str
+    what: str
+
+    def __call__(self, context: Mapping[str, Any]) -> None:
+        try:
+            notifier = notifier_of(os.environ)
+            if notifier is None:
+                return
+            found: Any = notifier.found
+            told = {**context, KEY: {"cluster": self.cluster, "what": self.what}}
+            if isinstance(found, type):
+                instance: Any = found(**notifier.arguments)
+                instance(told)
+            elif inspect.isawaitable(answer := found(**notifier.arguments, context=told)):
+                asyncio.run(_awaited(answer))
+        except Exception as error:
+            log.warning("Nobody is told that %s of %s: %s", self.what, self.cluster, error)
+
+
+async def _awaited(answer: Any) -> None:
+    await answer
+
+
+def tells_of_failure(cluster: str) -> dict[str, Any]:
+    """For a DAG: a run that fails is told, where the deployment names a notifier. Airflow calls it in the DAG
+    processor.
+    """
+    named = os.environ.get(NOTIFIER, "").strip()
+    return {"on_failure_callback": Tells(cluster, "a run failed")} if named else {}
 
 
 def _found(path: str) -> Callable[..., Any]:

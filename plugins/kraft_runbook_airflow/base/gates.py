@@ -19,6 +19,7 @@ from kraft_runbook.gates.page import render_page
 from kraft_runbook.gates.people import require_enough_people, require_same, why_no_answer
 from kraft_runbook.gates.proof import Proof
 from kraft_runbook.gates.signatures import APPROVE_TASKS, standing
+from kraft_runbook.runbook.notifier import Tells
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.approvals import load_proof
 from kraft_runbook.steps.examine import Examines, Shown
@@ -28,7 +29,6 @@ from kraft_runbook_airflow.base.acting import ActsOrRehearses
 from kraft_runbook_airflow.base.answers import AnswerTrigger
 from kraft_runbook_airflow.base.environment import cluster_spec, state_directory
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
-from kraft_runbook_airflow.base.notifying import Tells
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.people import assigned_users, triggered_by, users_of_simple_auth_manager
 
@@ -153,7 +153,8 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
         self.body = render_page(
             proof,
             self.terms,
-            in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove})",
+            in_full=f"[the log of {prove}]({base}/dags/{ti.dag_id}/runs/{quote(ti.run_id)}/tasks/{prove});"
+            f" [where the cluster stands now]({base}/dags/{ti.dag_id}/plugin/cluster)",
         )
         self.assigned_users = assigned_users(cluster_spec(self.cluster).approvals, excluded=proof.triggered_by)
         record(

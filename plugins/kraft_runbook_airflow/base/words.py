@@ -17,6 +17,7 @@ from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.notifier import tells_of_failure
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps import demotions
 from kraft_runbook.steps.examine import Examines, require_preflight
@@ -24,7 +25,6 @@ from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
 from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, ProveGate, Shows, shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeSteps
-from kraft_runbook_airflow.base.notifying import tells_of_failure
 from kraft_runbook_airflow.base.operators import ClaimOperator
 from kraft_runbook_airflow.base.problems import problem_dag
 from kraft_runbook_airflow.base.report import ClosingReport

@@ -8,8 +8,8 @@ from airflow.sdk import DAG, Param
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.runbook.notifier import tells_of_failure
 from kraft_runbook_airflow.base.environment import clusters_directory
-from kraft_runbook_airflow.base.notifying import tells_of_failure
 from kraft_runbook_airflow.migration.words import approve
 
 PARAMS = {"dry_run": Param(False, type="boolean"), "approvals_needed": Param(1, type="integer")}
