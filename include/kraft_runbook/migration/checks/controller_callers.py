@@ -21,9 +21,9 @@ ANONYMOUS = "User:ANONYMOUS"
     "KRB-PRE-090",
     severity=Severity.BLOCKING,
     fix=(
-        f"set {CALLED_BY} under broker_properties and controller_properties to a mechanism whose credentials the"
-        " controllers have without the metadata log: PLAIN, GSSAPI or OAUTHBEARER. Enable it at the controllers'"
-        " listener, and let controller_security use it too. Or give that listener the protocol SSL"
+        f"set {CALLED_BY}=PLAIN under broker_properties and controller_properties: the controllers have its credentials"
+        " without the metadata log. Enable it at the controllers' listener, and let controller_security use it too. Or"
+        " give that listener the protocol SSL"
     ),
     stages=BEFORE_THE_COPY,
 )
