@@ -161,6 +161,29 @@ def test_a_throttle_of_a_run_that_failed_is_named_and_the_way_back_puts_it_back(
     assert disks.disk_throttles_left(run) == []
 
 
+def test_a_throttle_that_was_put_back_after_a_failure_is_set_again_before_the_next_copy(scene: Scene) -> None:
+    run = scene.run()
+    disks.throttle_disks(run)
+    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    disks.move_between_disks(run)
+    assert scene.rate == "5000000" and len(scene.started) == 1
+    scene.end()
+    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+
+
+def test_a_throttle_stays_while_a_broker_that_copied_is_away(scene: Scene) -> None:
+    """Kafka goes on with its copies once it is back."""
+    run = scene.run()
+    disks.throttle_disks(run)
+    disks.move_between_disks(run)
+    scene.away = True
+    assert disks.put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
+    scene.away = False
+    assert disks.put_disk_throttle_back(run) == {"left": 1}
+    scene.end()
+    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+
+
 def test_a_throttle_of_another_cluster_s_run_is_none_of_this_cluster_s(scene: Scene) -> None:
     """Its name may begin with this one's."""
     run = scene.run()

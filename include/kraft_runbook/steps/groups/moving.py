@@ -70,6 +70,12 @@ def name_who_stayed(run: Run) -> dict[str, Any]:
             way_out="do what the log says of each, then clear the task that it names, with its downstream tasks; or"
             " start the group again where it was: its fence is lifted by the way back alone",
         )
+    started = files.started(plan.digest)
+    if unseen := [each.group for each in plan.plans if each.group not in started]:
+        raise StepFailed(
+            f"nobody saw the members of {len(unseen)} groups read on the other side: {some(unseen)}",
+            way_out="clear the 'started' task of their wave: marked successful by hand it has seen nothing",
+        )
     return {"moved": moved}
 
 

@@ -118,18 +118,24 @@ def throttle_disks(run: Run) -> dict[str, Any] | None:
     if rate is None:
         run.cluster.tell("The form names no throttle")
         return None
-    would = [Act(f"throttle copies between disks to {rate_text(rate)}")]
     if run.cluster.rehearses:
-        run.cluster.do(set_disk_rate, would=would)
+        run.cluster.do(set_disk_rate, would=_would_throttle(rate))
         return None
     plan = _plan(run)
     _signed(run, plan, _reading(run, plan))
-    note = files_of(run).directory / RATE
-    if not note.exists():
-        write_private(note, json.dumps({"former": run.cluster.ask(disk_rate), "ours": str(rate)}))
-    run.cluster.do(set_disk_rate, str(rate), would=would)
-    run.journal.record(Moves(what="throttled", partitions=None, told=rate_text(rate)))
+    _throttle(run, rate)
     return {"bytes_a_second": rate}
+
+
+def _would_throttle(rate: int) -> list[Act]:
+    return [Act(f"throttle copies between disks to {rate_text(rate)}")]
+
+
+def _throttle(run: Run, rate: int) -> None:
+    if not _note(run).exists():
+        write_private(_note(run), json.dumps({"former": run.cluster.ask(disk_rate), "ours": str(rate)}))
+    run.cluster.do(set_disk_rate, str(rate), would=_would_throttle(rate))
+    run.journal.record(Moves(what="throttled", partitions=None, told=rate_text(rate)))
 
 
 def put_disk_throttle_back(run: Run) -> dict[str, Any] | None:
@@ -144,11 +150,12 @@ def put_disk_throttle_back(run: Run) -> dict[str, Any] | None:
 def _put_back(run: Run, note: Path) -> dict[str, Any] | None:
     if run.cluster.rehearses or not note.exists():
         return None
+    run.claim.take()
     plan = _plan_of(note.parent.name, run.state)
     reading = _reading(run, plan)
-    if reading.moving:
-        run.cluster.tell(f"The throttle stays while copies go on: {reading}")
-        return {"left": len(reading.moving)}
+    if reading.moving or reading.lost:  # a broker that is back goes on with its copies
+        run.cluster.tell(f"The throttle stays while copies go on, or may: {reading}")
+        return {"left": len(reading.moving) or len(reading.left) or 1}
     kept = json.loads(note.read_text())
     if run.cluster.ask(disk_rate) == kept["ours"]:
         run.cluster.do(set_disk_rate, kept["former"], would=[Act("put the throttle of copies between disks back")])
@@ -196,6 +203,8 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             return {"there": len(reading.there), "gone": len(reading.gone)}
         if batch := next_moves(reading, at_once):
             run.signatures.begins(MOVE)
+            if (rate := _rate(run)) is not None and not _note(run).exists():
+                _throttle(run, rate)  # it was put back when an earlier try had failed
             taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
             named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
             run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
