@@ -17,7 +17,7 @@ from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
@@ -61,6 +61,7 @@ class Scene:
             "ti": SimpleNamespace(dag_id="cancel_reassignments__lab", run_id="two", task_id="t"),
             "params": {"topics": ".*", "exclude": "", "approvals_needed": 1},
         }
+        self.min_isr: dict[str, int] = {}
         self.cluster = RecordingCluster(
             observation(Phase.ZOOKEEPER),
             answers={
@@ -73,7 +74,7 @@ class Scene:
         self.run = run_in(self.context, self.cluster)
 
     def look(self, *_: Any, **__: Any) -> Look:
-        placement = replace(PLACEMENT, ongoing=dict(self.ongoing))
+        placement = replace(PLACEMENT, ongoing=dict(self.ongoing), min_isr=self.min_isr)
         return Look("id", placement, {p: self.seen(p) for p in (A, B)}, {}, 0.0)
 
     def seen(self, partition: TopicPartition) -> PartitionSeen:
@@ -297,3 +298,28 @@ def test_what_an_earlier_run_set_stays_as_long_as_a_later_one_would_give_it_back
     scene.sign()
     assert scene.act()["throttled_on"] == []
     assert [what[1] for what in scene.done if what[0] == "throttles"] == [(9,), (5_000_000,)]
+
+
+def test_what_has_too_few_in_sync_afterwards_is_named_before_anybody_signs(scene: Scene) -> None:
+    """Its whole copies lie on the targets, which a cancel deletes."""
+    scene.min_isr = {"a": 2, "b": 1}
+    scene.isr = (1, 3)
+    scene.list()
+    (exhibit,) = shows_reassignments(scene.run).exhibits
+    assert "have fewer replicas in sync than min.insync.replicas afterwards**" in exhibit.rendered
+    scene.min_isr = {}
+    scene.list()
+    (exhibit,) = shows_reassignments(scene.run).exhibits
+    assert "fewer replicas in sync" not in exhibit.rendered
+
+
+def test_a_cancel_is_listed_also_where_a_broker_does_not_say_what_such_a_look_needs(scene: Scene) -> None:
+    def sick(*_: Any, settings: bool = True, **__: Any) -> Look:
+        if settings:
+            raise Unreachable("broker 2 does not describe its logs", way_out="restart it")
+        return scene.look()
+
+    scene.cluster.answers[look_at_replicas] = sick
+    scene.list()
+    (exhibit,) = shows_reassignments(scene.run).exhibits
+    assert "Not read: which of them have too few replicas in sync afterwards (broker 2" in exhibit.rendered

@@ -59,6 +59,22 @@ def unsafe_cancels(
     return tuple(found)
 
 
+def left_short(
+    ongoing: Mapping[TopicPartition, Ongoing],
+    seen: Mapping[TopicPartition, PartitionSeen],
+    live: Collection[int],
+    min_isr: Mapping[str, int],
+) -> tuple[TopicPartition, ...]:
+    """Those that would have fewer replicas in sync than min.insync.replicas once they are cancelled: whole copies on
+    the targets are deleted then, and producers with acks=all are refused until the others have caught up.
+    """
+    return tuple(
+        p
+        for p, moving in ongoing.items()
+        if p in seen and len(set(moving.original) & set(seen[p].isr) & set(live)) < min_isr.get(p.topic, 1)
+    )
+
+
 def of_unsafe(found: Sequence[UnsafeCancel]) -> str:
     """These in a sentence, with the first names."""
     return f"cancelling would lose data: {some(found, SAMPLE, between='; ')}"

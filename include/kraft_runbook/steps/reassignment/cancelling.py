@@ -10,13 +10,14 @@ from typing import Any
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition, partitions_named
 from kraft_runbook.cluster.naming import some
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order
-from kraft_runbook.reassignment.cancelling import UnsafeCancel, of_unsafe, unsafe_cancels, ways_out
+from kraft_runbook.reassignment.cancelling import UnsafeCancel, left_short, of_unsafe, unsafe_cancels, ways_out
 from kraft_runbook.reassignment.goals import Topics
+from kraft_runbook.reassignment.look import Look
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import plain
 from kraft_runbook.reassignment.run_throttles import RunThrottles
@@ -87,7 +88,7 @@ def list_reassignments(run: Run) -> dict[str, Any]:
     """
     params = run.params
     chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
-    look = settled_look(run.cluster, settings=False)
+    look, told = _look_with_settings(run)
     named = partitions_named(str(params.get("partitions") or ""))
     if unknown := [p for p in named if p not in look.seen]:
         raise Refused(f"no such partition: {some(unknown)}", way_out="trigger the run anew with other names")
@@ -111,11 +112,21 @@ def list_reassignments(run: Run) -> dict[str, Any]:
     names = tuple(sorted(each.files.name for each in throttling))
     after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
     targets = {p: each.target for p, each in ongoing.items()}
-    listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names, unsafe))
+    short = left_short(ongoing, look.seen, look.placement.live, look.placement.min_isr)
+    listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names, unsafe, short) + told)
     write_private(files_of(run).directory / LISTED, json.dumps(listed.to_dict()))
     run.cluster.tell(listed.text)
     run.journal.record(Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
     return {"partitions": len(ongoing)}
+
+
+def _look_with_settings(run: Run) -> tuple[Look, str]:
+    """With min.insync.replicas, for which every broker must answer; a cancel waits for none, so without it else."""
+    try:
+        return settled_look(run.cluster), ""
+    except Unreachable as error:
+        told = f"\n\nNot read: which of them have too few replicas in sync afterwards ({error.problem})."
+        return settled_look(run.cluster, settings=False), told
 
 
 def shows_reassignments(run: Run) -> Shown:
@@ -232,6 +243,7 @@ def _table(
     ordered: Mapping[TopicPartition, Replicas],
     throttling: Sequence[str],
     unsafe: Sequence[UnsafeCancel],
+    short: Sequence[TopicPartition],
 ) -> str:
     lines = [
         f"{len(ongoing)} reassignments:",
@@ -249,6 +261,12 @@ def _table(
         lines += ["", f"Of {unknown} no run of this tool saved the order of replicas: Kafka gives back one of its own."]
     if unsafe:
         lines += ["", f"{len(unsafe)} go on: {of_unsafe(unsafe)}", f"What to do about them: {ways_out(unsafe)}"]
+    if short:
+        lines += [
+            "",
+            f"**{len(short)} have fewer replicas in sync than min.insync.replicas afterwards**, and take nothing from"
+            f" producers with acks=all until the others have caught up: {some(short)}. To let them end is safer.",
+        ]
     if throttling:
         lines += ["", f"Throttles are put back to what they were before: {', '.join(throttling)}"]
     return "\n".join(lines)
