@@ -103,9 +103,9 @@ def cluster_facts(
 
 def _shown(seen: Sequence[RunSeen]) -> list[RunSeen]:
     """The newest run of each DAG, and of the others the newest: watches run so often that they would leave no room."""
-    newest = {each.fact.dag: each for each in reversed(seen)}.values()
-    others = sorted((each for each in seen if each not in newest), key=lambda each: each.fact.watch)
-    shown = [*newest, *others][: max(RUNS, len(newest))]
+    newest = {each.fact.dag: each.fact.run for each in reversed(seen)}
+    ranked = sorted(seen, key=lambda each: (newest[each.fact.dag] != each.fact.run, each.fact.watch))
+    shown = ranked[: max(RUNS, len(newest))]
     return sorted(shown, key=lambda each: each.fact.last, reverse=True)
 
 
