@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.evidence.watches import WATCHED
 from kraft_runbook.groups.toggles.alarms import alarms, lasting
 from kraft_runbook.steps.run import Failed, Run
 from kraft_runbook.steps.toggles.toggling import see_twice
@@ -18,7 +19,7 @@ def watch_the_groups(run: Run) -> dict[str, Any]:
     found = lasting(earlier, now)
     told = f"{len(earlier)} groups, {len(found)} alarms"
     lines = [each.line() for each in found]
-    run.journal.record(Moves(what="watched", partitions=None, told="\n".join([told, *lines])))
+    run.journal.record(Moves(what=WATCHED, partitions=None, told="\n".join([told, *lines])))
     run.cluster.tell(told)
     if found:
         raise Failed(f"consumer groups of {run.spec.name} may be read twice:\n" + "\n".join(lines))
