@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import by_hand
 import on_kafka4
@@ -24,8 +23,7 @@ from kraft_runbook.io.kafka.feature_calls import read_levels, update_feature
 from kraft_runbook.io.local import supervision
 from kraft_runbook.levels.change import plan_change
 from kraft_runbook.levels.obstacles import Obstacle, running_software
-from kraft_runbook.procedures import change_level as changing
-from kraft_runbook.procedures.change_level import await_level, change_level
+from kraft_runbook.procedures.change_level import Calls, await_level, change_level
 from lab.layout import layout
 from lab.software import write_cluster_file
 
@@ -40,7 +38,7 @@ def lab() -> Iterator[Lab]:
 
 
 @contextmanager
-def killed_as_it_is_asked(pid: int, delay: float) -> Iterator[None]:
+def killed_as_it_is_asked(pid: int, delay: float) -> Iterator[Calls]:
     """While the block changes a level: the process is killed so many seconds after the request to apply it was sent."""
     killer = threading.Timer(delay, os.kill, (pid, signal.SIGKILL))
 
@@ -49,8 +47,7 @@ def killed_as_it_is_asked(pid: int, delay: float) -> Iterator[None]:
             killer.start()
         return update_feature(*arguments, validate_only=validate_only, **further)
 
-    with patch.object(changing, "update_feature", update):
-        yield
+    yield Calls(update=update)
     killer.join()
 
 
@@ -65,8 +62,8 @@ def test_the_active_controller_is_killed_while_a_level_changes_and_it_is_there_o
         before = len(seen.log.written)
         change = plan_change(software, METADATA_VERSION, seen.log.levels[METADATA_VERSION], str(target))
         service = lab.spec.controller(on_kafka4.leader(lab)).service
-        with killed_as_it_is_asked(supervision.processes(layout(lab.spec))[service].pid, delay):
-            change_level(lab.spec, change, secrets=lab.secrets, tell=print)
+        with killed_as_it_is_asked(supervision.processes(layout(lab.spec))[service].pid, delay) as calls:
+            assert change_level(lab.spec, change, secrets=lab.secrets, tell=print, calls=calls)
         by_hand.wait_until(
             "supervisor sees the end",
             lambda service=service: not supervision.processes(layout(lab.spec))[service].runs,

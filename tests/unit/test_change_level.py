@@ -82,6 +82,20 @@ def to_20() -> LevelChange:
     return plan_change(kafka3(), METADATA_VERSION, 21, "20")
 
 
+def lost(_: Quorum) -> tuple[int, str]:
+    raise Unreachable("controller 101 did not answer", way_out="")
+
+
+def resigned_after_it_was_applied(quorum: Quorum) -> tuple[int, str]:
+    quorum.level, quorum.leader = 20, 102
+    return NOT_LEADER
+
+
+def lost_and_nobody_leads(quorum: Quorum) -> tuple[int, str]:
+    quorum.looks_without_a_leader = 10**9
+    return lost(quorum)
+
+
 def lost_after_it_was_applied(quorum: Quorum) -> tuple[int, str]:
     quorum.level = 20
     raise Unreachable("controller 101 did not answer", way_out="")
@@ -120,8 +134,9 @@ def test_what_validate_only_refuses_is_never_applied() -> None:
 
 
 def test_an_answer_that_never_came_is_not_asked_for_again_once_the_level_is_there() -> None:
+    """It was this call that changed it, which is what the run's evidence says."""
     quorum = Quorum([OK, lost_after_it_was_applied])
-    assert not run(quorum)
+    assert run(quorum)
     assert [validate_only for _, _, validate_only in quorum.asked] == [True, False]
 
 
@@ -129,6 +144,35 @@ def test_an_answer_that_was_lost_with_the_leader_is_asked_of_the_next_one() -> N
     quorum = Quorum([OK, lost_with_the_leader, OK, OK])
     assert run(quorum)
     assert quorum.asked == [(101, 20, True), (101, 20, False), (102, 20, True), (102, 20, False)]
+
+
+def test_a_leader_that_resigns_before_its_record_is_committed_may_have_changed_the_level() -> None:
+    """It answers NOT_CONTROLLER to every such request, and the next leader may commit the record."""
+    quorum = Quorum([OK, resigned_after_it_was_applied])
+    assert run(quorum) and len(quorum.asked) == 2
+    not_applied = Quorum([OK, NOT_LEADER, OK, OK])
+    assert run(not_applied) and len(not_applied.asked) == 4
+
+
+def test_what_became_of_a_request_is_said_to_be_unknown_where_nothing_shows_it() -> None:
+    never_there = Quorum([OK, lost] * TRIES)
+    unknown = r"whether metadata\.version 20 was applied is not known: controller 101 did not answer, and "
+    with pytest.raises(StepFailed, match=unknown + r"the metadata log shows metadata\.version 21 so far"):
+        run(never_there)
+    nobody_leads = Quorum([OK, lost_and_nobody_leads])
+    with pytest.raises(StepFailed, match=unknown + "since then no leader of the controller quorum was found"):
+        run(nobody_leads, pace=QUICK)
+
+
+def test_the_last_request_is_looked_for_as_the_others_are() -> None:
+    quorum = Quorum([OK, lost] * (TRIES - 1) + [OK, lost_after_it_was_applied])
+    assert run(quorum)
+
+
+def test_an_answer_to_validate_only_that_never_came_leaves_nothing_in_doubt() -> None:
+    quorum = Quorum([lost] * TRIES)
+    with pytest.raises(StepFailed, match="no leader of the quorum took"):
+        run(quorum)
 
 
 def test_where_nobody_leads_it_looks_again_until_its_time_is_over() -> None:

@@ -29,6 +29,7 @@ _WAYS: tuple[tuple[str, str], ...] = (
     ("less than", "name a level that this Kafka can still set; kraft-runbook features shows the range"),
 )
 NOT_THE_LEADER = 41
+TIMED_OUT = 7
 
 
 def refused(feature: str, level: int, code: int, text: str) -> Refused:

@@ -16,7 +16,7 @@ from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels, update_feature
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.levels.answers import NOT_THE_LEADER, refused
+from kraft_runbook.levels.answers import NOT_THE_LEADER, TIMED_OUT, refused
 from kraft_runbook.levels.change import Direction, LevelChange
 from kraft_runbook.procedures.preview_levels import kind_of
 
@@ -55,26 +55,58 @@ LOOKS = 2
 def change_level(
     spec: ClusterSpec, change: LevelChange, *, secrets: Secrets, tell: Tell, calls: Calls = CALLS, pace: Pace = PACE
 ) -> bool:
-    """Bring the feature to the change's target. Whether this call changed it: False where it was there already.
+    """Bring the feature to the change's target. Whether this call changed it: False where it was there already. True
+    also where its answer was lost and the level is there afterwards.
 
     Raises Refused, with a way out, where the level is neither that of the plan nor its target, or the leader refuses;
-    nothing was changed then. Raises StepFailed where no leader could be asked, Unreachable where there is none for a
-    minute.
+    nothing was changed then. Raises StepFailed where no leader could be asked, or where it is not known whether the
+    level is changed, which it says; Unreachable where there was no leader for a minute, and nothing was sent.
     """
-    for _ in range(TRIES):
-        leader, now = _level(spec, change.feature, secrets, tell, calls, pace)
+    lost = ""
+    for left in reversed(range(TRIES + 1)):
+        try:
+            leader, now = _level(spec, change.feature, secrets, tell, calls, pace)
+        except Unreachable as error:
+            if lost:
+                raise _not_known(change, f"{lost}, and since then {error.problem}") from error
+            raise
         if now == change.target:
-            return False
+            if lost:
+                tell(
+                    f"{change.feature} is at {change.target}: the request whose answer was lost is in the metadata log"
+                )
+            return bool(lost)
         if now != change.now or change.direction is Direction.NONE:
             raise Refused(
                 f"{change.feature} is at {now}, and this change was planned from {change.now} to {change.target}",
                 way_out="plan it anew, and let that be signed",
             )
-        if _ask(spec, leader, change, secrets, tell, calls, pace):
-            return True
+        if not left:
+            break
+        try:
+            if _ask(spec, leader, change, secrets, tell, calls, pace):
+                return True
+        except _AnswerLost as error:
+            lost = str(error)
+            tell(f"{lost}: whether {change.feature} {change.target} was applied is not known, looking at the level")
+            time.sleep(pace.settles)
+    if lost:
+        raise _not_known(change, f"{lost}, and the metadata log shows {change.feature} {change.now} so far")
     raise StepFailed(
         f"no leader of the quorum took {change.feature} {change.target} in {TRIES} tries",
         way_out="let the quorum settle (kraft-runbook observe), then run this step again: it looks at the level first",
+    )
+
+
+class _AnswerLost(Exception):
+    """The request that changes the level was sent, and no answer says what became of it."""
+
+
+def _not_known(change: LevelChange, why: str) -> StepFailed:
+    return StepFailed(
+        f"whether {change.feature} {change.target} was applied is not known: {why}",
+        way_out="let the quorum settle (kraft-runbook observe), then run this step again: it looks first, and"
+        " changes nothing where it is there",
     )
 
 
@@ -101,7 +133,12 @@ def _level(spec: ClusterSpec, feature: str, secrets: Secrets, tell: Tell, calls:
 def _ask(
     spec: ClusterSpec, leader: int, change: LevelChange, secrets: Secrets, tell: Tell, calls: Calls, pace: Pace
 ) -> bool:
-    """Whether the leader applied it; False where another leads by now, or no answer came."""
+    """Whether the leader applied it; False where it was not asked to, since another leads by now or it did not answer.
+    Raises _AnswerLost.
+
+    NOT_CONTROLLER to the request itself says nothing: a leader that resigns answers so to every request whose record
+    is not committed yet, and the next leader may commit it (``QuorumController.renounce``).
+    """
     for validate_only in (True, False):
         try:
             answer = calls.update(
@@ -114,16 +151,22 @@ def _ask(
                 secrets=secrets,
             )
         except Unreachable as error:
-            tell(f"{error.problem}; whether it was applied is not known: looking at the level")
+            if not validate_only:
+                raise _AnswerLost(error.problem) from error
+            tell(f"{error.problem}; nothing was changed: looking for the leader again")
             time.sleep(pace.settles)
             return False
-        if not answer.accepted:
-            codes = [answer.code, *(code for code, _ in answer.features.values())]
-            if NOT_THE_LEADER in codes:
-                tell(f"controller {leader} does not lead any more")
-                time.sleep(pace.apart)
-                return False
-            raise refused(change.feature, change.target, next(code for code in codes if code), answer.refusal)
+        if answer.accepted:
+            continue
+        codes = [code for code in (answer.code, *(code for code, _ in answer.features.values())) if code]
+        if not {NOT_THE_LEADER, TIMED_OUT} & set(codes):
+            raise refused(change.feature, change.target, codes[0], answer.refusal)
+        said = f"controller {leader} {'does not lead any more' if NOT_THE_LEADER in codes else 'ran out of time'}"
+        if not validate_only:
+            raise _AnswerLost(said)
+        tell(said)
+        time.sleep(pace.apart)
+        return False
     tell(f"controller {leader} applied {change.feature} {change.target}")
     return True
 
