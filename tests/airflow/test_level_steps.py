@@ -42,7 +42,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.level = 21
-        self.answer = Answer(0, "", {METADATA_VERSION: (0, "")}, True)
+        self.answer = Answer(0, "", {METADATA_VERSION: (0, "")})
         self.applied: list[int] = []
         ti = SimpleNamespace(dag_id="upgrade_features__lab", run_id="one", task_id="task")
         self.context: dict[str, Any] = {"ti": ti, "params": {"feature": METADATA_VERSION, "level": "20", "down": True}}
@@ -138,7 +138,7 @@ def test_what_can_t_be_had_is_never_put_before_a_person(stage: Stage, level: str
 
 
 def test_what_the_leader_refuses_is_never_put_before_a_person(stage: Stage) -> None:
-    stage.answer = Answer(0, "", {METADATA_VERSION: (95, "Broker 7 only supports versions 1-19")}, True)
+    stage.answer = Answer(0, "", {METADATA_VERSION: (95, "Broker 7 only supports versions 1-19")})
     with pytest.raises(Refused, match="the quorum's leader refuses it: Broker 7 only supports versions 1-19"):
         stage.plan()
 
@@ -173,7 +173,7 @@ def test_a_level_that_somebody_else_changed_meanwhile_is_not_changed_on_the_old_
 def test_what_the_leader_refuses_by_now_is_not_applied(stage: Stage) -> None:
     stage.plan()
     stage.sign()
-    stage.answer = Answer(0, "", {METADATA_VERSION: (95, "controller 103 has not registered")}, True)
+    stage.answer = Answer(0, "", {METADATA_VERSION: (95, "controller 103 has not registered")})
     with pytest.raises(Refused, match="controller 103 has not registered"):
         stage.change()
     assert stage.applied == []
@@ -197,7 +197,7 @@ def test_a_plan_s_digest_covers_all_that_a_person_reads() -> None:
 
 def test_a_controller_that_is_about_to_register_is_looked_at_again(stage: Stage) -> None:
     """Right after a raise to 15 or beyond controllers take seconds to register."""
-    refused = Answer(95, "controller 103 has not registered, and may not support this feature", {}, False)
+    refused = Answer(95, "controller 103 has not registered, and may not support this feature", {})
     answers = [refused, refused, stage.answer]
     stage.cluster.answers[preview_change] = lambda *given: preview_change(
         SPEC, *given, secrets=lambda _: "", ask=lambda *_, **__: answers.pop(0), lost=lambda *_, **__: ()

@@ -53,7 +53,7 @@ class Quorum:
         code, text = given(self) if callable(given) else given
         if not code and not validate_only:
             self.level = level
-        return Answer(0, "", {feature: (code, text)}, validate_only)
+        return Answer(0, "", {feature: (code, text)})
 
     def read(self, _: ClusterSpec, **__: object) -> tuple[int, LevelsInLog]:
         if self.looks_without_a_leader:

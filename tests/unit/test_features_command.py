@@ -65,10 +65,8 @@ def on_hosts(seen: FeatureObservation) -> FeatureObservation:
     return replace(seen, hosts=hosts)
 
 
-ACCEPTED = Answer(0, "", {METADATA_VERSION: (0, "")}, True)
-REFUSED = Answer(
-    0, "", {METADATA_VERSION: (95, "Invalid update version 19. Broker 7 only supports versions 1-18")}, True
-)
+ACCEPTED = Answer(0, "", {METADATA_VERSION: (0, "")})
+REFUSED = Answer(0, "", {METADATA_VERSION: (95, "Invalid update version 19. Broker 7 only supports versions 1-18")})
 
 
 def test_levels_software_and_both_ways_are_said(show: Show) -> None:

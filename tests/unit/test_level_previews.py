@@ -29,7 +29,7 @@ DOWN = Unread("broker 3 at b3:9092 did not answer")
 
 def preview_of(seen: FeatureObservation, wanted: str, feature: str = METADATA_VERSION) -> Preview:
     """Of a leader that accepts it."""
-    accepts = Answer(0, "", {}, True)
+    accepts = Answer(0, "", {})
     secrets: Any = nobody
     return preview_change(SPEC, seen, feature, wanted, secrets=secrets, ask=lambda *_, **__: accepts)
 

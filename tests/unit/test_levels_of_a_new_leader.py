@@ -116,7 +116,7 @@ def test_a_change_waits_for_it_and_is_neither_refused_nor_taken_for_done(
         _: object, leader: int, feature: str, wanted: int, *__: object, validate_only: bool, **___: object
     ) -> Answer:
         asked.append((leader, validate_only))
-        return Answer(0, "", {feature: (0, "")}, validate_only)
+        return Answer(0, "", {feature: (0, "")})
 
     knows[:] = [-1, -1, 3]
     change = plan_change(kafka4(), METADATA_VERSION, 26, "25")

@@ -60,7 +60,7 @@ def voter(node_id: int, **changes: Any) -> Replica:
 
 def a_controller(node_id: int, **changes: Any) -> ControllerHealth:
     leads = node_id == 101
-    gauges = QuorumGauges(3.0, 4.2 if leads else None, 30.0, 600_000, 20_000, True, True)
+    gauges = QuorumGauges(3.0, 4.2 if leads else None, 30.0, 600_000, 20_000, True)
     metrics = ControllerMetrics(
         None, leads, None, None, last_applied_offset=END - 1, last_applied_lag_ms=0 if leads else 431
     )
@@ -434,7 +434,7 @@ QUANTILES = LAB.replace('{quantile="0.99",} 7.0', '{quantile="0.50",} 1.0') + (
     'kafka_controller_controllereventmanager_eventqueuetimems{quantile="0.99",} 7.0\n'
     'kafka_controller_controllereventmanager_eventqueueprocessingtimems{quantile="0.99",} 99.0\n'
 )
-AS_READ = QuorumGauges(7.0, 4.5, None, 8000, 0, True, True)
+AS_READ = QuorumGauges(7.0, 4.5, None, 8000, 0, True)
 
 
 @pytest.mark.parametrize("page", [LAB, PLAIN, QUANTILES], ids=["the lab's rules", "no rules", "with quantiles"])

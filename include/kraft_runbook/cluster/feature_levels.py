@@ -235,13 +235,12 @@ class FeatureObservation:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What the quorum's leader said to an UpdateFeatures. ``code`` and ``text`` are of the request, ``features`` of
-    each feature: 0 is no error; texts are the server's own. ``validated``: it was asked for validate-only.
+    each feature: 0 is no error; texts are the server's own.
     """
 
     code: int
     text: str
     features: Mapping[str, tuple[int, str]]
-    validated: bool
 
     @property
     def accepted(self) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class QuorumGauges:
     """Gauges of one controller, KRaft's or ZooKeeper's. Times in milliseconds.
 
-    ``has_raft``, ``has_snapshots``: whether the MBeans ``kafka.server:type=raft-metrics`` and ``type=SnapshotEmitter``
-    are there at all; an average is NaN, and so None, on a controller that does not lead.
+    ``has_raft``: whether the MBean ``kafka.server:type=raft-metrics`` is there at all; an average is NaN, and so None,
+    on a controller that does not lead.
     """
 
     event_queue_p99_ms: float | None = None
@@ -24,7 +24,6 @@ class QuorumGauges:
     snapshot_bytes: int | None = None
     """Of the last snapshot; 0: this process has made none."""
     has_raft: bool = False
-    has_snapshots: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,6 @@ def quorum_gauges(found: NodeMetrics) -> QuorumGauges:
         snapshot_age_ms=gauge("snapshotemitter.latestsnapshotgeneratedagems"),
         snapshot_bytes=gauge("snapshotemitter.latestsnapshotgeneratedbytes"),
         has_raft=any(name.startswith("raftmetrics.") for name in found.gauges),
-        has_snapshots=any(name.startswith("snapshotemitter.") for name in found.gauges),
     )
 
 

@@ -83,7 +83,7 @@ def update_feature(
     with connect_to(spec, spec.controller(leader_id), secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(request)
     results = {each.feature: (int(each.error_code), each.error_message or "") for each in answer.results}
-    return Answer(int(answer.error_code), answer.error_message or "", results, validate_only)
+    return Answer(int(answer.error_code), answer.error_message or "", results)
 
 
 def read_levels(spec: ClusterSpec, *, secrets: Secrets, timeout: float = 10.0) -> tuple[int, LevelsInLog]:
