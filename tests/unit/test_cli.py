@@ -253,6 +253,24 @@ def test_preflight_of_a_healthy_cluster_passes(run: Run) -> None:
     assert out.splitlines()[-1].endswith("0 failed, 0 unknown: PASS")
 
 
+def test_preflight_asks_what_the_gate_asks_besides_its_checks(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether dual write goes on, and what the rehearsal and the cluster that comes first have on record."""
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    monkeypatch.delenv("KRAFT_RUNBOOK_EVIDENCE", raising=False)
+    of_dual_write = ("preflight", "--cluster", "lab", "--gate", "dual_write", "--json")
+    _, out, _ = run(*of_dual_write, seen=observation(Phase.DUAL_WRITE))
+    assert "KRB-DW-001" in {each["code"] for each in json.loads(out)["results"]}
+    asks = "\nafter: {cluster: small}\nrehearsal:\n  required_within: 7d\n"
+    (tmp_path / "lab.yaml").write_text((CLUSTERS / "lab.yaml").read_text().replace("\nrehearsal:\n", asks))
+    of = ("preflight", "--cluster", "lab", "--gate", "start", "--json")
+    found = run(*of, seen=observation(Z), directory=tmp_path)
+    told = {each["code"]: each for each in json.loads(found[1])["results"]}
+    assert found[0] == 1 and told["KRB-PRE-110"]["evidence"] == "no rehearsal is on record"
+    assert "no run of small is on record here" in told["KRB-PRE-111"]["evidence"]
+
+
 def test_explain_names_the_run_that_has_a_claim_on_the_cluster(run: Run) -> None:
     claim = "run one of zk_to_kraft_migration__lab has a claim on it"
     assert f"  Runs: {claim}.\n" in run("explain", "--cluster", "lab", seen=observation(Z), claim=claim)[1]

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -53,6 +54,9 @@ from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.rehearsal import verdict as rehearsed
+from kraft_runbook.runbook.check_results import ChecksReport
+from kraft_runbook.steps.handle import Cluster
+from kraft_runbook.steps.migration_gates import judge, on_record
 
 FINE, NO, CANT_TELL, ERROR, USAGE = 0, 1, 2, 3, 4
 
@@ -152,7 +156,11 @@ def preflight_command(
     spec = load(cluster, clusters_dir)
     earlier, seen, of_cluster = two_looks(asking(context), asked, spec, scope=Scope.FULL, with_hosts=True)
     phase = detect_phase(of_cluster).phase
-    report = asked.checks.run(seen, spec, asked.read(seen, spec).stage, gate=gate, earlier=earlier)
+    if asked is MIGRATION and gate is not None:
+        cluster_of_gate = Cluster(spec, environment_secrets(), partial(typer.echo, err=True))
+        report = ChecksReport((*judge(spec, gate, seen, earlier), *on_record(cluster_of_gate, gate, seen)))
+    else:
+        report = asked.checks.run(seen, spec, asked.read(seen, spec).stage, gate=gate, earlier=earlier)
     typer.echo(
         to_json("preflight", PreflightOutput(spec.name, phase, report.verdict, report.results))
         if as_json

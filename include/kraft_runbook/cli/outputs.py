@@ -24,7 +24,7 @@ from kraft_runbook.levels.preview import Preview
 from kraft_runbook.migration.checks import CheckResult, Verdict
 from kraft_runbook.migration.eligibility import NotEligible, not_eligible, zookeeper_behind, zookeeper_write_ms
 from kraft_runbook.migration.plan import Plan
-from kraft_runbook.operations import OPERATIONS
+from kraft_runbook.operations import OF_GATES, OPERATIONS
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.quorum.checks import QUORUM_CHECKS
 from kraft_runbook.quorum.look import Mode, QuorumLook
@@ -203,13 +203,14 @@ OUTPUTS: Mapping[str, TypeAdapter[Any]] = {
 
 
 def every_check() -> Iterator[Check]:
-    """Each check once: the migration's, what other operations have besides, those of consumer groups
+    """Each check once: the migration's, what its gates and other operations have besides, those of consumer groups
     and of the quorum.
     """
     seen: set[str] = set()
     for operation in OPERATIONS.values():
         yield from operation.checks.without(seen).values()
         seen |= set(operation.checks)
+    yield from OF_GATES.values()
     yield from GROUP_CHECKS.values()
     yield from QUORUM_CHECKS.without(seen).values()
 

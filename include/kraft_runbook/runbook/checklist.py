@@ -21,11 +21,13 @@ READ_IT = "make the named parts readable, and look again"
 
 
 class Needs(Enum):
-    """Which observation a check needs: any, one of scope FULL, or one made with hosts."""
+    """Which observation a check needs: any, one of scope FULL, one made with hosts, or two; or the evidence of runs."""
 
     LIVE = "any observation"
     TREE = "an observation of scope FULL"
     HOSTS = "an observation made with hosts"
+    TWO_LOOKS = "two observations, more than two seconds apart"
+    ON_RECORD = "what earlier runs put on record"
 
 
 @dataclass(frozen=True, slots=True)

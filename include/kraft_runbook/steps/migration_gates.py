@@ -63,7 +63,7 @@ def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
     # The way back asks nothing of the hosts but of controllers that are down; of ZooKeeper, what would keep a restarted
     # broker down.
     deep: dict[str, Any] = {"scope": Scope.FULL, "with_hosts": gate != Gate.ROLLBACK}
-    seen, checks = look_and_judge(cluster, partial(_judge, spec, gate), CHECKS, apart=apart, earlier=earlier, **deep)
+    seen, checks = look_and_judge(cluster, partial(judge, spec, gate), CHECKS, apart=apart, earlier=earlier, **deep)
     ends = cluster.ask(
         check_log_ends,
         log_ends_file(run),
@@ -73,8 +73,15 @@ def examine(run: Run, gate: str, *, keeps: bool = False) -> Examined:
         replicas=seen.replicas,
         tell=cluster.tell,
     )
-    before = (*_rehearsed(cluster, gate, seen), *_after_another(cluster, gate))
-    return Examined(seen, (*checks, ends, *before), _way_back(cluster, gate, seen, checks))
+    told = (*checks, ends, *on_record(cluster, gate, seen))
+    return Examined(seen, told, _way_back(cluster, gate, seen, checks))
+
+
+def on_record(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
+    """What the start gate asks of the evidence of other runs: of this cluster's last rehearsal, and of the cluster that
+    is to be migrated first.
+    """
+    return (*_rehearsed(cluster, gate, seen), *_after_another(cluster, gate))
 
 
 def _rehearsed(cluster: Cluster, gate: str, seen: ClusterObservation) -> tuple[CheckResult, ...]:
@@ -103,9 +110,10 @@ def _after_another(cluster: Cluster, gate: str) -> tuple[CheckResult, ...]:
 examine_and_keep = partial(examine, keeps=True)
 
 
-def _judge(
+def judge(
     spec: ClusterSpec, gate: str, seen: ClusterObservation, earlier: ClusterObservation | None
 ) -> tuple[CheckResult, ...]:
+    """The gate's checks of one look, and of two whether dual write is alive."""
     phase = detect_phase(seen).phase
     found = CHECKS.run(seen, spec, phase, gate=gate, earlier=earlier).results
     if earlier is not None and (TABLE.gate(gate).needs_parity or (phase in DUAL_WRITING and not quorum_is_lost(seen))):
