@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.changes import By, Change, State, changes_between, others
+from kraft_runbook.runbook.changes import By, others
 from kraft_runbook.runbook.check_results import Finding, Severity
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, zookeeper_behind
-from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 
@@ -74,11 +74,6 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
-    """It touches no node: whatever else differs is somebody else's doing."""
-    return changes_between(was, now, turn=turn, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
-
-
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     return ("The broker named below is unregistered, if it does not live, leads nothing and is no last replica then.",)
 
@@ -90,8 +85,6 @@ UNREGISTERING = Operation(
     conditions={},
     read=read_running,
     way_back=nothing_to_undo("a broker that is started again registers by itself"),
-    changes=_changes,
+    changes=judged_by(others, others, of_phase=By.OTHERS),  # it touches no node
     ahead=_ahead,
-    is_behind=lambda gate, seen, spec: False,
-    serves=lambda spec: True,
 )

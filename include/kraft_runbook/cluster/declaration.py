@@ -184,6 +184,11 @@ class ClusterDeclaration(Model):
         return tuple(each.id for each in self.rehearses.stand_ins) if self.rehearses else ()
 
     @property
+    def is_past_zookeeper(self) -> bool:
+        """Whether the file says that ZooKeeper is behind: it names none, or a Kafka to go on to."""
+        return self.zookeeper is None or self.kafka.upgrade_to is not None
+
+    @property
     def ensemble(self) -> ZooKeeper:
         """The ZooKeeper ensemble, for code that needs one. Raises Refused if the cluster file names none."""
         if self.zookeeper is None:

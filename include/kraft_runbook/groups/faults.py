@@ -195,7 +195,7 @@ def _kafka_commits(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide
     for partition, kafka in _kafka_offsets(look):
         stored = zookeeper.offsets.get(partition)
         if stored is None or (stored.value is not None and kafka > stored.value):
-            yield f"{name(partition)} (ZooKeeper {_shown(stored.value if stored is not None else None)}, Kafka {kafka})"
+            yield f"{name(partition)} (ZooKeeper {shown(stored.value if stored is not None else None)}, Kafka {kafka})"
 
 
 def _sides_differ(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
@@ -313,5 +313,5 @@ def _kafka_unread(look: GroupLook) -> bool:
     return kafka is not None and not was_read(kafka.offsets)
 
 
-def _shown(offset: int | None) -> str:
+def shown(offset: int | None) -> str:
     return "none" if offset is None else str(offset)

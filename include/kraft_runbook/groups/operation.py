@@ -147,7 +147,6 @@ GROUPS = Operation(
     way_back=_way_back,
     changes=_changes,
     ahead=_ahead,
-    is_behind=lambda gate, seen, spec: False,
     serves=lambda spec: spec.zookeeper is not None,
     account=_account,
     back="move_consumer_group",

@@ -20,6 +20,7 @@ from kraft_runbook.groups.faults import (
     name,
     offset_of,
     partitions_of,
+    shown,
     side_in_force,
 )
 from kraft_runbook.groups.look import GroupLook, Kind, Mode, Partition
@@ -323,11 +324,7 @@ def _no_offset(look: GroupLook, side: Side, partition: Partition) -> str:
 def _row(row: PartitionRow) -> str:
     owner = " and ".join(each for each in dict.fromkeys((row.zookeeper_owner, row.kafka_owner)) if each) or "nobody"
     lag = row.why if row.lag is None else f"{row.lag:,}"
-    return f"{row.partition} · {owner} · {_or_none(row.zookeeper_offset)} · {_or_none(row.kafka_offset)} · {lag}"
-
-
-def _or_none(offset: int | None) -> str:
-    return "none" if offset is None else str(offset)
+    return f"{row.partition} · {owner} · {shown(row.zookeeper_offset)} · {shown(row.kafka_offset)} · {lag}"
 
 
 def _few(names: tuple[str, ...], most: int = 20) -> str:

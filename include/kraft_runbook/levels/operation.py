@@ -4,7 +4,7 @@ gate's proof.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.levels.checks import CHECKS
 from kraft_runbook.levels.stages import TABLE, Levels
-from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
-from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.changes import UNREAD, By
+from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 
@@ -39,26 +39,12 @@ def _way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[i
     )
 
 
-def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
-    """A level's change restarts no node."""
-    return changes_between(was, now, turn=turn, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
-
-
 def _whose(before: Any, after: Any) -> By:
     return By.UNREAD if UNREAD in (*before, *after) else By.OTHERS
 
 
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     return ("The level is changed as the plan says, at the quorum's leader. No process is restarted.",)
-
-
-def _is_behind(_: str, seen: ClusterObservation, spec: ClusterSpec) -> bool:
-    """Never: the plan alone tells, and one from a level to itself changes nothing."""
-    return False
-
-
-def _zookeeper_is_behind(spec: ClusterSpec) -> bool:
-    return spec.zookeeper is None or spec.kafka.upgrade_to is not None
 
 
 LEVELS = Operation(
@@ -68,8 +54,7 @@ LEVELS = Operation(
     conditions={},
     read=_read,
     way_back=_way_back,
-    changes=_changes,
+    changes=judged_by(_whose, _whose, of_phase=By.UNREAD),  # a level's change restarts no node
     ahead=_ahead,
-    is_behind=_is_behind,
-    serves=_zookeeper_is_behind,
+    serves=lambda spec: spec.is_past_zookeeper,
 )

@@ -47,6 +47,10 @@ class Lists:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def row(self, at: int) -> tuple[int, ...]:
+        """The list at a place, in plain numbers."""
+        return tuple(self.values[self.offsets[at] : self.offsets[at + 1]].tolist())
+
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)

@@ -5,6 +5,7 @@ Pure.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import takewhile
 
 from kraft_runbook.cluster.phases import Phase
@@ -15,6 +16,7 @@ from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 CODE = "KRB-PRE-111"
 TITLE = "The cluster that is to be migrated before this one has come far enough, and stayed there"
+_result = partial(CheckResult, CODE, TITLE, Severity.BLOCKING)
 ORDER = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT)
 """How far a migration has come. A cluster that is upgraded later shows KRAFT, without a trace of its migration."""
 
@@ -66,8 +68,4 @@ def judged(after: After, found: PhasesOnRecord, now: datetime) -> CheckResult:
             f"{shown}, {in_words(now - since)}, and {needs} is asked of it",
             f"wait until {ready:%Y-%m-%d %H:%M} UTC, or change 'after' in the cluster file",
         )
-    return CheckResult(CODE, TITLE, Severity.BLOCKING, Verdict.PASS, shown)
-
-
-def _result(verdict: Verdict, evidence: str, fix: str) -> CheckResult:
-    return CheckResult(CODE, TITLE, Severity.BLOCKING, verdict, evidence, fix)
+    return _result(Verdict.PASS, shown)

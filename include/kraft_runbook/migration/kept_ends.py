@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.replica_directories import GoneStray, GoneTopic
@@ -15,6 +16,7 @@ from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict, 
 
 CODE = "KRB-GATE-013"
 TITLE = "No partition's log ends before the end that was kept before the metadata copy"
+_result = partial(CheckResult, CODE, TITLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def just_kept(ends: LogEnds, where: str, digest: str) -> CheckResult:
 
 def not_whole(ends: LogEnds) -> CheckResult:
     """The answer of a gate that was to keep them and could not read all: a part is not kept."""
-    unread = _listed(f"{name}: {why}" for name, why in ends.unread.items())
+    unread = sample(f"{name}: {why}" for name, why in ends.unread.items())
     return _result(Severity.BLOCKING, Verdict.UNKNOWN, f"nothing is kept; not read: {unread}", _READABLE)
 
 
@@ -122,16 +124,16 @@ def judged(
         )
     found = compared(kept, now, gone)
     if found.lower:
-        told = f"{_listed(found.lower)} ({since})" + (f"; not read: {_listed(found.unread)}" if found.unread else "")
+        told = f"{sample(found.lower)} ({since})" + (f"; not read: {sample(found.unread)}" if found.unread else "")
         return _result(severity, Verdict.FAIL, told, f"{_LOST}. {_remove(where)}")
     if found.unread:
-        return _result(severity, Verdict.UNKNOWN, f"{_listed(found.unread)} ({since})", _READABLE)
+        return _result(severity, Verdict.UNKNOWN, f"{sample(found.unread)} ({since})", _READABLE)
     fine = (
         f"{found.partitions:,} partitions end where they ended or later ({since}); {found.deleted} topics deleted since"
     )
     odd, fixes = [], []
     if found.begun_anew:
-        odd.append(f"deleted and made again, under another id: {_listed(found.begun_anew)}")
+        odd.append(f"deleted and made again, under another id: {sample(found.begun_anew)}")
         fixes.append(_ASK)
     if found.set_aside_count:
         odd.append(
@@ -170,11 +172,3 @@ def _remove(where: str) -> str:
         f"If the loss is known and accepted, remove {where} and clear this task: the gate then keeps the ends anew and"
         " says so to the person who signs"
     )
-
-
-def _listed(items: Iterable[str]) -> str:
-    return sample(items)
-
-
-def _result(severity: Severity, verdict: Verdict, evidence: str, fix: str = "") -> CheckResult:
-    return CheckResult(CODE, TITLE, severity, verdict, evidence, fix)

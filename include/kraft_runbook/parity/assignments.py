@@ -82,15 +82,9 @@ def partitions_of(topics: TopicColumns, wanted: Collection[str]) -> Found:
     ongoing: dict[TopicPartition, Ongoing] = {}
     for at in range(len(few)):
         partition = TopicPartition(topics.names[int(few.topic[at])], int(few.partition[at]))
-        replicas, isr, adding, removing = (
-            _list(lists, at) for lists in (few.replicas, few.isr, few.adding, few.removing)
-        )
+        replicas, isr, adding, removing = (lists.row(at) for lists in (few.replicas, few.isr, few.adding, few.removing))
         leader = int(few.leader[at])
         seen[partition] = PartitionSeen(replicas, leader if leader >= 0 else None, isr)
         if adding or removing:
             ongoing[partition] = Ongoing(replicas, adding, removing)
     return seen, ongoing
-
-
-def _list(lists: Lists, at: int) -> tuple[int, ...]:
-    return tuple(lists.values[lists.offsets[at] : lists.offsets[at + 1]].tolist())

@@ -53,7 +53,7 @@ from kraft_runbook.procedures.look_at_nodes import (
 )
 from kraft_runbook.procedures.look_at_quorum import look_at_quorum
 from kraft_runbook.procedures.look_deadline import Deadline, in_time
-from kraft_runbook.procedures.observe_features import has_levels, observe_features
+from kraft_runbook.procedures.observe_features import observe_features
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_groups import sum_up_groups
 from kraft_runbook.procedures.short_together import short_together
@@ -158,7 +158,9 @@ def observe(
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
             hosts = pool.submit(sources.hosts, spec, replicas=read_topics) if with_hosts else None
             stores = pool.submit(sources.stores, spec, secrets) if with_hosts and read_topics else None
-            levels = pool.submit(observe_features, spec, secrets=secrets) if with_hosts and has_levels(spec) else None
+            levels = (
+                pool.submit(observe_features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
+            )
 
             looks: dict[int, BrokerLook | Unread] = {}
             seen_controllers: dict[int, ControllerState | Unread] = {}

@@ -23,12 +23,6 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.node_hosts import node_hosts
 from kraft_runbook.procedures.part_read import part_read
 
-
-def has_levels(spec: ClusterSpec) -> bool:
-    """Whether a look at the hosts reads them too: where the cluster file says that ZooKeeper is behind."""
-    return spec.zookeeper is None or spec.kafka.upgrade_to is not None
-
-
 NOT_ASKED = Unread("not asked for: hosts were not examined")
 T = TypeVar("T")
 

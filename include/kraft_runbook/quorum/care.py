@@ -5,7 +5,7 @@ them any more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
@@ -16,12 +16,12 @@ from kraft_runbook.quorum.care_rules import Care, Step, may_bring_back, may_move
 from kraft_runbook.quorum.faults import BY_QUORUM
 from kraft_runbook.quorum.voters import follows, may_add, may_remove, voters_whole
 from kraft_runbook.runbook import quorum_places
-from kraft_runbook.runbook.changes import By, Change, State, changes_between, others, the_steps
+from kraft_runbook.runbook.changes import By, others, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.conditions import Condition, by_name
-from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
@@ -223,11 +223,6 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
-    """A controller that restarts is this run's own doing."""
-    return changes_between(was, now, turn=turn, of_broker=others, of_controller=the_steps, of_phase=lambda: By.OTHERS)
-
-
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     return (
         "One controller gets the care named below, if every other one is whole and warm at that moment.",
@@ -242,10 +237,8 @@ QUORUM_CARE = Operation(
     conditions=by_name(FOLLOWS, WARM),
     read=read_running,
     way_back=nothing_to_undo("a restart and a new directory change nothing; a voter is added again, or removed again"),
-    changes=_changes,
+    changes=judged_by(others, the_steps, of_phase=By.OTHERS),  # a controller that restarts is this run's own doing
     ahead=_ahead,
-    is_behind=lambda gate, seen, spec: False,
-    serves=lambda spec: True,
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -16,13 +16,13 @@ from kraft_runbook.quorum.control import Control, control_time
 from kraft_runbook.quorum.faults import BY_ZOOKEEPER, DRILLED, Fault
 from kraft_runbook.quorum.silences import Measured, effects
 from kraft_runbook.runbook import quorum_places
-from kraft_runbook.runbook.changes import By, Change, State, changes_between, the_steps
+from kraft_runbook.runbook.changes import By, the_steps
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, unknown
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import exited_controllers, out_of_sync, unfinished_quorum
-from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
@@ -155,13 +155,6 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
-    """A node that restarts is the drill's own doing; one that can't be read is not known to be."""
-    return changes_between(
-        was, now, turn=turn, of_broker=the_steps, of_controller=the_steps, of_phase=lambda: By.OTHERS
-    )
-
-
 def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequence[str]) -> tuple[str, ...]:
     return (
         "Probes run without a fault: records to every partition of a topic of their own, and a metadata change every"
@@ -206,10 +199,8 @@ QUORUM_DRILL = Operation(
     conditions=by_name(WHOLE),
     read=read_running,
     way_back=nothing_to_undo("nothing is left to undo once task mend has started what stands"),
-    changes=_changes,
+    changes=judged_by(the_steps, the_steps, of_phase=By.OTHERS),  # a node that restarts is the drill's own doing
     ahead=_ahead,
-    is_behind=lambda gate, seen, spec: False,
-    serves=lambda spec: True,
     account=account,
 )
 

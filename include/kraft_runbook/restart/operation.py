@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any
@@ -16,9 +16,9 @@ from kraft_runbook.restart.conditions import BROKER_BACK, BROKER_IN_SYNC, CONDIT
 from kraft_runbook.restart.files import Files
 from kraft_runbook.runbook.broker_batches import in_turn
 from kraft_runbook.runbook.canary import first_and_watched
-from kraft_runbook.runbook.changes import By, Change, State, changes_between, others
+from kraft_runbook.runbook.changes import By, others
 from kraft_runbook.runbook.leaders_off import leaders_off
-from kraft_runbook.runbook.operation import Operation
+from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
 from kraft_runbook.runbook.transitions import Edge, GateTerms, Stage, Transitions
 
@@ -81,11 +81,6 @@ TABLE = Transitions(
 )
 
 
-def _changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
-    """A restart leaves every node as it was: whatever else differs is somebody else's doing."""
-    return changes_between(was, now, turn=turn, of_broker=others, of_controller=others, of_phase=lambda: By.OTHERS)
-
-
 def _unasked(step: str, form: Mapping[str, Any]) -> str | None:
     asked = form.get("nodes", "both")
     if step == Step.RESTART_BOTH_ROLES:  # a run for either role means them
@@ -130,10 +125,8 @@ RESTARTS = Operation(
     conditions=CONDITIONS,
     read=read_running,
     way_back=nothing_to_undo("a restart changes nothing that could be undone"),
-    changes=_changes,
+    changes=judged_by(others, others, of_phase=By.OTHERS),  # a restart leaves every node as it was
     ahead=_ahead,
-    is_behind=lambda gate, seen, spec: False,
-    serves=lambda spec: True,
     asks=lambda gate, spec: spec.rolling_restart.gate,
     unasked=_unasked,
 )

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.changes import Change, State
+from kraft_runbook.runbook.changes import By, Change, Judge, State, changes_between
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.runbook.explanation import Explanation, explain_by_table
@@ -30,6 +30,17 @@ class ReadsChanges(Protocol):
     """How the cluster differs from a proof of the gate, and whose each difference is. ``node``: whose turn it is."""
 
     def __call__(self, gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]: ...
+
+
+def judged_by(of_broker: Judge, of_controller: Judge, *, of_phase: By) -> ReadsChanges:
+    """Each change of a node is judged by what was seen of the node alone. ``of_phase``: whose a change of phase is."""
+
+    def changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
+        return changes_between(
+            was, now, turn=turn, of_broker=of_broker, of_controller=of_controller, of_phase=lambda: of_phase
+        )
+
+    return changes
 
 
 class FindsWayOut(Protocol):
@@ -88,8 +99,8 @@ class Operation:
     way_back: FindsWayBack
     changes: ReadsChanges
     ahead: TellsAhead
-    is_behind: Callable[[str, ClusterObservation, ClusterSpec], bool]
-    serves: Callable[[ClusterSpec], bool]
+    is_behind: Callable[[str, ClusterObservation, ClusterSpec], bool] = lambda gate, seen, spec: False
+    serves: Callable[[ClusterSpec], bool] = lambda spec: True
     asks: Callable[[str, ClusterSpec], bool] = lambda gate, spec: True
     unasked: Callable[[str, Mapping[str, Any]], str | None] = lambda step, form: None
     explains: Explains | None = None

@@ -13,8 +13,9 @@ from kraft_runbook.cluster.spans import roughly
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_batches import in_turn, turns
 from kraft_runbook.runbook.canary import first_and_watched
-from kraft_runbook.runbook.changes import UNREAD, By, Change, State, changes_between
+from kraft_runbook.runbook.changes import UNREAD, By
 from kraft_runbook.runbook.leaders_off import leaders_off
+from kraft_runbook.runbook.operation import judged_by
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 from kraft_runbook.software.conditions import target_version
 from kraft_runbook.software.roll import Rolled, RollReading, order, read_roll_of
@@ -102,14 +103,13 @@ def way_back(seen: ClusterObservation, spec: ClusterSpec, *, gone: Collection[in
     return RollbackPlan(True, f"every node can start on Kafka {spec.kafka.version}", steps)
 
 
-def changes(gate: str, was: State, now: State, turn: Collection[int]) -> Iterator[Change]:
-    """How the cluster differs from a gate's proof. The roll restarts nodes and changes no mode."""
-    return changes_between(was, now, turn=turn, of_broker=_whose, of_controller=_whose, of_phase=lambda: By.UNREAD)
-
-
 def _whose(before: Any, after: Any) -> By:
     if after[0] is not True:
         return By.OTHERS
     if before[0] is False:
         return By.THE_STEPS  # one that was down when the proof was made is among the first that they start
     return By.UNREAD if UNREAD in (before[1], after[1]) else By.OTHERS
+
+
+changes = judged_by(_whose, _whose, of_phase=By.UNREAD)
+"""How the cluster differs from a gate's proof. The roll restarts nodes and changes no mode."""

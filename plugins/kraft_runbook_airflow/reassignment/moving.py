@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
+
+from airflow.triggers.base import BaseTrigger
 
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves
 from kraft_runbook.steps.reassignment.wanted import Asks
@@ -11,8 +13,21 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
 
-class MoveReplicas(ClusterOperator):
-    """Start batch after batch. Cleared at any point it goes on with what is left."""
+class MovesWithoutAWorker(ClusterOperator):
+    """Start what may start, and wait. Cleared at any point it goes on with what is left."""
+
+    def wait_for(self, trigger: BaseTrigger) -> NoReturn:
+        self.defer(trigger=trigger, method_name="resume")
+        raise AssertionError("defer raises")
+
+    def resume(self, context: Any, event: dict[str, Any]) -> Any:
+        """Look again, from the beginning: the event says only that there is something to do."""
+        self.log.info("%s", event["why"])
+        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
+
+
+class MoveReplicas(MovesWithoutAWorker):
+    """Start batch after batch."""
 
     def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -22,13 +37,7 @@ class MoveReplicas(ClusterOperator):
         found = move_on(run, asks=self.asks)
         if isinstance(found, dict):
             return found
-        self.defer(trigger=ReassignmentTrigger.of(self.cluster, found), method_name="resume")
-        raise AssertionError("defer raises")
-
-    def resume(self, context: Any, event: dict[str, Any]) -> Any:
-        """Look again, from the beginning: the event says only that there is something to do."""
-        self.log.info("%s", event["why"])
-        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
+        self.wait_for(ReassignmentTrigger.of(self.cluster, found))
 
     def rehearse(self, context: Any, run: Run) -> None:
         rehearse_moves(run, asks=self.asks)

@@ -130,7 +130,6 @@ TOGGLES = Operation(
     way_back=_way_back,
     changes=moves.GROUPS.changes,
     ahead=_ahead,
-    is_behind=lambda gate, seen, spec: False,
     serves=lambda spec: spec.zookeeper is not None,
     account=moves.GROUPS.account,
     back="toggle_consumer_group",

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from kraft_runbook.metadata.image.frozen_topics import FrozenTopics
 from kraft_runbook.metadata.log.record_index import Places
-from kraft_runbook.metadata.topic_columns import Lists
 
 
 class Partition(NamedTuple):
@@ -78,10 +77,10 @@ class ThawingTopics:
         numbers = (columns.partition, columns.leader, columns.recovery, columns.leader_epoch, columns.epoch)
         return {
             partition: Partition(
-                _list(columns.replicas, at),
-                _list(columns.isr, at),
-                _list(columns.removing, at),
-                _list(columns.adding, at),
+                columns.replicas.row(at),
+                columns.isr.row(at),
+                columns.removing.row(at),
+                columns.adding.row(at),
                 leader,
                 recovery,
                 leader_epoch,
@@ -91,7 +90,3 @@ class ThawingTopics:
                 range(here.start, here.stop), *(each[here].tolist() for each in numbers), strict=True
             )
         }
-
-
-def _list(lists: Lists, at: int) -> tuple[int, ...]:
-    return tuple(lists.values[lists.offsets[at] : lists.offsets[at + 1]].tolist())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.parity.standstill import CURE, STANDSTILL_SECONDS
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 
 CODE = "KRB-DW-001"
 TITLE = "ZooKeeper is still being written (dual write is alive)"
+_result = partial(CheckResult, CODE, TITLE, Severity.BLOCKING)
 
 
 def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) -> CheckResult:
@@ -80,7 +83,3 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
         " ZkMigrationState and ZkWriteBehindLag look healthy",
         CURE,
     )
-
-
-def _result(verdict: Verdict, evidence: str, fix: str = "") -> CheckResult:
-    return CheckResult(CODE, TITLE, Severity.BLOCKING, verdict, evidence, fix)
