@@ -32,12 +32,20 @@ def test_a_store_of_a_listener_takes_what_is_not_set_there_from_the_common_prope
         }
     )
     own, both = "listener.name.controller.ssl.keystore.location", "listener.name.both.ssl.truststore.location"
+    of_key = "ssl.key.password"
     assert list(named) == [
-        StoreNamed("ssl.keystore.location", "/common.jks", "keystore", "JKS", "ssl.keystore.password"),
-        StoreNamed(own, "/own.p12", "keystore", "PKCS12", "ssl.keystore.password"),
+        StoreNamed("ssl.keystore.location", "/common.jks", "keystore", "JKS", "ssl.keystore.password", of_key),
+        StoreNamed(own, "/own.p12", "keystore", "PKCS12", "ssl.keystore.password", of_key),
         StoreNamed("ssl.truststore.location", "/trust.jks", "truststore", "JKS", None),
         StoreNamed(both, "/own.p12", "truststore", "JKS", None),
     ]
+
+
+def test_a_path_that_another_listener_opens_with_another_password_is_told_twice() -> None:
+    other = "listener.name.b.ssl.key.password"
+    paths = {each: "/k.jks" for each in ("ssl.keystore.location", "listener.name.b.ssl.keystore.location")}
+    found = stores_named({**paths, "ssl.keystore.password": "x", "ssl.key.password": "x", other: "y"})
+    assert [each.key_password for each in found] == ["ssl.key.password", other]
 
 
 def test_zookeepers_client_has_names_of_its_own_and_goes_by_the_files_name() -> None:

@@ -10,7 +10,9 @@ from ipaddress import ip_address
 
 KEYS, TRUST = "keystore", "truststore"
 _LOCATION = ("ssl.keystore.location", "ssl.truststore.location")
+_KEY_PASSWORD = "ssl.key.password"  # noqa: S105 - a property's name
 DEFAULT_TYPE = "JKS"
+OF_ZOOKEEPER = "zookeeper."
 SERVER_AUTH, CLIENT_AUTH, ANY_USAGE = "serverAuth", "clientAuth", "anyExtendedKeyUsage"
 THIS_TOOL = -1
 """Stands for this tool among the ids of nodes, where stores are read."""
@@ -19,7 +21,7 @@ THIS_TOOL = -1
 @dataclass(frozen=True, slots=True)
 class StoreNamed:
     """A store that properties name. ``key``: the property with its path. ``password``: the property with the one that
-    opens it; None: none is set.
+    opens it; ``key_password``: of the one that opens its private key, where that is another. None: none is set.
     """
 
     key: str
@@ -27,6 +29,12 @@ class StoreNamed:
     kind: str
     type: str
     password: str | None
+    key_password: str | None = None
+
+    @property
+    def of_zookeeper(self) -> bool:
+        """Whether ZooKeeper's client uses it, which goes by rules of its own."""
+        return self.key.startswith(OF_ZOOKEEPER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +97,34 @@ class StoreSeen:
 
 
 def stores_named(properties: Mapping[str, str]) -> Iterator[StoreNamed]:
-    """The stores, in the order of the properties, each path with its first property alone, as a key store and as a
-    trust store. Empty paths name none.
+    """The stores, in the order of the properties. A path that is opened in the same way as another is told with its
+    first property alone, as a key store and as a trust store. Empty paths name none.
     """
-    told: set[tuple[str, str]] = set()
+    told: set[tuple[str | None, ...]] = set()
     for key, path in properties.items():
         location = next((each for each in _LOCATION if key == each or key.endswith(f".{each}")), None)
         if location is None or not path.strip():
             continue
         before, what = key[: -len(location)], location.removesuffix(".location")
         kind = KEYS if what.endswith(KEYS) else TRUST
-        if (kind, path) in told:
-            continue
-        told.add((kind, path))
         # Kafka's own stores take what is not set for the listener from the property without its prefix; ZooKeeper's
         # client has names of its own.
-        plain = before == "zookeeper." or not before
+        plain = before == OF_ZOOKEEPER or not before
         found = {
             part: next((each for each in (f"{before}{part}", *(() if plain else (part,))) if each in properties), None)
-            for part in (f"{what}.type", f"{what}.password")
+            for part in (f"{what}.type", f"{what}.password", _KEY_PASSWORD)
         }
         named = found[f"{what}.type"]
         store_type = properties[named].strip().upper() if named else _by_suffix(path, before)
-        yield StoreNamed(key, path, kind, store_type, found[f"{what}.password"])
+        of_key = found[_KEY_PASSWORD] if kind == KEYS and before != OF_ZOOKEEPER else None
+        store = StoreNamed(key, path, kind, store_type, found[f"{what}.password"], of_key)
+        opened_by = (kind, path, store_type, store.password, of_key)
+        if opened_by not in told:
+            told.add(opened_by)
+            yield store
 
 
 def _by_suffix(path: str, before: str) -> str:
     """Kafka takes JKS where no type is set; ZooKeeper's client goes by the file's name (``KeyStoreFileType``)."""
     ends = {"p12": "PKCS12", "pem": "PEM"}
-    return ends.get(path.rpartition(".")[2].lower(), DEFAULT_TYPE) if before == "zookeeper." else DEFAULT_TYPE
+    return ends.get(path.rpartition(".")[2].lower(), DEFAULT_TYPE) if before == OF_ZOOKEEPER else DEFAULT_TYPE

@@ -80,29 +80,31 @@ def _properties(spec: ClusterSpec, node: Broker | Controller) -> dict[str, str]:
 def _asked(
     spec: ClusterSpec, store: StoreNamed, properties: Mapping[str, str], secrets: Secrets, values: list[str]
 ) -> dict[str, Any]:
-    """What the host is asked of a store: with the password that this tool would write, or where its own is."""
-    password = reference = None
-    unknown = ""
-    if store.password is not None:
-        value = properties[store.password]
-        match = _REFERENCE.fullmatch(value)
+    """What the host is asked of a store: with the passwords that this tool would write, or where its own are."""
+    passwords: dict[str, dict[str, Any]] = {}
+    unknown = []
+    for name, key in (("password", store.password), ("key_password", store.key_password)):
+        passwords[name] = {"value": None, "reference": None}
+        if key is None:
+            continue
+        match = _REFERENCE.fullmatch(properties[key])
         if match is None:
-            unknown = f"{store.password} is no reference to a file of the host"
+            unknown.append(f"{key} is no reference to a file of the host")
         elif match.group(1) == spec.secrets_file and match.group(2) in spec.secrets:
             try:
-                password = secrets(spec.secrets[match.group(2)])
-                values.append(password)
+                passwords[name]["value"] = secrets(spec.secrets[match.group(2)])
+                values.append(passwords[name]["value"])
             except RunbookError as error:
-                unknown = error.problem
+                unknown.append(error.problem)
         else:
-            reference = [match.group(1), match.group(2)]
+            passwords[name]["reference"] = [match.group(1), match.group(2)]
     return {
         "path": store.path,
         "kind": store.kind,
         "type": store.type,
-        "password": password,
-        "reference": reference,
-        "unknown": unknown,
+        "of_zookeeper": store.of_zookeeper,
+        **passwords,
+        "unknown": "; ".join(unknown),
     }
 
 

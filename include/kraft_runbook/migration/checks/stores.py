@@ -30,7 +30,8 @@ RESTART_AFTER = (
     severity=Severity.BLOCKING,
     fix=(
         "put the store on the host, under the path that the property names, with the certificate of that host; or"
-        " correct the path, or the password under 'secrets'"
+        " correct the path, or the passwords under 'secrets' (the store's, and ssl.key.password where the private key"
+        " has its own)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.HOSTS,
@@ -39,8 +40,8 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every key store and trust store that a node's properties name is on its host and opens with its password.
 
     A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
-    the password that this tool would write there. Of PEM files only the presence of a certificate, and of a private
-    key, is looked at. This tool's own files must hold certificates too.
+    the password that this tool would write there, and its private key with the key's. A PEM file's private key is
+    opened too, and must be that of its first certificate. This tool's own files must hold certificates too.
     """
     wrong, unread = [], []
     for who, stores, missing in _stores(seen, spec):
