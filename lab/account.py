@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
+MOST = 600
+"""Stretches for which the slowest acknowledgement is kept: some 3 kB. Each takes a second, or more in a long run."""
 Record = tuple[str, int]
 """(writer, sequence number), from a record's value."""
 
@@ -23,6 +26,16 @@ class Tally:
     last_progress: float | None = None
     longest_stall: float = 0.0
     slowest_acknowledgement: float = 0.0
+    slowest_by_second: dict[int, float] = field(default_factory=dict)
+    """By the second in which it came."""
+
+    def acknowledge(self, numbers: Iterable[int], sent: float, now: float) -> None:
+        """Records that were sent at a moment are acknowledged now."""
+        self.acknowledged.update(numbers)
+        took, second = now - sent, int(now)
+        self.slowest_acknowledgement = max(self.slowest_acknowledgement, took)
+        self.slowest_by_second[second] = max(self.slowest_by_second.get(second, 0.0), took)
+        self.progress(now)
 
     def progress(self, now: float) -> None:
         """Something was acknowledged or consumed: the stall before it, if any, has ended."""
@@ -36,9 +49,20 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Acknowledgements:
+    """The slowest in each stretch of ``every`` seconds since ``began_at``, in milliseconds, by the time at which it
+    came. None: none came.
+    """
+
+    began_at: str
+    every: int
+    slowest_ms: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """The end of a workload. Seconds with a fraction. ``lost`` and ``duplicated`` are None where the topics could not
-    be read to their ends.
+    be read to their ends. ``acknowledgements``: None where none came.
     """
 
     acknowledged: int
@@ -56,6 +80,7 @@ class Account:
     problems: tuple[str, ...]
     lost_samples: tuple[str, ...] = ()
     duplicated_samples: tuple[str, ...] = ()
+    acknowledgements: Acknowledgements | None = None
 
     @property
     def good(self) -> bool:
@@ -69,6 +94,24 @@ class Account:
         )
 
 
+def acknowledgements_of(producers: Iterable[Tally], *, now: float, at: datetime) -> Acknowledgements | None:
+    """Of all producers together. ``now``, ``at``: the same moment, by the tallies' clock and by the calendar."""
+    slowest: dict[int, float] = {}
+    for tally in producers:
+        for second, took in tally.slowest_by_second.items():
+            slowest[second] = max(slowest.get(second, 0.0), took)
+    if not slowest:
+        return None
+    first, last = min(slowest), max(slowest)
+    every = -(-(last - first + 1) // MOST)
+    worst: list[int | None] = [None] * ((last - first) // every + 1)
+    for second, took in slowest.items():
+        place = (second - first) // every
+        worst[place] = max(worst[place] or 0, round(took * 1000))
+    began = datetime.fromtimestamp(at.timestamp() - now + first, at.tzinfo)
+    return Acknowledgements(began.isoformat(timespec="seconds"), every, tuple(worst))
+
+
 def settle(
     producers: Sequence[Tally],
     consumers: Sequence[Tally],
@@ -76,6 +119,7 @@ def settle(
     *,
     seconds: float,
     problems: Iterable[str] = (),
+    acknowledgements: Acknowledgements | None = None,
 ) -> Account:
     """Compare what was acknowledged with ``read``: the records of each partition in their order, or None where they
     could not all be read.
@@ -105,6 +149,7 @@ def settle(
         duplicated_samples=tuple(f"{writer} {number}" for (writer, number), count in sorted(seen.items()) if count > 1)[
             :20
         ],
+        acknowledgements=acknowledgements,
     )
 
 

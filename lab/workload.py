@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from confluent_kafka import KafkaException
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.private_file import write_private
-from lab.account import Account, Tally, settle
+from lab.account import Account, Tally, acknowledgements_of, settle
 from lab.clients import client_settings
 from lab.health import admin
 from lab.readers import consume, read_back
@@ -92,7 +93,10 @@ def work(
     except (KafkaException, TimeoutError) as error:
         broken.append(f"the topics could not be read back: {error}")
         read = None
-    return settle([*writers, transactional], members, read, seconds=ended - began, problems=broken)
+    came = acknowledgements_of([*writers, transactional], now=time.monotonic(), at=datetime.now(UTC))
+    return settle(
+        [*writers, transactional], members, read, seconds=ended - began, problems=broken, acknowledgements=came
+    )
 
 
 def describe(producers: Sequence[Tally], members: Sequence[Tally], *, seconds: float, broken: Sequence[str]) -> str:

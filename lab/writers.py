@@ -99,9 +99,7 @@ def write_in_transactions(
                 producer = None
             continue
         now = time.monotonic()
-        tally.acknowledged.update(batch)
-        tally.slowest_acknowledgement = max(tally.slowest_acknowledgement, now - began)
-        tally.progress(now)
+        tally.acknowledge(batch, began, now)
         stop.wait(max(0.0, period - (now - began)))
 
 
@@ -114,9 +112,7 @@ def _produce(producer: Producer, topic: str, tally: Tally, number: int) -> None:
             tally.failed.add(number)
             tally.error(error.str())
             return
-        tally.acknowledged.add(number)
-        tally.slowest_acknowledgement = max(tally.slowest_acknowledgement, now - sent)
-        tally.progress(now)
+        tally.acknowledge((number,), sent, now)
 
     producer.produce(topic, key=f"{tally.name}-{number % KEYS}", value=f"{tally.name} {number}", on_delivery=delivered)
 

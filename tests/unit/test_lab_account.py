@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from lab.account import Record, Tally, settle
+from datetime import UTC, datetime
+
+from lab.account import MOST, Acknowledgements, Record, Tally, acknowledgements_of, settle
 
 
 def account_of(read: list[list[Record]] | None, *, acknowledged: set[int], failed: set[int] = frozenset()):  # type: ignore[no-untyped-def, assignment]
@@ -49,3 +51,24 @@ def test_the_longest_stall_is_the_longest_time_between_two_signs_of_progress() -
     for now in (10.0, 10.5, 14.0, 14.1):
         tally.progress(now)
     assert tally.longest_stall == 3.5
+
+
+def test_the_slowest_acknowledgement_of_each_second_is_kept_and_a_second_without_one_is_none() -> None:
+    one, other = Tally("w"), Tally("x")
+    one.acknowledge((1,), sent=100.2, now=100.3)
+    one.acknowledge((2,), sent=100.1, now=103.9)
+    other.acknowledge((3, 4), sent=100.5, now=100.9)
+    assert (one.acknowledged, other.acknowledged, one.slowest_acknowledgement) == ({1, 2}, {3, 4}, 103.9 - 100.1)
+    kept = acknowledgements_of([one, other, Tally("y")], now=110.0, at=datetime(2026, 1, 2, 3, 4, 10, tzinfo=UTC))
+    assert kept == Acknowledgements("2026-01-02T03:04:00+00:00", 1, (400, None, None, 3800))
+    assert acknowledgements_of([Tally("y")], now=1.0, at=datetime.now(UTC)) is None
+
+
+def test_of_a_long_run_as_much_is_kept_as_of_a_short_one_and_no_peak_goes() -> None:
+    tally = Tally("w")
+    for second in range(10 * MOST):
+        tally.acknowledge((second,), sent=second - (9 if second == 4321 else 0.01), now=float(second))
+    kept = acknowledgements_of([tally], now=0.0, at=datetime.now(UTC))
+    assert kept is not None
+    assert (kept.every, len(kept.slowest_ms), max(filter(None, kept.slowest_ms))) == (10, MOST, 9000)
+    assert kept.slowest_ms[432] == 9000

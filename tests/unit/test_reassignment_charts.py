@@ -10,7 +10,8 @@ from itertools import pairwise
 import pytest
 
 from kraft_runbook.evidence.course import MOST, CoursePoint, and_then, course_of, course_to_list
-from kraft_runbook.evidence.course_chart import COLUMNS, GAP, course_as_html
+from kraft_runbook.evidence.course_chart import GAP, course_as_html
+from kraft_runbook.evidence.curves import COLUMNS
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.record import make_record
@@ -92,7 +93,7 @@ def test_the_evidence_page_draws_the_course_that_the_end_has_recorded() -> None:
     report = make_report("r", records, None)
     assert [len(each.course) for each in report.moves] == [0, 2]
     page = render_page(report, records, made_at=BEGAN)
-    assert page.count('class="course"') == 1
+    assert page.count('class="curves"') == 1
     assert "replicas still to be copied 18 at first, 18 at most, 0 at last" in page
 
 

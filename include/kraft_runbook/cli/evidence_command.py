@@ -9,10 +9,11 @@ from pathlib import Path
 import typer
 
 from kraft_runbook.cli.outputs import EvidenceOutput, RunEntry, to_json
+from kraft_runbook.dashboard.out_of_sync import out_of_sync_in
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.run_report import RunReport, make_report
-from kraft_runbook.evidence.store import FoundRun, evidence_directory, find_run, inspect_run, runs_in
+from kraft_runbook.evidence.store import FoundRun, evidence_directory, find_run, inspect_run, runs_in, state_directory
 from kraft_runbook.evidence.text import render_text
 
 
@@ -74,8 +75,10 @@ def _entry(report: RunReport) -> RunEntry:
 
 
 def _write(file: Path, report: RunReport, found: FoundRun) -> None:
+    in_sync = out_of_sync_in(state_directory(os.environ), report)
     try:
-        file.write_text(render_page(report, found.records, made_at=datetime.now(UTC)), encoding="utf-8")
+        page = render_page(report, found.records, made_at=datetime.now(UTC), in_sync=in_sync)
+        file.write_text(page, encoding="utf-8")
     except OSError as error:
         raise RunbookError(
             f"the page can't be written to {file}: {error.strerror}", way_out="name another file by --html"

@@ -13,6 +13,7 @@ from enum import StrEnum
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.kept_look import LookKept
 from kraft_runbook.evidence.course import CoursePoint
+from kraft_runbook.evidence.sync_chart import SyncPoint
 from kraft_runbook.parity.parity_report import KindCount
 
 STALE = 60.0
@@ -158,13 +159,14 @@ class LaneFact:
 @dataclass(frozen=True, slots=True)
 class HourFact:
     """The last hour by the kept looks. ``since``, ``until``: the first and the last of them. ``others``: brokers that
-    were not in sync either and have no lane, in words.
+    were not in sync either and have no lane, in words. ``in_sync``: how many replicas were not, over time.
     """
 
     since: datetime
     until: datetime
     lanes: tuple[LaneFact, ...]
     others: str
+    in_sync: tuple[SyncPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Any, TypeGuard
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.dashboard.facts import STALE, HourFact, LaneFact, SpanFact
 from kraft_runbook.dashboard.kept_look import moment_of
+from kraft_runbook.dashboard.out_of_sync import sync_points
 
 HOUR = timedelta(hours=1)
 MOST = 12
@@ -68,6 +69,7 @@ def last_hour(lines: Iterable[Mapping[str, Any]], now: datetime, *, every: float
             *(LaneFact(f"broker {each}", _spans(brokers[each], moments)) for each in sorted(ranked[:MOST])),
         ),
         nodes("broker", sorted(ranked[MOST:])) if ranked[MOST:] else "",
+        sync_points((line for _, line in points), points[0][0], points[-1][0]),
     )
 
 

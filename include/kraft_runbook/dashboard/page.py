@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from urllib.parse import quote
 
 from jinja2 import Environment
 from markupsafe import Markup
 
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters, GateFact, HourFact, LaneFact, SpanFact
-from kraft_runbook.dashboard.last_hour import BEHIND, DOWN, NOT_READ
+from kraft_runbook.dashboard.last_hour import BEHIND, DOWN, MOST, NOT_READ
 from kraft_runbook.dashboard.read_facts import in_words
 from kraft_runbook.evidence.course_chart import course_as_html
+from kraft_runbook.evidence.sync_chart import sync_as_html
 from kraft_runbook.evidence.templates import templates_of
 
 
@@ -124,6 +125,7 @@ def _environment() -> Environment:
         clock=_clock,
         ago=in_words,
         course=course_as_html,
+        in_sync=partial(sync_as_html, most=MOST),
         megabytes=_megabytes,
         bars=bars,
         in_short=in_short,

@@ -14,14 +14,18 @@ from datetime import datetime, timedelta
 from markupsafe import Markup, escape
 
 from kraft_runbook.evidence.course_chart import course_as_html
+from kraft_runbook.evidence.curves import Curve, Figure, curves_as_html
 from kraft_runbook.evidence.entries import Entry
-from kraft_runbook.evidence.proofs import describe
+from kraft_runbook.evidence.proofs import GateProof, describe
 from kraft_runbook.evidence.record import EvidenceRecord
-from kraft_runbook.evidence.run_report import RunReport
+from kraft_runbook.evidence.run_report import RunReport, Slowest
+from kraft_runbook.evidence.sync_chart import SyncPoint, sync_as_html
 from kraft_runbook.evidence.templates import templates_of
 
 WIDTH, LABELS, LANE, BAND = 1000.0, 210.0, 19.0, 26.0
 """Sizes in the drawing's own units: the whole width, the lanes' names, a lane's height, the phase band's height."""
+LETTER, LONGEST = 6.6, 40
+"""Of who signed: the width of a letter, and the letters of a name that are shown."""
 STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200)
 """Seconds between two ticks: the first value that gives at most nine ticks; else whole days."""
 DAY = 86400
@@ -38,12 +42,22 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Signers:
+    """Who answered at a gate, beside its bars. ``anchor``: the side of ``x`` on which the words are: start or end."""
+
+    x: float
+    anchor: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
-    """One task group."""
+    """One task group. ``signers``: None where nobody answered."""
 
     name: str
     y: float
     bars: tuple[Bar, ...]
+    signers: Signers | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +68,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The timeline, laid out. All in the drawing's own units."""
+    """The timeline, laid out. All in the drawing's own units. ``words``: what it shows, for who does not see it."""
 
     width: float
     height: float
@@ -62,6 +76,7 @@ class Chart:
     phases: tuple[Bar, ...]
     lanes: tuple[Lane, ...]
     ticks: tuple[Tick, ...]
+    words: str
 
 
 def render_page(
@@ -71,9 +86,10 @@ def render_page(
     made_at: datetime,
     goes_on: bool = False,
     dark: bool = False,
+    in_sync: Sequence[SyncPoint] = (),
 ) -> str:
     """The page. ``records``: the report's records, whose bodies are shown unchanged. ``goes_on``: the run has not ended
-    by ``made_at``. ``dark``: light text on a dark page.
+    by ``made_at``. ``dark``: light text on a dark page. ``in_sync``: by looks of that time, which are no evidence.
     """
     templates = templates_of(
         "kraft_runbook.evidence",
@@ -85,6 +101,7 @@ def render_page(
         duration=_duration,
         genuine=describe,
         image=_image,
+        slowest=_slowest,
     )
     bodies = [json.dumps(record.body, indent=2, sort_keys=True) for record in records]
     return templates.get_template("evidence.html").render(
@@ -94,6 +111,7 @@ def render_page(
         bodies=bodies,
         made_at=made_at,
         dark=dark,
+        in_sync=sync_as_html(in_sync),
     )
 
 
@@ -130,8 +148,48 @@ def lay_out(report: RunReport, *, until: datetime | None = None) -> Chart | None
             told = f"gate {gate.gate} {'waited' if answered else 'waits'} for a person"
             waited = bar(gate.proven_at, answered or end, "wait", told)
             lanes.setdefault(f"gate_{gate.gate}", []).insert(0, waited)
-    placed = tuple(Lane(name, BAND + 10 + n * LANE, tuple(bars)) for n, (name, bars) in enumerate(lanes.items()))
-    return Chart(WIDTH, BAND + 10 + len(placed) * LANE + 24, LABELS, phases, placed, _ticks(began, total, x))
+    signed = {f"gate_{gate.gate}": told for gate in report.gates if (told := _signed(gate))}
+    placed = tuple(
+        Lane(name, BAND + 10 + n * LANE, tuple(bars), _beside(bars, signed.get(name, "")))
+        for n, (name, bars) in enumerate(lanes.items())
+    )
+    words = [f"{p.phase} from {_clock(p.began)} to {_clock(p.ended)}" for p in report.phases]
+    words += [f"{name.replace('_', ' ')}: {told}" for name, told in signed.items()]
+    return Chart(
+        width=WIDTH,
+        height=BAND + 10 + len(placed) * LANE + 24,
+        labels=LABELS,
+        phases=phases,
+        lanes=placed,
+        ticks=_ticks(began, total, x),
+        words="; ".join(["Phases and tasks over time, UTC", *words]) + ".",
+    )
+
+
+def _signed(gate: GateProof) -> str:
+    """Who answered, in short: the last proof of a gate counts."""
+    return ", ".join(("" if a.approved else "refused by ") + (a.by or "nobody named")[:LONGEST] for a in gate.answers)
+
+
+def _beside(bars: Sequence[Bar], words: str) -> Signers | None:
+    """Behind the lane's last bar where there is room, else before its first one, else over its end."""
+    if not words:
+        return None
+    long, ends = LETTER * len(words), max(bar.x + bar.width for bar in bars)
+    if ends + 4 + long <= WIDTH:
+        return Signers(ends + 4, "start", words)
+    begins = min(bar.x for bar in bars)
+    return Signers(begins - 4 if begins - 4 - long >= LABELS else WIDTH, "end", words)
+
+
+def _slowest(slowest: Sequence[Slowest]) -> Markup:
+    """Of a workload's acknowledgements, over the run."""
+    if len(slowest) < 2:
+        return Markup()
+    every = (slowest[1].at - slowest[0].at).total_seconds()
+    curve = Curve("slowest acknowledgement in ms", [(each.at, each.milliseconds) for each in slowest], unknown="none")
+    caption = "Slowest acknowledgement in ms; nothing is drawn where none came"
+    return curves_as_html([curve], Figure(caption, 1.5 * every, peaks=True))
 
 
 def _lane(entry: Entry) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kraft_runbook.evidence import kinds
 from kraft_runbook.evidence.body import Body, clean, moment, number, part, text, texts, whole
@@ -33,6 +33,10 @@ MOMENTS = (
 )
 """The moments of leaving KRaft, in their order."""
 LEADING_FIGURES = ("acknowledged", "read_back", "lost", "duplicated")
+ACKNOWLEDGEMENTS = "acknowledgements"
+"""In a workload's account: when the slowest ones came. They are drawn, and are no figure."""
+STRETCHES = 2000
+"""Of acknowledgements that are read: a workload keeps fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +154,23 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Slowest:
+    """The slowest acknowledgement that came in a stretch of time from ``at`` on; None: none came."""
+
+    at: datetime
+    milliseconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
-    """The workload's account of the run. ``good``: every acknowledged record is there, once; None if not known."""
+    """The workload's account of the run. ``good``: every acknowledged record is there, once; None if not known.
+    ``slowest``: in each second, or longer stretch of a long run; empty where the account has none.
+    """
 
     at: datetime
     good: bool | None
     figures: tuple[Figure, ...]
+    slowest: tuple[Slowest, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +349,23 @@ def _workload(record: EvidenceRecord, told: kinds.Workload) -> Workload:
     names = [
         name
         for name in dict.fromkeys((*LEADING_FIGURES, *account))
-        if name in account and name not in HIDDEN and account[name] not in ([], None)
+        if name in account and name not in HIDDEN | {ACKNOWLEDGEMENTS} and account[name] not in ([], None)
     ]
     figures = tuple(Figure(clean(name).replace("_", " "), text(account, name)) for name in names)
     acknowledged, lost, duplicated = (whole(account, name) for name in ("acknowledged", "lost", "duplicated"))
     good = None if lost is None or duplicated is None or not acknowledged else lost == 0 and duplicated == 0
-    return Workload(datetime.fromisoformat(record.at), good, figures)
+    return Workload(datetime.fromisoformat(record.at), good, figures, _slowest(part(account, ACKNOWLEDGEMENTS)))
+
+
+def _slowest(told: Body) -> tuple[Slowest, ...]:
+    began, every, values = moment(told, "began_at"), whole(told, "every"), told.get("slowest_ms")
+    if began is None or not every or not 0 < every <= 86400 or not isinstance(values, list):
+        return ()
+    each = (whole({"ms": value}, "ms") for value in values[:STRETCHES])
+    try:
+        return tuple(
+            Slowest(began + timedelta(seconds=n * every), None if ms is None or ms < 0 else ms)
+            for n, ms in enumerate(each)
+        )
+    except OverflowError:  # it begins at the end of the calendar
+        return ()

@@ -18,6 +18,7 @@ from croniter import croniter
 from kraft_runbook.dashboard.clusters_of_dags import ClustersOfDags
 from kraft_runbook.dashboard.dag_names import cluster_of
 from kraft_runbook.dashboard.facts import ClusterFacts, Clusters
+from kraft_runbook.dashboard.out_of_sync import out_of_sync_in
 from kraft_runbook.dashboard.page import Links, render_cluster, render_clusters, render_words
 from kraft_runbook.dashboard.runs_seen import RunsRead
 from kraft_runbook.errors import RunbookError
@@ -124,7 +125,8 @@ def application() -> FastAPI:
                 render_words("This run has left no evidence here yet."), media_type="text/html", headers=AS_EVIDENCE
             )
         report = make_report(found.run, found.records, found.broken)
-        page = render_page(report, found.records, made_at=datetime.now(UTC), goes_on=on, dark=dark)
+        synced = out_of_sync_in(state_directory(), report, goes_on=on)
+        page = render_page(report, found.records, made_at=datetime.now(UTC), goes_on=on, dark=dark, in_sync=synced)
         return Response(page, media_type="text/html", headers=AS_EVIDENCE)
 
     def html(text: str) -> Response:
