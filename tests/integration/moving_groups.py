@@ -144,9 +144,9 @@ def owners(zookeeper: KazooClient) -> set[bytes]:
         return set()
 
 
-def make_topic(lab: Lab) -> None:
+def make_topic(lab: Lab, *, replicas: int = 3) -> None:
     client = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
-    by_hand.answered(client.create_topics([NewTopic(TOPIC, PARTITIONS, 3)]))
+    by_hand.answered(client.create_topics([NewTopic(TOPIC, PARTITIONS, replicas)]))
 
 
 def begin_at_the_start(zookeeper: KazooClient) -> None:

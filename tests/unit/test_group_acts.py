@@ -407,6 +407,14 @@ def test_static_members_beside_members_in_zookeeper_are_named_and_not_removed(
     assert "session.timeout.ms" in refused.value.way_out and world.removed == []
 
 
+def test_static_members_of_the_consumer_protocol_are_not_called_removed(world: World) -> None:
+    plan = going_back(world)
+    world.kafka = replace(STATIC, group_type="consumer")
+    with pytest.raises(Refused, match=r"\(a1, a2\) are of the consumer protocol \(KIP-848\)") as refused:
+        remove_static_group(SPEC, plan, **world.given)
+    assert "group.consumer.session.timeout.ms" in refused.value.way_out and world.removed == []
+
+
 def test_on_the_way_to_kafka_no_static_member_is_removed(world: World) -> None:
     plan = world.plan()
     world.kafka = STATIC

@@ -69,6 +69,14 @@ CASES = {
     ),
     "nothing at all": (look(zookeeper()), GroupClass.LEFT_BEHIND),
     "nothing, and no clock": (look(zookeeper(), now=Unread("no clock")), GroupClass.LEFT_BEHIND),
+    "new, of the consumer protocol": (
+        look(zookeeper(), dataclasses.replace(kafka(KC, assignor="uniform"), group_type="consumer")),
+        GroupClass.ALL_NEW,
+    ),
+    "old and new, of the consumer protocol": (
+        look(zookeeper(OLD), dataclasses.replace(kafka(KC), group_type="consumer")),
+        GroupClass.CONTRADICTORY,
+    ),
     "Kafka says Dead": (look(zookeeper(OLD), kafka(state="Dead")), GroupClass.ALL_OLD),
 }
 UNCLEAR = {
@@ -82,6 +90,14 @@ UNCLEAR = {
     "half registered": (look(zookeeper(OLD, also_migrating=("g_lost",))), "g_lost in migration/ids and not in ids"),
     "owner without id": (look(zookeeper(owners=OWNED)), "nobody is registered"),
     "another type": (look(zookeeper(), kafka(KC, kind="connect")), "of the type connect"),
+    "a share group": (
+        look(zookeeper(OLD), dataclasses.replace(kafka(), state="", group_type="share")),
+        "is a share group, which consumers can't join: delete it there",
+    ),
+    "a new member rebalances in the consumer protocol": (
+        look(zookeeper(), dataclasses.replace(kafka(KC, state="Reconciling"), group_type="consumer")),
+        "Kafka's group is Reconciling",
+    ),
     "offsets in Kafka": (
         look(zookeeper(OLD), kafka(offsets=Unread("not allowed"))),
         "its offsets in Kafka: not allowed",

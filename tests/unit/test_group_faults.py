@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,6 +124,8 @@ def test_static_members_and_another_assignor() -> None:
     assert where(static, FaultKind.STATIC_MEMBERS) == ("i-1 (10.0.0.1)",)
     assert where(static, FaultKind.OTHER_ASSIGNOR) == ("sticky",)
     assert kinds(look(zookeeper(), kafka(new("app"), assignor="cooperative-sticky"))) == set()
+    by_kafka = replace(kafka(new("app"), assignor="uniform"), group_type="consumer")
+    assert kinds(look(zookeeper(), by_kafka)) == set(), "Kafka assigns in the consumer protocol"
 
 
 def test_a_group_that_was_left_behind_has_no_fault() -> None:

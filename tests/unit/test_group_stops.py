@@ -60,6 +60,12 @@ def stopped(offsets: Any, of_kafka: Any = None, **changes: Any) -> GroupLook:
 # -- who is there ------------------------------------------------------------------------------------------------------
 
 
+def test_a_share_group_of_the_same_name_is_in_the_way() -> None:
+    shared = replace(kafka(), group_type="share")
+    (told,) = still_there(stopped({T0: 50}, shared))
+    assert told.startswith("Kafka's group of this name is a share group")
+
+
 @pytest.mark.parametrize(
     ("seen", "says"),
     [

@@ -9,15 +9,21 @@ from uuid import UUID
 
 import pytest
 from connected import nodes_that
-from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import TimedOut, Unreachable
-from kraft_runbook.groups.look import KafkaSide, LogBounds
-from kraft_runbook.io.kafka.groups_seen import GroupSide, assigned, read_kafka_groups
+from kraft_runbook.groups.look import KafkaMember, KafkaSide, LogBounds
+from kraft_runbook.io.kafka.groups_seen import (
+    TRIES,
+    ConsumerGroupDescribeRequest,
+    GroupSide,
+    assigned,
+    read_kafka_groups,
+)
 from kraft_runbook.io.kafka.log_ends import read_log_bounds
 
 
@@ -34,7 +40,8 @@ def encoded(**topics: list[int]) -> bytes:
 
 class Brokers:
     """``coordinators``: by group, a broker's id, or an error code below 0. ``states``: by group; ``errors``: codes of
-    DescribeGroups; ``offset_errors``: of OffsetFetch. ``down``: brokers that do not answer; ``hung``: those that are
+    DescribeGroups; ``offset_errors``: of OffsetFetch. ``types``: of the groups that are Dead for DescribeGroups and
+    listed all the same; ``list_error``: of ListGroups. ``down``: brokers that do not answer; ``hung``: those that are
     waited for until the time is over, each time in ``waited_for``.
     """
 
@@ -47,6 +54,8 @@ class Brokers:
         self.states: dict[str, str] = {}
         self.errors: dict[str, int] = {}
         self.offset_errors: dict[str, int] = {}
+        self.types: dict[str, str] = {}
+        self.list_error = 0
         self.down: set[str] = set()
         self.hung: set[str] = set()
         self.waited_for: list[str] = []
@@ -76,6 +85,16 @@ class Brokers:
         if isinstance(request, DescribeGroupsRequest):
             self.asked.append((who, "describe", len(request.groups)))
             return SimpleNamespace(groups=[self._group(who, name) for name in request.groups])
+        if isinstance(request, ListGroupsRequest):
+            self.asked.append((who, "list", 1))
+            if self.list_error > 100:
+                raise Unreachable(f"{who} did not answer", way_out="start it")
+            return SimpleNamespace(
+                error_code=self.list_error,
+                groups=[SimpleNamespace(group_id=name, group_type=kind) for name, kind in self.types.items()],
+            )
+        if isinstance(request, ConsumerGroupDescribeRequest):
+            return SimpleNamespace(groups=[self._of_the_consumer_protocol(name) for name in request.group_ids])
         assert isinstance(request, OffsetFetchRequest)
         names = [each.group_id for each in request.groups]
         self.asked.append((who, "offsets", len(names)))
@@ -87,6 +106,19 @@ class Brokers:
         topics = [SimpleNamespace(name="t", partitions=partitions)]
         return SimpleNamespace(
             groups=[SimpleNamespace(group_id=n, error_code=self.offset_errors.get(n, 0), topics=topics) for n in names]
+        )
+
+    def _of_the_consumer_protocol(self, name: str) -> Any:
+        held = SimpleNamespace(topic_partitions=[SimpleNamespace(topic_name="t", partitions=[0, 1])])
+        member = SimpleNamespace(
+            member_id="m", client_id="c", client_host="/10.0.0.1", instance_id="static", assignment=held
+        )
+        return SimpleNamespace(
+            group_id=name,
+            error_code=self.errors.get(name, 0),
+            group_state="Stable",
+            assignor_name="uniform",
+            members=[member],
         )
 
     def _error(self, who: str, name: str) -> int:
@@ -137,6 +169,7 @@ def test_groups_are_asked_of_their_coordinators_some_a_request(brokers: Brokers)
         ("broker 1", "describe", 2),
         ("broker 1", "find", 2),
         ("broker 1", "find", 2),
+        ("broker 1", "list", 1),
         ("broker 1", "offsets", 1),
         ("broker 1", "offsets", 1),
         ("broker 2", "describe", 1),
@@ -155,6 +188,41 @@ def test_each_refusal_is_of_its_own_group(brokers: Brokers) -> None:
     assert isinstance(found["offsets"], KafkaSide) and isinstance(found["offsets"].offsets, Unread)
     assert reason(found["of 9"]) == "its coordinator 9 is not in the cluster file"
     assert reason(found["nobody's"]) == "no broker names its coordinator"
+
+
+def test_a_group_that_is_not_classic_is_not_taken_for_absent(brokers: Brokers) -> None:
+    """DescribeGroups calls each of them Dead."""
+    names = ("new", "shared", "streams", "absent")
+    brokers.coordinators = dict.fromkeys(names, 1)
+    brokers.states = dict.fromkeys(names, "Dead")
+    brokers.types = {"new": "Consumer", "shared": "share", "streams": "Streams", "another": "consumer"}
+    found = brokers.read(*names)
+    offsets = {("t", 0): 5, ("t", 2): Unread("Kafka answers error 3")}
+    member = KafkaMember("m", "c", "10.0.0.1", "static", frozenset({("t", 0), ("t", 1)}))
+    assert found["new"] == KafkaSide("Stable", "consumer", "uniform", (member,), offsets, "consumer")
+    assert found["shared"] == KafkaSide("", "", group_type="share"), "it has no committed offsets to ask for"
+    assert found["streams"] == KafkaSide("", "", offsets=offsets, group_type="streams")
+    assert found["absent"] is None
+    brokers.types = {"new": "consumer"}
+    brokers.errors, brokers.states = {"new": 69}, {}
+    assert reason(brokers.read("new")["new"]) == "it comes or goes at this moment"
+
+
+@pytest.mark.parametrize("kind", ["", "classic"])
+def test_a_group_that_came_since_is_asked_for_again(brokers: Brokers, kind: str) -> None:
+    brokers.coordinators, brokers.states, brokers.types = {"a": 1}, {"a": "Dead"}, {"a": kind}
+    assert reason(brokers.read("a")["a"]) == "it comes or goes at this moment"
+    assert len([each for each in brokers.asked if each[1] == "list"]) == TRIES
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(14, "its coordinator loads it"), (29, "Kafka answers error 29"), (999, "broker 1 did not answer")],
+)
+def test_a_group_is_absent_only_where_the_list_of_groups_was_read(brokers: Brokers, error: int, why: str) -> None:
+    brokers.coordinators, brokers.states, brokers.list_error = {"a": 1, "b": 1}, {"a": "Dead"}, error
+    found = brokers.read("a", "b")
+    assert reason(found["a"]) == why and isinstance(found["b"], KafkaSide)
 
 
 def test_where_two_brokers_know_no_offsets_topic_there_is_no_group_and_nothing_is_created(brokers: Brokers) -> None:

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.groups.look import GroupLook, KafkaMember, KafkaSide, Kind, Mode, ZookeeperSide
+from kraft_runbook.groups.look import CLASSIC, CONSUMER, GroupLook, KafkaMember, KafkaSide, Kind, Mode, ZookeeperSide
 from kraft_runbook.groups.members import is_scala_id
 
 RECENT_MS = 3_600_000
 """An offset written within this time counts as a sign of life: the Scala client commits every minute by default."""
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
-"""Kafka's names of a group's states (``GroupState``). Dead: DescribeGroups' word for a group that is not there."""
+"""Kafka's names of a group's states (``GroupState``). Dead: DescribeGroups' word for one that is not there, or is no
+classic one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,16 @@ def in_kafka(look: GroupLook) -> KafkaSide | None:
     """Kafka's group of this name; None where there is none or it could not be read."""
     side = look.kafka
     return side if was_read(side) and side is not None and side.state != DEAD else None
+
+
+def of_no_use(kafka: KafkaSide) -> str | None:
+    """Why consumers can't use Kafka's group of this name, with the way out; None: they can."""
+    if kafka.group_type in (CLASSIC, CONSUMER):
+        return None
+    return (
+        f"Kafka's group of this name is a {kafka.group_type} group, which consumers can't join: delete it there, or"
+        " give its application another name"
+    )
 
 
 def kafka_mode(zookeeper: ZookeeperSide) -> bool:
@@ -119,7 +131,9 @@ def _unclear(look: GroupLook, zookeeper: ZookeeperSide, new: tuple[KafkaMember, 
     kafka = look.kafka
     if not was_read(kafka):
         yield kafka.reason
-    elif (group := in_kafka(look)) is not None:
+    elif (group := in_kafka(look)) is not None and (why := of_no_use(group)) is not None:
+        yield why
+    elif group is not None:
         if group.state not in (STABLE, EMPTY):
             yield f"Kafka's group is {group.state or 'in no state'}, not {STABLE} or {EMPTY}: look again"
         if group.members and group.protocol_type != "consumer":

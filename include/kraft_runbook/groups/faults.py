@@ -9,7 +9,16 @@ from enum import StrEnum
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, in_kafka, kafka_mode
-from kraft_runbook.groups.look import GroupLook, KafkaSide, Kind, LogBounds, Partition, Registration, ZookeeperSide
+from kraft_runbook.groups.look import (
+    CLASSIC,
+    GroupLook,
+    KafkaSide,
+    Kind,
+    LogBounds,
+    Partition,
+    Registration,
+    ZookeeperSide,
+)
 from kraft_runbook.groups.old_assignors import by_range, colliding
 
 OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
@@ -281,10 +290,12 @@ def _static_members(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
 
 
 def _other_assignor(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
-    """DescribeGroups shows the assignor in use, not the members' lists."""
+    """DescribeGroups shows the assignor in use, not the members' lists. In a group of the consumer protocol Kafka
+    itself assigns, and members share no assignor.
+    """
     kafka = in_kafka(look)
-    if standing.new and kafka is not None and kafka.assignor and kafka.assignor not in OURS:
-        yield kafka.assignor
+    if standing.new and kafka is not None and kafka.group_type == CLASSIC:
+        yield from {kafka.assignor} - OURS - {""}
 
 
 _Finder = Callable[[GroupLook, Standing, ZookeeperSide], Iterable[str]]

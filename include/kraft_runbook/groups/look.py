@@ -10,6 +10,10 @@ from kraft_runbook.cluster.unread import Unread
 
 Partition = tuple[str, int]
 
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
+"""Kafka's types of groups, as ListGroups names them (``GroupType``), in small letters. There are others, such as
+streams.
+"""
 COMMITTED = "; committed"
 """How the data of a fence ends once the group's offsets were committed to Kafka and read back."""
 
@@ -113,7 +117,9 @@ class KafkaMember:
 @dataclass(frozen=True, slots=True)
 class KafkaSide:
     """The group of the same name in Kafka (DescribeGroups, OffsetFetch). ``assignor``: in use; empty unless it is
-    STABLE. ``offsets``: a partition's reason where it was refused; Unread where all were.
+    STABLE. ``offsets``: a partition's reason where it was refused; Unread where all were. ``group_type``: CONSUMER is
+    one of the consumer protocol (KIP-848), in which Kafka assigns. Of another type than that and CLASSIC state and
+    members are not known.
     """
 
     state: str
@@ -121,6 +127,7 @@ class KafkaSide:
     assignor: str = ""
     members: tuple[KafkaMember, ...] = ()
     offsets: Mapping[Partition, int | Unread] | Unread = field(default_factory=dict)
+    group_type: str = CLASSIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from kraft_runbook.groups.faults import (
     shown,
     side_in_force,
 )
-from kraft_runbook.groups.look import GroupLook, Kind, Mode, Partition
+from kraft_runbook.groups.look import CLASSIC, GroupLook, Kind, Mode, Partition
 
 SAMPLES = 5
 """How many groups a summary names of each sort."""
@@ -51,6 +51,7 @@ class PartitionRow:
 class GroupReport:
     """One group. ``members``: names by kind. ``needs_zookeeper``: whether somebody is registered there; None: not
     known. ``mode``: the znode's; ``follows``: whose offsets count. ``fenced``: how many partitions.
+    ``kafka_type``: of Kafka's group, such as classic, consumer (KIP-848) or share.
     ``last_write``: of an offset znode, by ZooKeeper's clock. ``refused``: why it must not be moved now.
     """
 
@@ -62,6 +63,7 @@ class GroupReport:
     mode: Mode | None
     follows: Side | None
     kafka_state: str | None
+    kafka_type: str | None
     fenced: int
     partitions: tuple[PartitionRow, ...]
     lag: int | None
@@ -97,6 +99,8 @@ class GroupReport:
             lines += [f"  {kind}: {_few(ids)}"] if ids else []
         mode = f"  mode: {self.mode}" if self.mode is not None else "  mode: not read"
         lines.append(mode + (f", offsets of {self.follows} count" if self.follows else ""))
+        if self.kafka_type not in (None, CLASSIC):
+            lines.append(f"  Kafka's group is of the type {self.kafka_type}")
         lines += [f"  fenced: {self.fenced} partitions"] if self.fenced else []
         if self.last_write is not None:
             lines.append(f"  last offset written to ZooKeeper: {self.last_write:%Y-%m-%d %H:%M:%S} UTC")
@@ -205,6 +209,7 @@ def report(look: GroupLook) -> GroupReport:
         mode=zookeeper.mode if was_read(zookeeper) else None,
         follows=side,
         kafka_state=kafka.state if kafka is not None else None,
+        kafka_type=kafka.group_type if kafka is not None else None,
         fenced=len(zookeeper.fenced) if was_read(zookeeper) else 0,
         partitions=rows,
         lag=sum(lags) if lags else None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka
+from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka, of_no_use
 from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
 from kraft_runbook.groups.look import GroupLook, KafkaSide, Partition, ZookeeperSide
 from kraft_runbook.groups.move_plan import (
@@ -92,7 +92,9 @@ def _there(look: GroupLook) -> Iterator[str]:
     kafka = in_kafka(look)
     if kafka is None:
         return
-    if kafka.members or kafka.state != EMPTY:
+    if (why := of_no_use(kafka)) is not None:
+        yield why
+    elif kafka.members or kafka.state != EMPTY:
         yield f"in Kafka's group, which is {kafka.state}: {_members(kafka) or 'nobody yet'}"
     if not was_read(kafka.offsets):
         yield f"its offsets in Kafka were not read: {kafka.offsets.reason}"

@@ -14,7 +14,7 @@ from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.classify import in_kafka, needs_zookeeper
 from kraft_runbook.groups.faults import Side, exists, held, name
-from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.look import CONSUMER, GroupLook, Partition
 from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stopped import (
@@ -192,7 +192,8 @@ def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, 
     """Remove the static members that stopped processes have left in Kafka's group, where no other member is there; they
     would stay for their session.timeout.ms. One whose process runs is told UNKNOWN_MEMBER_ID, joins again, and reads
     anew what it had not committed: so only on the way back, once the owner has stopped them. Returns how many were
-    removed. Raises Refused where ZooKeeper has members too: the new members may have come beside them. StepFailed,
+    removed. Raises Refused where ZooKeeper has members too: the new members may have come beside them; and of members
+    of the consumer protocol, which LeaveGroup does not remove (``classicGroupLeaveToConsumerGroup``). StepFailed,
     Unreachable.
     """
     _require(plan, Direction.BACK)
@@ -204,6 +205,12 @@ def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, 
             f"the static members of group {plan.group} ({some(names)}) are not removed from Kafka's group:"
             f" {'; '.join(still_there(look))}",
             way_out="stop its members on both sides, and wait for the session.timeout.ms of the static ones",
+        )
+    if names and (kafka := in_kafka(look)) is not None and kafka.group_type == CONSUMER:
+        raise Refused(
+            f"the static members of group {plan.group} ({some(names)}) are of the consumer protocol (KIP-848), of which"
+            " Kafka lets nobody remove one",
+            way_out="wait until their session has ended: group.consumer.session.timeout.ms of the brokers",
         )
     if names:
         group.remove_static(names)

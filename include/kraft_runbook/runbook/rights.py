@@ -46,6 +46,8 @@ KAFKA = (
     Right("ListPartitionReassignmentsRequest", DESCRIBE, "what is being moved"),
     Right("FindCoordinatorRequest", GROUPS, "consumer groups"),
     Right("DescribeGroupsRequest", GROUPS, "consumer groups"),
+    Right("ListGroupsRequest", GROUPS, "consumer groups: whether one that DescribeGroups calls Dead is there"),
+    Right("ConsumerGroupDescribeRequest", f"{GROUPS}, {TOPICS}", "consumer groups of the consumer protocol"),
     Right("OffsetFetchRequest", f"{GROUPS}, {TOPICS}", "consumer groups' offsets"),
     Right("OffsetCommitRequest", "Read Group *, Read Topic *", "moves of consumer groups", changes=True),
     Right(

@@ -1,5 +1,6 @@
-"""Kafka's groups of given names: who coordinates each (FindCoordinator), its members (DescribeGroups) and its committed
-offsets (OffsetFetch), many groups a request.
+"""Kafka's groups of given names: who coordinates each (FindCoordinator), its members (DescribeGroups, or
+ConsumerGroupDescribe where it is of the consumer protocol) and its committed offsets (OffsetFetch), many groups a
+request.
 
 A group, or a coordinator, that does not answer makes these groups Unread and no other.
 """
@@ -14,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 
@@ -23,7 +25,7 @@ from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.groups.classify import DEAD
-from kraft_runbook.groups.look import KafkaMember, KafkaSide, Partition
+from kraft_runbook.groups.look import CLASSIC, CONSUMER, SHARE, KafkaMember, KafkaSide, Partition
 from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.kafka.log_ends import BROKERS_THAT_AGREE, UNKNOWN_TOPIC, metadata_request
 from kraft_runbook.io.secrets import Secrets
@@ -42,8 +44,17 @@ _ERRORS = {
     16: "its coordinator has just changed",
     NOT_AUTHORIZED: "this tool's identity may not describe the group",
 }
-_MOVING = frozenset(_ERRORS[code] for code in (14, 15, 16))
+_CHANGES = "it comes or goes at this moment"
+_MOVING = frozenset({_CHANGES, *(_ERRORS[code] for code in (14, 15, 16))})
 GroupSide = KafkaSide | Unread | None
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
+    """ConsumerGroupDescribe (api 69, KIP-848), version 0."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json="kraft_runbook.io.kafka.schemas"):  # type: ignore[misc, call-arg]
+    """The answer: each group with its members and their partitions."""
 
 
 def read_kafka_groups(
@@ -166,6 +177,8 @@ def _asked(
         with ask(broker) as connection:
             for some in slices(names, at_once):
                 found |= _described(connection, some)
+            if dead := [name for name in names if name not in found]:
+                found |= _not_classic(connection, dead, at_once)
     except Unreachable as error:
         _keep_if_late(error, broker, silent)
         found |= {name: Unread(error.problem) for name in names if name not in found}
@@ -178,30 +191,80 @@ def _keep_if_late(error: Unreachable, broker: Broker, silent: dict[int, str]) ->
 
 
 def _described(connection: KafkaConnection, names: Sequence[str]) -> dict[str, GroupSide]:
+    """The classic groups. One that DescribeGroups calls Dead is left out: there is none, or it is no classic one."""
     answer = connection.send(
         DescribeGroupsRequest(version=DESCRIBE_VERSION, groups=list(names), include_authorized_operations=False)
     )
     groups = {each.group_id: each for each in answer.groups}
-    there = [n for n in names if n in groups and not groups[n].error_code and groups[n].group_state != DEAD]
-    offsets = _offsets(connection, there) if there else {}
-    found: dict[str, GroupSide] = {}
+    found, there = _sorted_out(names, groups)
+    offsets = _offsets(connection, there)
+    for name in there:
+        group = groups[name]
+        found[name] = KafkaSide(
+            group.group_state,
+            group.protocol_type,
+            group.protocol_data,
+            tuple(map(_member, group.members)),
+            offsets[name],
+        )
+    return found
+
+
+def _sorted_out(names: Sequence[str], groups: Mapping[str, Any]) -> tuple[dict[str, GroupSide], list[str]]:
+    """The groups that could not be described, with the reason, and those that were. One that is Dead, or not found, is
+    in neither.
+    """
+    unread: dict[str, GroupSide] = {}
+    there: list[str] = []
     for name in names:
         group = groups.get(name)
         if group is None:
-            found[name] = Unread("its coordinator did not name it")
+            unread[name] = Unread("its coordinator did not name it")
         elif group.error_code and group.error_code != ID_NOT_FOUND:
-            found[name] = Unread(_error(group.error_code))
-        elif name not in offsets:
-            found[name] = None if name not in there else Unread("its coordinator did not name its offsets")
-        else:
-            found[name] = KafkaSide(
-                group.group_state,
-                group.protocol_type,
-                group.protocol_data,
-                tuple(map(_member, group.members)),
-                offsets[name],
-            )
+            unread[name] = Unread(_error(group.error_code))
+        elif not group.error_code and group.group_state != DEAD:
+            there.append(name)
+    return unread, there
+
+
+def _not_classic(connection: KafkaConnection, names: Sequence[str], at_once: int) -> dict[str, GroupSide]:
+    """The groups that DescribeGroups calls Dead. It says so of every group that is not classic
+    (``GroupMetadataManager.describeGroups``): only ListGroups tells such a one, with its type, from none at all.
+    """
+    answer = connection.send(ListGroupsRequest(states_filter=[], types_filter=[]))
+    if answer.error_code:
+        return dict.fromkeys(names, Unread(_error(answer.error_code)))
+    types = {each.group_id: (each.group_type or "").lower() for each in answer.groups}
+    found: dict[str, GroupSide] = {name: None for name in names if name not in types}
+    for some in slices([name for name in names if types.get(name) == CONSUMER], at_once):
+        found |= _of_the_consumer_protocol(connection, some)
+    others = [name for name in names if name not in found]
+    offsets = _offsets(connection, [name for name in others if types[name] != SHARE])
+    for name in others:
+        other = KafkaSide("", "", offsets=offsets.get(name, {}), group_type=types[name])
+        found[name] = Unread(_CHANGES) if types[name] in ("", CLASSIC) else other
     return found
+
+
+def _of_the_consumer_protocol(connection: KafkaConnection, names: Sequence[str]) -> dict[str, GroupSide]:
+    answer = connection.send(
+        ConsumerGroupDescribeRequest(version=0, group_ids=list(names), include_authorized_operations=False)
+    )
+    groups = {each.group_id: each for each in answer.groups}
+    found, there = _sorted_out(names, groups)
+    offsets = _offsets(connection, there)
+    for name in there:
+        group = groups[name]
+        members = tuple(map(_new_member, group.members))
+        found[name] = KafkaSide(group.group_state, CONSUMER, group.assignor_name, members, offsets[name], CONSUMER)
+    return {name: Unread(_CHANGES) for name in names} | found
+
+
+def _new_member(found: Any) -> KafkaMember:
+    held = {(each.topic_name, number) for each in found.assignment.topic_partitions for number in each.partitions}
+    return KafkaMember(
+        found.member_id, found.client_id, found.client_host.removeprefix("/"), found.instance_id, frozenset(held)
+    )
 
 
 def _member(found: Any) -> KafkaMember:
@@ -215,16 +278,20 @@ def _member(found: Any) -> KafkaMember:
 
 
 def _offsets(connection: KafkaConnection, names: Sequence[str]) -> dict[str, Mapping[Partition, int | Unread] | Unread]:
+    """Of each of these groups; where there is none nobody is asked."""
+    if not names:
+        return {}
     group = OffsetFetchRequest.OffsetFetchRequestGroup
     answer = connection.send(
         OffsetFetchRequest(
             version=OFFSETS_VERSION, groups=[group(group_id=name, topics=None) for name in names], require_stable=False
         )
     )
-    return {
-        each.group_id: Unread(_error(each.error_code)) if each.error_code else dict(_committed(each))
-        for each in answer.groups
-    }
+    found: dict[str, Mapping[Partition, int | Unread] | Unread] = {}
+    for each in answer.groups:
+        found[each.group_id] = Unread(_error(each.error_code)) if each.error_code else dict(_committed(each))
+    unnamed = [name for name in names if name not in found]
+    return found | dict.fromkeys(unnamed, Unread("its coordinator did not name its offsets"))
 
 
 def _committed(group: Any) -> Iterator[tuple[Partition, int | Unread]]:
