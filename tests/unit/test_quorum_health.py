@@ -21,7 +21,7 @@ from kraft_runbook.cli.outputs import QuorumOutput, to_json
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import ControllerMetrics
-from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
+from kraft_runbook.cluster.quorum_gauges import BrokerApplied, EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.io.jolokia_answer import parse_jolokia
 from kraft_runbook.io.node_metrics import quorum_gauges
@@ -29,9 +29,10 @@ from kraft_runbook.io.prometheus_page import parse_prometheus
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers, parse_srvr
 from kraft_runbook.io.zookeeper.servers import ServerStatus
-from kraft_runbook.quorum.catalogue import QUEUE_RULE, QUORUM_CHECKS
+from kraft_runbook.quorum.catalogue import OF_QUORUM, QUEUE_RULE, QUORUM_CHECKS
 from kraft_runbook.quorum.checks import judge, told
 from kraft_runbook.quorum.look import (
+    BrokerHealth,
     ControllerHealth,
     KeptEpoch,
     Mode,
@@ -43,10 +44,10 @@ from kraft_runbook.quorum.look import (
     replica_of,
 )
 from kraft_runbook.quorum.page import render
-from kraft_runbook.quorum.quorum_checks import OF_QUORUM, RAFT_RULE, SNAPSHOT_RULE
+from kraft_runbook.quorum.quorum_checks import RAFT_RULE, SNAPSHOT_RULE
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.registrations import way_out
-from kraft_runbook.runbook.warm import RULE, Warmth
+from kraft_runbook.runbook.warm import APPLY_RULE, RULE, Warmth
 
 ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
@@ -70,7 +71,8 @@ def a_controller(node_id: int, **changes: Any) -> ControllerHealth:
 def kraft() -> QuorumLook:
     observers = tuple(voter(i) for i in SPEC.broker_ids)
     quorum = Quorum(101, 7, END, tuple(voter(i) for i in SPEC.controller_ids), observers)
-    return QuorumLook("lab", AT, quorum, {i: a_controller(i) for i in SPEC.controller_ids}, WHY)
+    brokers = {i: BrokerHealth(i, BrokerApplied(END - 1, 431), Warmth.WARM) for i in SPEC.broker_ids}
+    return QuorumLook("lab", AT, quorum, {i: a_controller(i) for i in SPEC.controller_ids}, WHY, brokers=brokers)
 
 
 def by_zookeeper() -> QuorumLook:
@@ -123,6 +125,11 @@ def g(node_id: int, **changes: Any) -> QuorumLook:
     return c(node_id, gauges=replace(a_controller(node_id).gauges, **changes))
 
 
+def b(node_id: int, applied: BrokerApplied | Unread, current: Warmth | Unread) -> QuorumLook:
+    look = kraft()
+    return replace(look, brokers={**look.brokers, node_id: BrokerHealth(node_id, applied, current)})
+
+
 def z(**changes: Any) -> QuorumLook:
     look = by_zookeeper()
     return replace(look, zookeeper=replace(look.zookeeper, **changes))
@@ -136,6 +143,7 @@ def a_cold(offset: int, lag: int) -> ControllerMetrics:
     return ControllerMetrics(None, False, None, None, last_applied_offset=offset, last_applied_lag_ms=lag)
 
 
+NO_GAUGE = Unread("its metrics hold no last-applied-record-offset", way_out=APPLY_RULE)
 UNREACHED = {i: ControllerHealth(i, WHY, WHY, WHY, WHY) for i in SPEC.controller_ids}
 UNLED = Unread("no leader of the controller quorum was found: controller 101 does not lead")
 ALL_SAY_NO = frozenset(SPEC.controller_ids)
@@ -206,6 +214,13 @@ FAILS: dict[str, list[tuple[Series, str]]] = {
             "controller 101, which leads, knows of no fetch by broker 3",
         ),
     ],
+    "KRB-QRM-018": [
+        (
+            series(b(2, BrokerApplied(100, 70_661), Warmth.COLD)),
+            "broker 2: it has applied up to offset 100 of 999, its last record is 70661 ms old",
+        ),
+        (series(b(2, BrokerApplied(-1, 10**12), Warmth.COLD)), "broker 2: it has applied nothing of 999 yet"),
+    ],
     "KRB-QRM-017": [
         (lost(missing(102)), "controller 102 has not registered"),
         (
@@ -263,6 +278,11 @@ UNTOLD: dict[str, tuple[Series, str, str | None]] = {
     "KRB-QRM-009": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
     "KRB-QRM-010": (series(c(103, metrics=WHY)), "controller 103: a test did not read it", None),
     "KRB-QRM-012": (series(replace(kraft(), quorum=UNLED)), "no leader", None),
+    "KRB-QRM-018": (
+        series(b(2, NO_GAUGE, NO_GAUGE)),
+        "broker 2: its metrics hold no last-applied-record-offset",
+        APPLY_RULE,
+    ),
     "KRB-QRM-017": (
         lost(replace(all_registered(), log=Unread("nobody leads", way_out="start 102"))),
         "nobody leads",
@@ -411,7 +431,10 @@ def test_the_page_says_of_each_controller_whether_it_is_warm() -> None:
         "controller 102: log end 1000, lag 0 records, fetched 0.2 s ago, cold, it has applied up to offset 100 of 999,"
         " its last record is 70661 ms old, 99 % of events wait less than 3.0 ms"
     ) in page
-    assert "observer 3: log end 1000, lag 0 records, fetched 0.2 s ago" in page
+    assert (
+        "observer 3: log end 1000, lag 0 records, fetched 0.2 s ago, has applied what was committed, it has applied up"
+        " to offset 999 of 999, its last record is 431 ms old"
+    ) in page
     assert "server zk2:2181: follower, 3 outstanding requests" in render(by_zookeeper())
 
 

@@ -126,11 +126,32 @@ def _of_quorum(series: Series, spec: ClusterSpec) -> Iterator[Metric]:
     for controller in now.controllers.values():
         if was_read(controller.warm):
             warm.add_metric((spec.name, str(controller.id)), float(controller.warm is Warmth.WARM))
+    unapplied = gauge("broker_unapplied_records", "Committed records that a broker has not applied", "broker")
+    age = gauge(
+        "broker_last_applied_seconds",
+        "The age of the last record of the metadata log that a broker has applied, by its own clock",
+        "broker",
+    )
+    current = gauge(
+        "broker_current",
+        "1: a broker has applied what was committed four seconds before, 0: not yet; absent: not known",
+        "broker",
+    )
+    for broker in now.brokers.values():
+        labels = (spec.name, str(broker.id))
+        if was_read(broker.applied):
+            if was_read(quorum) and quorum.high_watermark >= 0:
+                unapplied.add_metric(labels, max(0, quorum.high_watermark - 1 - broker.applied.last_applied_offset))
+            if broker.applied.last_applied_lag_ms is not None and broker.applied.last_applied_offset >= 0:
+                age.add_metric(labels, broker.applied.last_applied_lag_ms / 1000)
+        if was_read(broker.current):
+            current.add_metric(labels, float(broker.current is Warmth.WARM))
     verdict = gauge(
         "quorum_check", "1 for the verdict of a check (docs/checks.md), 0 for others", "code", "severity", "verdict"
     )
     for result in judge(series, spec).results:
         for each in Verdict:
-            labels = (spec.name, result.code, result.severity.value, each.value)
-            verdict.add_metric(labels, float(result.verdict is each))
-    yield from (leader, epoch, mark, lag, silence, warm, verdict)
+            verdict.add_metric(
+                (spec.name, result.code, result.severity.value, each.value), float(result.verdict is each)
+            )
+    yield from (leader, epoch, mark, lag, silence, warm, unapplied, age, current, verdict)

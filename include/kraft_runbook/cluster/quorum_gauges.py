@@ -27,6 +27,23 @@ class QuorumGauges:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerApplied:
+    """What a broker in KRaft mode has applied of the metadata log: what it serves its clients is that old
+    (``kafka.server:type=broker-metadata-metrics``, ``BrokerServerMetrics`` of Kafka 3.9 to 4.x).
+    """
+
+    last_applied_offset: int
+    """-1: since its start nothing."""
+    last_applied_lag_ms: int | None = None
+    """The age of that record, by this broker's clock against the clock of the controller that wrote it."""
+
+    @property
+    def active(self) -> bool:
+        """Never: a broker writes no metadata itself."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class EnsembleServer:
     """One ZooKeeper server by its own words (``srvr``). ``mode``: leader, follower, observer or standalone;
     ``outstanding``: requests that wait in it. ``down``: why it serves nobody; empty where it serves.

@@ -10,7 +10,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import BrokerMetrics, ControllerMetrics, Timed, Unread, ZkMigrationState
 from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, UNNAMED, OldRequests
-from kraft_runbook.cluster.quorum_gauges import QuorumGauges
+from kraft_runbook.cluster.quorum_gauges import BrokerApplied, QuorumGauges
 from kraft_runbook.errors import Unreachable
 
 ATTRIBUTED = ("raft-metrics", "broker-metadata-metrics")
@@ -137,6 +137,15 @@ def quorum_gauges(found: NodeMetrics) -> QuorumGauges:
         snapshot_bytes=gauge("snapshotemitter.latestsnapshotgeneratedbytes"),
         has_raft=any(name.startswith("raftmetrics.") for name in found.gauges),
     )
+
+
+def broker_applied(found: NodeMetrics) -> BrokerApplied | None:
+    """What a broker has applied of the metadata log. None: its metrics do not say; those of a broker in ZooKeeper mode
+    never do.
+    """
+    offset = found.gauges.get("brokermetadatametrics.lastappliedrecordoffset")
+    lag = found.gauges.get("brokermetadatametrics.lastappliedrecordlagms")
+    return None if offset is None else BrokerApplied(int(offset), None if lag is None else int(lag))
 
 
 def broker_metrics(found: NodeMetrics) -> BrokerMetrics:

@@ -11,14 +11,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
+from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.feature_levels import FeatureObservation
+from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ZookeeperState
-from kraft_runbook.cluster.quorum_gauges import QuorumGauges
+from kraft_runbook.cluster.quorum_gauges import BrokerApplied, QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Broker
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.io.kafka.metadata_quorum import NoLeader, QuorumDescription, describe_quorum
+from kraft_runbook.io.kafka.metadata_quorum import NoLeader, QuorumDescription, broker_mode, describe_quorum
 from kraft_runbook.io.metrics import MetricsClient
-from kraft_runbook.io.node_metrics import NodeMetrics, controller_metrics, quorum_gauges
+from kraft_runbook.io.node_metrics import NodeMetrics, broker_applied, controller_metrics, quorum_gauges
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.ensemble import ensemble_servers
 from kraft_runbook.io.zookeeper.read_state import read_zookeeper
@@ -26,6 +29,7 @@ from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_registrations import see_registrations
 from kraft_runbook.quorum.look import (
+    BrokerHealth,
     ControllerHealth,
     KeptEpoch,
     Quorum,
@@ -35,7 +39,7 @@ from kraft_runbook.quorum.look import (
     replica_of,
 )
 from kraft_runbook.quorum.quorum_checks import wrong_registrations
-from kraft_runbook.runbook.warm import warmth
+from kraft_runbook.runbook.warm import APPLY_RULE, warmth
 
 LOOKS, APART_SECONDS = 3, 2.0
 """Looks of a series, and the seconds between two of them. After an election a voter that runs has fetched within 3 s
@@ -69,7 +73,8 @@ def see_series(
         for n in range(LOOKS):
             if n:
                 sleep(APART_SECONDS)
-            looks.append(see_quorum(spec, secrets=secrets, first=looks[0] if looks else None))
+            last = n == LOOKS - 1
+            looks.append(see_quorum(spec, secrets=secrets, first=looks[0] if looks else None, ask_brokers=last))
         found = once.result()
     series = Series(tuple(looks), before, found)
     for _ in range(LOOKS):
@@ -80,16 +85,22 @@ def see_series(
     return series
 
 
-def see_quorum(spec: ClusterSpec, *, secrets: Secrets, first: QuorumLook | None = None) -> QuorumLook:
-    """One look. ``first``: an earlier one: whoever has applied what was committed then is warm."""
+def see_quorum(
+    spec: ClusterSpec, *, secrets: Secrets, first: QuorumLook | None = None, ask_brokers: bool = False
+) -> QuorumLook:
+    """One look. ``first``: an earlier one: whoever has applied what was committed then is warm. ``ask_brokers``: also
+    what each broker has applied.
+    """
+    brokers = spec.brokers if ask_brokers else ()
     with (
         MetricsClient(spec.metrics, secrets=secrets, timeout=SOURCE_SECONDS) as metrics,
-        ThreadPoolExecutor(2 * len(spec.controllers) + 2, thread_name_prefix="quorum") as pool,
+        ThreadPoolExecutor(2 * len(spec.controllers) + 2 + len(brokers), thread_name_prefix="quorum") as pool,
     ):
         quorum = pool.submit(describe_quorum, spec, secrets=secrets, timeout=SOURCE_SECONDS)
         zookeeper = pool.submit(_zookeeper, spec, secrets, metrics)
         ports = {c.id: pool.submit(accepts, c.host, c.port) for c in spec.controllers}
         pages = {c.id: pool.submit(metrics.read, c.host, c.metrics_port) for c in spec.controllers}
+        following = {each.id: pool.submit(_applied, spec, each, secrets, metrics) for each in brokers}
         described: QuorumDescription | Unread
         say_no: frozenset[int] = frozenset()
         try:
@@ -101,6 +112,7 @@ def see_quorum(spec: ClusterSpec, *, secrets: Secrets, first: QuorumLook | None 
             page = _result(pages[i])
             found[i] = _controller(i, ports[i].result(), page)
         control = _flat(zookeeper)
+        applied = {i: _flat(each) for i, each in following.items()}
     committed = described.high_watermark if was_read(described) else None
     before = first.quorum.high_watermark if first is not None and was_read(first.quorum) else None
     return QuorumLook(
@@ -110,6 +122,7 @@ def see_quorum(spec: ClusterSpec, *, secrets: Secrets, first: QuorumLook | None 
         {i: replace(each, warm=warmth(each.metrics, committed, before)) for i, each in found.items()},
         control,
         say_no,
+        {i: BrokerHealth(i, each, warmth(each, committed, before)) for i, each in applied.items() if each is not None},
     )
 
 
@@ -135,6 +148,24 @@ def _controller(node_id: int, running: bool | Unread, page: NodeMetrics | Unread
     metrics = part_read(lambda: controller_metrics(page)) if was_read(page) else page
     gauges = quorum_gauges(page) if was_read(page) else page
     return ControllerHealth(node_id, running, metrics, gauges, Unread("judged with the quorum"))
+
+
+def _applied(
+    spec: ClusterSpec, broker: Broker, secrets: Secrets, metrics: MetricsClient
+) -> BrokerApplied | Unread | None:
+    """What a broker has applied of the metadata log; None where it is down, or runs in ZooKeeper mode and so applies
+    none.
+    """
+    page = part_read(lambda: metrics.read(broker.host, broker.metrics_port))
+    applied = broker_applied(page) if was_read(page) else None
+    if applied is not None:
+        return applied
+    if accepts(*split_address(spec.broker_address(broker))) is False:
+        return None
+    mode = part_read(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
+    if was_read(mode) and mode is not BrokerMode.KRAFT:
+        return None
+    return page if not was_read(page) else Unread("its metrics hold no last-applied-record-offset", way_out=APPLY_RULE)
 
 
 def _zookeeper(spec: ClusterSpec, secrets: Secrets, metrics: MetricsClient) -> ZookeeperControl | Unread:

@@ -8,9 +8,11 @@ from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.quorum.look import Mode
 from kraft_runbook.runbook.check_results import Finding, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist
 
+OF_QUORUM = (Mode.KRAFT, Mode.MIGRATING)
 QUEUE_RULE = (
     "let the exporter's rules pass the 99th percentile of"
     " kafka.controller:type=ControllerEventManager,name=EventQueueTimeMs (docs/hosts.md)"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.quorum import quorum_checks, zookeeper_checks
+from kraft_runbook.quorum import broker_checks, quorum_checks, zookeeper_checks
 from kraft_runbook.quorum.catalogue import QUORUM_CHECKS
 from kraft_runbook.quorum.look import Series
 from kraft_runbook.runbook.check_results import ChecksReport
 
-__all__ = ["QUORUM_CHECKS", "judge", "quorum_checks", "told", "zookeeper_checks"]
+__all__ = ["QUORUM_CHECKS", "broker_checks", "judge", "quorum_checks", "told", "zookeeper_checks"]
 
 
 def judge(series: Series, spec: ClusterSpec) -> ChecksReport:

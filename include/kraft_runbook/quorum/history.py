@@ -41,6 +41,9 @@ FIGURES = (
     Figure("epoch of the quorum", lambda sample: _number(sample.get("epoch"))),
     Figure("records that the last controller has not fetched", _worst("lag")),
     Figure("age of the last applied record, ms: the oldest of all controllers", _worst("applied_lag_ms")),
+    Figure(
+        "records that the slowest broker has not applied", lambda sample: _number(sample.get("unapplied_by_brokers"))
+    ),
     Figure("commit latency, ms", _worst("commit_latency_ms")),
 )
 

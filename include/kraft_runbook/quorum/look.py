@@ -5,13 +5,13 @@ a broker has that role. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import ControllerMetrics
-from kraft_runbook.cluster.quorum_gauges import EnsembleServer, QuorumGauges
+from kraft_runbook.cluster.quorum_gauges import BrokerApplied, EnsembleServer, QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.runbook.warm import Warmth
 
@@ -65,6 +65,17 @@ class ControllerHealth:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerHealth:
+    """A broker of the cluster file that runs in KRaft mode, or of which that is not known. ``applied``: how far it has
+    come in the metadata log. ``current``: warm where it has applied what was committed at the first look of the series.
+    """
+
+    id: int
+    applied: BrokerApplied | Unread
+    current: Warmth | Unread
+
+
+@dataclass(frozen=True, slots=True)
 class ZookeeperControl:
     """ZooKeeper's side. ``controller_id``: the broker in /controller; None: nobody is. ``of_kraft``: a KRaft controller
     holds it. ``session_timeout_ms``: of that broker, by the cluster file: how long its failure goes unnoticed.
@@ -90,6 +101,8 @@ class QuorumLook:
     zookeeper: ZookeeperControl | Unread
     say_no: frozenset[int] = frozenset()
     """Where no leader was found: the controllers that answered that they do not lead."""
+    brokers: Mapping[int, BrokerHealth] = field(default_factory=dict)
+    """Asked at the last look of a series alone."""
 
     @property
     def mode(self) -> Mode:

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 from kraft_runbook.cluster.quorum_gauges import QuorumGauges
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.quorum.look import ControllerHealth, Mode, Quorum, QuorumLook, Replica, ZookeeperControl
-from kraft_runbook.runbook.warm import how_far_applied
+from kraft_runbook.quorum.look import (
+    BrokerHealth,
+    ControllerHealth,
+    Mode,
+    Quorum,
+    QuorumLook,
+    Replica,
+    ZookeeperControl,
+)
+from kraft_runbook.runbook.warm import Warmth, how_far_applied
 
 
 def render(look: QuorumLook) -> str:
@@ -36,8 +44,11 @@ def _of_quorum(look: QuorumLook) -> Iterator[str]:
         yield f"controller {i}: " + ", ".join(_of_controller(controller, replicas.get(i), quorum))
     for i in sorted(replicas.keys() - look.controllers.keys()):
         yield f"voter {i}, which is not in the cluster file: {_fetching(replicas[i])}"
-    for each in quorum.observers if was_read(quorum) else ():
-        yield f"observer {each.id}: {_fetching(each)}"
+    observers = {each.id: each for each in quorum.observers} if was_read(quorum) else {}
+    for i in sorted(observers.keys() | look.brokers.keys()):
+        told = [_fetching(observers[i])] if i in observers else []
+        told += _of_broker(look.brokers[i], quorum) if i in look.brokers else ()
+        yield f"{'observer' if i in observers else 'broker'} {i}: {', '.join(told)}"
 
 
 def _of_controller(each: ControllerHealth, replica: Replica | None, quorum: Quorum | Unread) -> Iterator[str]:
@@ -55,13 +66,26 @@ def _of_controller(each: ControllerHealth, replica: Replica | None, quorum: Quor
     if not was_read(each.metrics):
         yield f"metrics not read: {each.metrics.reason}"
         return
-    end = quorum.high_watermark - 1 if was_read(quorum) and quorum.high_watermark >= 0 else None
-    applied = how_far_applied(each.metrics, end)
+    applied = how_far_applied(each.metrics, _end(quorum))
     yield each.warm.value if was_read(each.warm) else f"warm or cold is not known ({each.warm.reason})"
     if applied:
         yield applied
     if was_read(each.gauges):
         yield from _gauges(each.gauges)
+
+
+def _of_broker(each: BrokerHealth, quorum: Quorum | Unread) -> Iterator[str]:
+    if not was_read(each.applied):
+        yield f"what it has applied was not read: {each.applied.reason}"
+        return
+    if was_read(each.current):
+        yield "has applied what was committed" if each.current is Warmth.WARM else "lags in applying"
+    yield how_far_applied(each.applied, _end(quorum))
+
+
+def _end(quorum: Quorum | Unread) -> int | None:
+    """The last committed offset."""
+    return quorum.high_watermark - 1 if was_read(quorum) and quorum.high_watermark >= 0 else None
 
 
 def _fetching(replica: Replica) -> str:

@@ -10,13 +10,12 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.quorum.catalogue import check, event_queues, settle_by_gauge
+from kraft_runbook.quorum.catalogue import OF_QUORUM, check, event_queues, settle_by_gauge
 from kraft_runbook.quorum.look import Mode, Quorum, Replica, Series
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, RESTART, not_their_own, way_out
 from kraft_runbook.runbook.warm import WARM_FIX, Warmth, how_far_applied
 
-OF_QUORUM = (Mode.KRAFT, Mode.MIGRATING)
 RAFT_RULE = "let the exporter's rules pass kafka.server:type=raft-metrics (docs/hosts.md)"
 SNAPSHOT_RULE = "let the exporter's rules pass kafka.server:type=SnapshotEmitter,* (docs/hosts.md)"
 SNAPSHOT_INTERVAL = "metadata.log.max.snapshot.interval.ms"
@@ -282,43 +281,6 @@ def _claims(metrics: object) -> bool:
 
 def _leads(quorum: Quorum | Unread) -> int | None:
     return quorum.leader_id if was_read(quorum) else None
-
-
-@check(
-    "KRB-QRM-012",
-    severity=WARNING,
-    stages=OF_QUORUM,
-    fix="start the named broker, or see in its log why it does not fetch the metadata log; it serves with old metadata",
-)
-def every_broker_follows(seen: Series, spec: ClusterSpec) -> Finding:
-    """Every broker fetches the metadata log.
-
-    A broker that has not fetched for quorum_health.silent is named for five minutes; then the leader forgets it. While
-    a broker controls the cluster, or may, one in ZooKeeper mode fetches nothing: there only those are judged that the
-    leader knows. One that does not fetch still sends heartbeats, and stays unfenced (KAFKA-20514).
-    """
-    now = _quorum(seen)
-    if not was_read(now):
-        return unknown(now)
-    silent = spec.quorum_health.silent / 1000
-    wrong = [
-        f"broker {each.id} has not fetched for {each.seconds_since_fetch:.1f} s"
-        for each in now.observers
-        if each.id in spec.broker_ids and each.seconds_since_fetch is not None and each.seconds_since_fetch > silent
-    ]
-    if seen.now.mode is Mode.KRAFT and (spec.zookeeper is None or was_read(seen.now.zookeeper)):
-        strangers = sorted({*spec.broker_ids} - _fetches(seen.first.quorum, now.leader_epoch) - _fetches(now))
-        wrong += [f"controller {now.leader_id}, which leads, knows of no fetch by broker {i}" for i in strangers]
-    return settle(wrong, (), f"{len(_fetches(now) & {*spec.broker_ids})} of {len(spec.brokers)} brokers fetch")
-
-
-def _fetches(quorum: Quorum | Unread, epoch: int | None = None) -> frozenset[int]:
-    """Who fetches, as the leader of this epoch knows: a leader that was just elected knows of nobody yet. A node with
-    both roles fetches as a voter.
-    """
-    if not was_read(quorum) or epoch not in (None, quorum.leader_epoch):
-        return frozenset()
-    return frozenset(each.id for each in (*quorum.voters, *quorum.observers))
 
 
 @check(

@@ -36,9 +36,19 @@ def sample_of(look: QuorumLook) -> dict[str, Any]:
         "epoch": None if quorum is None else quorum.leader_epoch,
         "high_watermark": None if quorum is None else quorum.high_watermark,
         "controllers": controllers,
+        "unapplied_by_brokers": _unapplied(look),
         "zookeeper_controller": look.zookeeper.controller_id if was_read(look.zookeeper) else None,
         "zookeeper_controller_epoch": look.zookeeper.controller_epoch if was_read(look.zookeeper) else None,
     }
+
+
+def _unapplied(look: QuorumLook) -> int | None:
+    """Committed records that the slowest of the brokers has not applied; None where none was asked or told."""
+    if not was_read(look.quorum) or look.quorum.high_watermark < 0:
+        return None
+    end = look.quorum.high_watermark - 1
+    applied = (each.applied for each in look.brokers.values())
+    return max((max(0, end - each.last_applied_offset) for each in applied if was_read(each)), default=None)
 
 
 def with_sample(samples: Sequence[Sample], new: Sample) -> list[Sample]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMetrics, Unread, was_read
 from kraft_runbook.runbook.check_results import Finding, settle
@@ -29,8 +29,25 @@ RULE = (
     " DescribeQuorum is known, which tells what a controller has fetched, not what it has applied"
 )
 """The way out where the gauges are not there."""
+APPLY_RULE = (
+    "let the exporter's rules pass last-applied-record-offset and last-applied-record-lag-ms of"
+    " kafka.server:type=broker-metadata-metrics (docs/hosts.md); until then only DescribeQuorum is known, which tells"
+    " what a broker has fetched, not what it has applied"
+)
+"""The same of a broker."""
 NOT_KNOWN = "not_known_to_be_warm"
 """What ``unjudged`` keeps, in the evidence."""
+
+
+class Applies(Protocol):
+    """What a node's gauges say of its applying the metadata log (``ControllerMetrics``, ``BrokerApplied``)."""
+
+    @property
+    def last_applied_offset(self) -> int | None: ...
+    @property
+    def last_applied_lag_ms(self) -> int | None: ...
+    @property
+    def active(self) -> bool: ...
 
 
 class Warmth(StrEnum):
@@ -40,8 +57,8 @@ class Warmth(StrEnum):
     COLD = "cold"
 
 
-def warmth(metrics: ControllerMetrics | Unread, committed: int | None, before: int | None = None) -> Warmth | Unread:
-    """Whether a controller is warm, by its gauges.
+def warmth(metrics: Applies | Unread, committed: int | None, before: int | None = None) -> Warmth | Unread:
+    """Whether a controller is warm, by its gauges; of a broker, whether it has applied what was committed.
 
     ``committed``: the quorum's high watermark at this look; None or negative where nobody knows it. ``before``: the
     same at an earlier look: whoever has applied that is warm however much is written. Unread where the gauges are
@@ -65,7 +82,7 @@ def warmth(metrics: ControllerMetrics | Unread, committed: int | None, before: i
     return Warmth.WARM if applied >= wanted else Warmth.COLD
 
 
-def shows_applying(metrics: ControllerMetrics) -> bool:
+def shows_applying(metrics: Applies) -> bool:
     """Whether its gauges tell what it has applied. Of an active controller either does: it becomes active only once it
     has applied its log.
     """
@@ -76,7 +93,7 @@ def _old(lag: int | None) -> str:
     return "its last record has no age that says anything" if lag is None else f"its last record is {lag} ms old"
 
 
-def _lag(metrics: ControllerMetrics) -> int | None:
+def _lag(metrics: Applies) -> int | None:
     """The lag in applying, where it says anything: an active controller applies what it writes itself, and a negative
     lag means that two clocks differ.
     """
@@ -126,12 +143,14 @@ def how_cold(metrics: ControllerMetrics, seen: ClusterObservation) -> str:
     return how_far_applied(metrics, seen.quorum.high_watermark - 1 if was_read(seen.quorum) else None)
 
 
-def how_far_applied(metrics: ControllerMetrics, committed: int | None) -> str:
-    """What a controller has applied of the log, in words; empty where its gauges do not tell. ``committed``: the last
+def how_far_applied(metrics: Applies, committed: int | None) -> str:
+    """What a node has applied of the log, in words; empty where its gauges do not tell. ``committed``: the last
     committed offset.
     """
     of = "" if committed is None else f" of {committed}"
     offset, lag = metrics.last_applied_offset, metrics.last_applied_lag_ms
+    if offset is not None and offset < 0:
+        return f"it has applied nothing{of} yet"
     told = [] if offset is None else [f"it has applied up to offset {offset}{of}"]
     return ", ".join([*told, *([] if lag is None else [f"its last record is {lag} ms old"])])
 

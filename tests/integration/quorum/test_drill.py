@@ -15,6 +15,7 @@ from recording import run_on
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
@@ -109,11 +110,15 @@ def whole(lab: Lab) -> bool:
 def test_in_kraft_mode_the_leader_is_stopped_another_leads_and_it_comes_back_warm(kraft: Lab) -> None:
     before = see_quorum(kraft.spec, secrets=kraft.secrets).quorum
     _, fault, kept = drilled(kraft, Fault.FAILOVER)
-    after = see_quorum(kraft.spec, secrets=kraft.secrets).quorum
+    look = see_quorum(kraft.spec, secrets=kraft.secrets, ask_brokers=True)
+    after = look.quorum
     assert kept.bodies[2]["node_id"] == before.leader_id  # type: ignore[union-attr]
     assert after.leader_epoch > before.leader_epoch  # type: ignore[union-attr]
     assert fault.of_changes is not None and fault.of_changes > 0
     assert whole(kraft)
+    (broker,) = look.brokers.values()
+    assert was_read(broker.applied) and broker.applied.last_applied_offset > 0, broker
+    assert broker.applied.last_applied_lag_ms is not None, broker
 
 
 @pytest.mark.long

@@ -48,6 +48,7 @@ def test_a_whole_quorum_is_healthy_and_nothing_of_it_is_unread(dual_write: Lab) 
     assert found["mode"] == "KRAFT"
     assert look["quorum"]["leader_id"] in dual_write.spec.controller_ids
     assert {each["warm"] for each in look["controllers"].values()} == {"warm"}
+    assert look["brokers"] == {}, "brokers in ZooKeeper mode apply no metadata log"
     assert [each["id"] for each in look["quorum"]["voters"]] == list(dual_write.spec.controller_ids)
     assert {s["mode"] for s in look["zookeeper"]["servers"].values()} == {"standalone"}
 
