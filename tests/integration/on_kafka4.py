@@ -27,12 +27,13 @@ from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import Answer, UpgradeType, node_features, read_levels, update_feature
 from kraft_runbook.io.local import supervision
 from kraft_runbook.levels.change import plan_change
-from kraft_runbook.levels.obstacles import Obstacle, obstacles, running_software
+from kraft_runbook.levels.obstacles import obstacles, running_software
 from kraft_runbook.procedures.observe_features import observe_features
-from lab import lifecycle
-from lab.installation import fetch_jars, install, java
+from kraft_runbook.runbook.obstacle import Obstacle
+from lab import ROOT, lifecycle
+from lab.installation import fetch_jars, install, java, kafka4_version
 from lab.layout import layout
-from lab.software import with_kafka4
+from lab.software import LOOKS_APART, with_kafka4
 
 
 @contextmanager
@@ -67,6 +68,20 @@ def finalized_lab(
         yield lab
     finally:
         lifecycle.down(spec, purge=True)
+
+
+def with_target(born: str, directory: Path, further: str = "") -> Path:
+    """The directory, with the cluster file of a lab that is born in KRaft (``lab/both``, ``lab/dynamic``) and Kafka 4
+    beside. ``further``: more of the file.
+    """
+    place = "${KRB_LAB_DIR:-${PROJECT_ROOT}/build/lab}"
+    text = (ROOT / "lab" / born / "lab.yaml").read_text()
+    version = kafka4_version()
+    target = f'  upgrade_to: {{version: {version}, home: "{place}/kafka-{version}"}}\n'
+    text = text.replace(f"  home: {place}/kafka\n", f"  home: {place}/kafka\n{target}")
+    directory.mkdir(parents=True)
+    (directory / "lab.yaml").write_text(f"{text}upgrade_software: {{old_clients_window: {LOOKS_APART}}}\n{further}")
+    return directory
 
 
 def _target(lab: Lab) -> str:

@@ -16,9 +16,10 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog, 
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, update_feature
 from kraft_runbook.levels.answers import refused
-from kraft_runbook.levels.obstacles import Obstacle, running_software
+from kraft_runbook.levels.obstacles import running_software
 from kraft_runbook.levels.overview import overview
 from kraft_runbook.procedures.preview_levels import preview_change
+from kraft_runbook.runbook.obstacle import Obstacle
 from kraft_runbook.software.way_back import way_to
 from lab import ROOT
 from lab.software import write_cluster_file

@@ -22,8 +22,9 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, Level
 from kraft_runbook.io.kafka.feature_calls import read_levels, update_feature
 from kraft_runbook.io.local import supervision
 from kraft_runbook.levels.change import plan_change
-from kraft_runbook.levels.obstacles import Obstacle, running_software
+from kraft_runbook.levels.obstacles import running_software
 from kraft_runbook.procedures.change_level import Calls, await_level, change_level
+from kraft_runbook.runbook.obstacle import Obstacle
 from lab.layout import layout
 from lab.software import write_cluster_file
 

@@ -20,8 +20,9 @@ from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.errors import Refused
 from kraft_runbook.levels.change import Direction, plan_change
 from kraft_runbook.levels.losses import Loss
-from kraft_runbook.levels.obstacles import Obstacle, obstacles, running_software
+from kraft_runbook.levels.obstacles import obstacles, running_software
 from kraft_runbook.levels.preview import shuts_out
+from kraft_runbook.runbook.obstacle import Obstacle
 
 
 def ways(seen: FeatureObservation, wanted: str, *, feature: str = METADATA_VERSION) -> list[str]:

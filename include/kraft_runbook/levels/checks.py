@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.levels.obstacles import Obstacle, running_software
+from kraft_runbook.levels.obstacles import running_software
 from kraft_runbook.levels.overview import not_applied, unlike_declared
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, whole_quorum, zookeeper_behind
+from kraft_runbook.runbook.obstacle import Obstacle
 from kraft_runbook.runbook.read_parts import needed
 
 CHECKS = Checklist()

@@ -28,6 +28,7 @@ from kraft_runbook.levels.min_isr import ELIGIBLE, MIN_ISR, min_isr_changes
 from kraft_runbook.metadata.log.record_schemas import not_read
 from kraft_runbook.metadata.log.schemas import NEWEST
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL, highest_level
+from kraft_runbook.runbook.obstacle import Obstacle
 from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER, not_their_own, way_out
 
 LEADER_FIRST = "let the quorum elect a leader"
@@ -43,19 +44,11 @@ KRAFT_VERSION_WORKS = (4, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacle:
-    """What stands in the way. ``unknown``: it could not be read, so nobody knows. ``server_accepts``: the server does
-    not ask for it. ``momentary``: it may be over seconds later.
-    """
+class LevelObstacle(Obstacle):
+    """``server_accepts``: the server does not ask for it. ``momentary``: it may be over seconds later."""
 
-    problem: str
-    way_out: str
-    unknown: bool = False
     server_accepts: bool = False
     momentary: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
 
 
 def running_software(seen: FeatureObservation) -> SoftwareLevels | Obstacle:
@@ -90,13 +83,13 @@ def running_software(seen: FeatureObservation) -> SoftwareLevels | Obstacle:
 
 def obstacles(
     seen: FeatureObservation, change: LevelChange, software: SoftwareLevels, losses: tuple[Loss, ...] = ()
-) -> tuple[Obstacle, ...]:
+) -> tuple[LevelObstacle, ...]:
     """Everything that stands in the way of the change, as far as it can be seen from here. None: ask the server."""
     if change.direction is Direction.NONE:
         return ()
     log = seen.log
     if isinstance(log, Unread):
-        return (Obstacle(f"the metadata log could not be read: {log.reason}", log.way_out or LEADER_FIRST, True),)
+        return (LevelObstacle(f"the metadata log could not be read: {log.reason}", log.way_out or LEADER_FIRST, True),)
     return (
         *_migration(log, change),
         *_kraft_version(change, software),
@@ -110,29 +103,29 @@ def obstacles(
     )
 
 
-def _migration(log: LevelsInLog, change: LevelChange) -> Iterator[Obstacle]:
+def _migration(log: LevelsInLog, change: LevelChange) -> Iterator[LevelObstacle]:
     if change.feature == METADATA_VERSION and log.migration_state in IN_MIGRATION:
-        yield Obstacle(
+        yield LevelObstacle(
             f"the migration from ZooKeeper is not final (ZkMigrationStateRecord {log.migration_state}), and the server"
             " changes no metadata.version while it lasts",
             "finalize the migration first, or go back to ZooKeeper",
         )
 
 
-def _kraft_version(change: LevelChange, software: SoftwareLevels) -> Iterator[Obstacle]:
+def _kraft_version(change: LevelChange, software: SoftwareLevels) -> Iterator[LevelObstacle]:
     if change.feature != KRAFT_VERSION:
         return
     if change.direction is Direction.DOWN:
-        yield Obstacle("kraft.version can't be lowered, by any release", "leave it as it is")
+        yield LevelObstacle("kraft.version can't be lowered, by any release", "leave it as it is")
     elif release_of(software.version) < KRAFT_VERSION_WORKS:
-        yield Obstacle(
+        yield LevelObstacle(
             f"Kafka {software.version} would accept kraft.version {change.target}, write a record that does nothing and"
             " show it for ever (KAFKA-18979)",
             "bring every node to 4.1 or later first (upgrade_software)",
         )
 
 
-def _down(change: LevelChange, losses: tuple[Loss, ...]) -> Iterator[Obstacle]:
+def _down(change: LevelChange, losses: tuple[Loss, ...]) -> Iterator[LevelObstacle]:
     if change.feature != METADATA_VERSION or change.direction is not Direction.DOWN or not change.starred:
         return
     named = ", ".join(
@@ -140,39 +133,39 @@ def _down(change: LevelChange, losses: tuple[Loss, ...]) -> Iterator[Obstacle]:
     )
     lost = f"; it would lose {', '.join(map(str, losses))}" if losses else ""
     lowest = change.starred[0].level
-    yield Obstacle(
+    yield LevelObstacle(
         f"metadata.version {change.now} -> {change.target} crosses what changed metadata: {named}{lost}. Every server"
         " refuses that, as a safe and as an unsafe downgrade",
         f"the lowest that can be had is {lowest}" + (", where it is" if lowest == change.now else ""),
     )
 
 
-def _least(change: LevelChange) -> Iterator[Obstacle]:
+def _least(change: LevelChange) -> Iterator[LevelObstacle]:
     if change.feature == METADATA_VERSION and change.target < LEAST_SET:
-        yield Obstacle(
+        yield LevelObstacle(
             f"metadata.version {change.target} can't be set: 3.9 sets none below {LEAST_SET} (3.3-IV0)",
             f"name a level from {LEAST_SET} on",
         )
 
 
-def _nodes(seen: FeatureObservation, change: LevelChange) -> Iterator[Obstacle]:
+def _nodes(seen: FeatureObservation, change: LevelChange) -> Iterator[LevelObstacle]:
     for node_id, node in seen.nodes.items():
         who = seen.who(node_id)
         if isinstance(node, Unread):
-            yield Obstacle(f"{who} could not be asked: {node.reason}", "bring it to run", unknown=True)
+            yield LevelObstacle(f"{who} could not be asked: {node.reason}", "bring it to run", unknown=True)
         elif not _supports(node.supported, change):
-            yield Obstacle(
+            yield LevelObstacle(
                 f"{who} {_range(node.supported, change.feature)}, not {change.target}",
                 "bring it to the new software first (upgrade_software)",
             )
 
 
-def _registrations(seen: FeatureObservation, log: LevelsInLog, change: LevelChange) -> Iterator[Obstacle]:
+def _registrations(seen: FeatureObservation, log: LevelsInLog, change: LevelChange) -> Iterator[LevelObstacle]:
     for broker in log.brokers.values():
         running = seen.brokers.get(broker.node_id)
         if not _supports(broker.supported, change) and not isinstance(running, NodeFeatures):
             known = "" if broker.node_id in seen.brokers else ", not in the cluster file"
-            yield Obstacle(
+            yield LevelObstacle(
                 f"broker {broker.node_id} is registered, not running{known},"
                 f" {_range(broker.supported, change.feature)}, not {change.target}",
                 "start it on the new software, or unregister it (unregister_broker, docs/unregistering.md)",
@@ -186,7 +179,7 @@ def _registrations(seen: FeatureObservation, log: LevelsInLog, change: LevelChan
             yield _ghost(controller, change) if not declared else _dead(controller, change)
     for node_id in seen.controllers:
         if node_id not in log.controllers:
-            yield Obstacle(
+            yield LevelObstacle(
                 f"controller {node_id} has not registered, so the server does not know what it supports",
                 "restart it, and look at its log: a controller registers within seconds of its start, and of a raise to"
                 f" {CONTROLLERS_REGISTER} or beyond",
@@ -194,21 +187,21 @@ def _registrations(seen: FeatureObservation, log: LevelsInLog, change: LevelChan
             )
     for node_id, wrong in not_their_own(seen, log).items():
         if node_id in log.controllers and not _supports(log.controllers[node_id].supported, change):
-            yield Obstacle(
+            yield LevelObstacle(
                 f"controller {node_id} {wrong}, and the leader goes by that", way_out([node_id]), momentary=True
             )
 
 
-def _dead(controller: Registered, change: LevelChange) -> Obstacle:
-    return Obstacle(
+def _dead(controller: Registered, change: LevelChange) -> LevelObstacle:
+    return LevelObstacle(
         f"controller {controller.node_id} is registered, not running, {_range(controller.supported, change.feature)},"
         f" not {change.target}",
         "start it on the new software",
     )
 
 
-def _ghost(controller: Registered, change: LevelChange) -> Obstacle:
-    return Obstacle(
+def _ghost(controller: Registered, change: LevelChange) -> LevelObstacle:
+    return LevelObstacle(
         f"controller {controller.node_id} is registered and no voter any more, and"
         f" {_range(controller.supported, change.feature)}, not {change.target}",
         "start it once on the new software, with its old data and itself in its own controller.quorum.voters (in a"
@@ -217,24 +210,24 @@ def _ghost(controller: Registered, change: LevelChange) -> Obstacle:
     )
 
 
-def _needs(log: LevelsInLog, change: LevelChange, software: SoftwareLevels) -> Iterator[Obstacle]:
+def _needs(log: LevelsInLog, change: LevelChange, software: SoftwareLevels) -> Iterator[LevelObstacle]:
     table = software.features[change.feature]
     level = table.level(change.target)
     for feature, needed in (level.needs if level else {}).items():
         if log.levels.get(feature, 0) < needed:
-            yield Obstacle(
+            yield LevelObstacle(
                 f"{change.feature} {change.target} needs {feature} {needed}, which is at {log.levels.get(feature, 0)}",
                 f"raise {feature} to {needed} first",
             )
     for other, other_table in software.features.items():
         held = other_table.level(log.levels.get(other, 0))
         if held is not None and change.target < held.needs.get(change.feature, 0):
-            yield Obstacle(
+            yield LevelObstacle(
                 f"{other} {held.number} needs {change.feature} {held.needs[change.feature]}", f"lower {other} first"
             )
 
 
-def _min_isr(seen: FeatureObservation, log: LevelsInLog, change: LevelChange) -> Iterator[Obstacle]:
+def _min_isr(seen: FeatureObservation, log: LevelsInLog, change: LevelChange) -> Iterator[LevelObstacle]:
     """The server asks nothing of that, and lowering the level gives nothing back."""
     if change.feature != ELIGIBLE or change.direction is not Direction.UP:
         return
@@ -244,13 +237,13 @@ def _min_isr(seen: FeatureObservation, log: LevelsInLog, change: LevelChange) ->
     )
     changes, unread = min_isr_changes(seen, log)
     if changes:
-        yield Obstacle(f"{MIN_ISR} would change for good: {'; '.join(changes)}", set_it, server_accepts=True)
+        yield LevelObstacle(f"{MIN_ISR} would change for good: {'; '.join(changes)}", set_it, server_accepts=True)
     if unread:
         told = f"whether {MIN_ISR} would change was not read: {'; '.join(unread)}"
-        yield Obstacle(told, "let this tool read that, and look again", unknown=True, server_accepts=True)
+        yield LevelObstacle(told, "let this tool read that, and look again", unknown=True, server_accepts=True)
 
 
-def _records(change: LevelChange, software: SoftwareLevels) -> Iterator[Obstacle]:
+def _records(change: LevelChange, software: SoftwareLevels) -> Iterator[LevelObstacle]:
     """A level at which the software may write what this tool can't read. Afterwards it could see nothing of the
     cluster, for good where the level can't be lowered.
     """
@@ -262,9 +255,9 @@ def _records(change: LevelChange, software: SoftwareLevels) -> Iterator[Obstacle
     way_out = f"use a release of this tool that knows Kafka {software.version}{stay}"
     at = f"{change.feature} {change.target} is beyond what this tool knows (Kafka up to {NEWEST})"
     if isinstance(software.records, Unread):
-        yield Obstacle(f"{at}, and which records it writes was not read: {software.records.reason}", way_out, True)
+        yield LevelObstacle(f"{at}, and which records it writes was not read: {software.records.reason}", way_out, True)
     elif unread := not_read(software.records):
-        yield Obstacle(
+        yield LevelObstacle(
             f"{at}, and Kafka {software.version} has records that it can't read: {', '.join(unread)}. Once one is"
             " written, this tool could not look at the cluster any more",
             way_out,

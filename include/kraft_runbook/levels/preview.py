@@ -8,7 +8,7 @@ from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, Answer, FeatureO
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.levels.change import Direction, LevelChange
 from kraft_runbook.levels.losses import Loss
-from kraft_runbook.levels.obstacles import Obstacle
+from kraft_runbook.levels.obstacles import LevelObstacle
 
 NOT_REGISTERED = "has not registered"
 """Of the leader's refusal (``QuorumFeatures``)."""
@@ -21,7 +21,7 @@ class Preview:
     """
 
     change: LevelChange
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[LevelObstacle, ...]
     losses: tuple[Loss, ...]
     answer: Answer | None
     shuts: tuple[str, ...] = ()

@@ -17,8 +17,9 @@ from kraft_runbook.io.kafka.metadata_quorum import describe_elected
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.levels.change import Direction, LevelChange, plan_change
 from kraft_runbook.levels.losses import Loss, read_held
-from kraft_runbook.levels.obstacles import LEADER_FIRST, Obstacle, obstacles, running_software
+from kraft_runbook.levels.obstacles import LEADER_FIRST, obstacles, running_software
 from kraft_runbook.levels.preview import Preview, shuts_out
+from kraft_runbook.runbook.obstacle import Obstacle
 
 
 def losses_in_the_log(spec: ClusterSpec, change: LevelChange, *, secrets: Secrets) -> tuple[Loss, ...]:

@@ -13,6 +13,7 @@ from kraft_runbook.cluster.config_tables import ConfigTable, config_table
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.runbook.obstacle import Obstacle
 
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 INSTEAD: Mapping[str, str] = {
@@ -29,16 +30,11 @@ INSTEAD: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FileFinding:
-    """One key of a node's file. ``refused``: the process exits; else it starts, and the key means nothing."""
+class FileFinding(Obstacle):
+    """One ``key`` of a node's file. ``refused``: the process exits; else it starts, and the key means nothing."""
 
-    key: str
-    problem: str
-    way_out: str
-    refused: bool
-
-    def __str__(self) -> str:
-        return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
+    key: str = ""
+    refused: bool = True
 
 
 def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFinding, ...]:
@@ -56,26 +52,23 @@ def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFind
 def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
     if not properties.get("process.roles"):
         yield FileFinding(
-            "process.roles",
             f"without process.roles it is a broker of ZooKeeper, which {version} does not know",
             "end the migration from ZooKeeper first",
-            True,
+            key="process.roles",
         )
     if properties.get("authorizer.class.name") == ACL_AUTHORIZER:
         yield FileFinding(
-            "authorizer.class.name",
             f"{ACL_AUTHORIZER} is not in {version} any more (ClassNotFoundException)",
             "use org.apache.kafka.metadata.authorizer.StandardAuthorizer, as the migration's end writes it",
-            True,
+            key="authorizer.class.name",
         )
     for key, smallest in table.least.items():
         given = java_int(trim(properties.get(key, "")))
         if given is not None and given < smallest:
             yield FileFinding(
-                key,
                 f"{key}={given} is below the smallest that {version} takes ({smallest})",
                 "raise it, or leave it out",
-                True,
+                key=key,
             )
     yield from _lists(properties, version, table)
 
@@ -87,13 +80,12 @@ def _lists(properties: Mapping[str, str], version: str, table: ConfigTable) -> I
         entries = [each.strip() for each in value.strip().split(",")]
         if entries == [""]:
             if name in table.filled:
-                yield FileFinding(key, f"{key} is empty, and {version} takes no empty list", "leave it out", True)
+                yield FileFinding(f"{key} is empty, and {version} takes no empty list", "leave it out", key=key)
         elif "" in entries and name in table.entries:
             yield FileFinding(
-                key,
                 f"{key}={value.strip()} has an empty entry, which {version} does not take",
                 "take the comma out that is too many",
-                True,
+                key=key,
             )
 
 
@@ -106,8 +98,8 @@ def _ignored(properties: Mapping[str, str], version: str, table: ConfigTable) ->
     for key in sorted(properties):
         if table.has_lost(key):
             yield FileFinding(
-                key,
                 f"{version} reads over {key} in silence",
                 f"its place is taken by {INSTEAD[key]}" if key in INSTEAD else "take it out of the cluster file",
-                False,
+                key=key,
+                refused=False,
             )

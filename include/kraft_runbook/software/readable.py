@@ -14,40 +14,25 @@ that was down meets records that all others have behind them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeOnDisk, SoftwareLevels, WrittenLevel
 from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.runbook.obstacle import Obstacle
 
 SNAPSHOT_INTERVAL_MS = 3_600_000
 """``metadata.log.max.snapshot.interval.ms``, where the configuration does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Why a node can't start on a version. ``lower_first``: the level that holds now is one that it does not know.
-    ``unknown``: its disk could not be read.
-    """
-
-    problem: str
-    way_out: str
-    lower_first: bool = False
-    unknown: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.problem}. {self.way_out[0].upper()}{self.way_out[1:]}."
-
-
 def unreadable(
     who: str, disk: NodeOnDisk | Unread, software: SoftwareLevels, *, interval_ms: int = SNAPSHOT_INTERVAL_MS
-) -> tuple[Unreadable, ...]:
+) -> tuple[Obstacle, ...]:
     """What keeps a node (``who``: "controller 103") from starting on that software; nothing: it can read its log.
 
     ``interval_ms``: how often it takes a snapshot.
     """
     if isinstance(disk, Unread):
         return (
-            Unreadable(
+            Obstacle(
                 f"whether {who} can run {software.version} is not known: {disk.reason}",
                 "let this tool read its metadata log's directory",
                 unknown=True,
@@ -60,9 +45,9 @@ def unreadable(
     )
 
 
-def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: SoftwareLevels) -> Iterator[Unreadable]:
+def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: SoftwareLevels) -> Iterator[Obstacle]:
     if isinstance(levels, Unread):
-        yield Unreadable(
+        yield Obstacle(
             f"whether {who} can run {software.version} is not known: {levels.reason}",
             levels.way_out or "let the quorum elect a leader, and look again",
             unknown=True,
@@ -72,7 +57,7 @@ def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: Soft
     if met:
         shown = ", ".join(f"{each.feature} {each.level} at offset {each.offset}" for each in met)
         ranges = ", ".join(dict.fromkeys(software.ranges(each.feature) for each in met))
-        yield Unreadable(
+        yield Obstacle(
             f"{who} cannot run {software.version} yet: it is behind, the quorum's leader will send it {shown}, and"
             f" {software.version} supports {ranges}",
             f"start it on software that knows these levels, and let it take a snapshot past"
@@ -80,7 +65,7 @@ def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: Soft
         )
 
 
-def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: int) -> Iterator[Unreadable]:
+def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: int) -> Iterator[Obstacle]:
     held = dict(disk.snapshot.levels) if disk.snapshot else {}
     last = {**held, **{each.feature: each.level for each in disk.after}}
     features = sorted(
@@ -98,11 +83,10 @@ def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: 
         what = f"its log holds {', '.join(shown)}" if shown else f"its newest snapshot holds {feature} {held[feature]}"
         past = max((each.offset for each in records), default=disk.snapshot.end if disk.snapshot else 0)
         ends = f"its newest snapshot ends at {disk.snapshot.end}" if disk.snapshot else "it has no snapshot"
-        yield Unreadable(
+        yield Obstacle(
             f"{who} cannot run {software.version} yet: {what}, {ends}, and {software.version} supports"
             f" {software.ranges(feature)}",
             _way_out(feature, last[feature], past, software, interval_ms, lower=lower),
-            lower_first=lower,
         )
 
 
@@ -119,13 +103,13 @@ def _way_out(feature: str, now: int, past: int, software: SoftwareLevels, interv
     return f"{change} first (upgrade_features), if Kafka still allows that; then {wait}"
 
 
-def _bootstrap(who: str, disk: NodeOnDisk, software: SoftwareLevels) -> Iterator[Unreadable]:
+def _bootstrap(who: str, disk: NodeOnDisk, software: SoftwareLevels) -> Iterator[Obstacle]:
     """bootstrap.checkpoint is read at each start, and never written again. A level below the software's lowest does no
     harm there (4.1.1, ``BootstrapMetadata.fromRecords``).
     """
     level, table = disk.bootstrap.get(METADATA_VERSION, 0), software.features.get(METADATA_VERSION)
     if table is not None and level > table.supported.highest:
-        yield Unreadable(
+        yield Obstacle(
             f"{who} cannot run {software.version}: its directory was formatted at {METADATA_VERSION} {level}"
             f" (bootstrap.checkpoint), and {software.version} supports {software.ranges(METADATA_VERSION)}",
             "set its data aside and format its directory with the older software: a controller that is one of three"

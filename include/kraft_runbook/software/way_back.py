@@ -10,7 +10,8 @@ from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_re
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.metadata.metadata_version import highest_level
-from kraft_runbook.software.readable import SNAPSHOT_INTERVAL_MS, Unreadable, unreadable
+from kraft_runbook.runbook.obstacle import Obstacle
+from kraft_runbook.software.readable import SNAPSHOT_INTERVAL_MS, unreadable
 
 INTERVAL = "metadata.log.max.snapshot.interval.ms"
 
@@ -22,7 +23,7 @@ class SoftwareWay:
     """
 
     version: str
-    in_the_way: Mapping[int, tuple[Unreadable, ...]]
+    in_the_way: Mapping[int, tuple[Obstacle, ...]]
     closed: tuple[str, ...] = ()
 
     @property
