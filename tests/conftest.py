@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import tempfile
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -101,6 +102,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """An interrupted process has ended its clusters by now: it goes, for otherwise it would wait for further tests."""
     if _is_worker(config) and signal.getsignal(signal.SIGTERM) is _let_pass:
         os._exit(pytest.ExitCode.INTERRUPTED)
+
+
+@pytest.fixture
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this test's temporary files are made."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
 
 
 def _is_worker(config: pytest.Config) -> bool:

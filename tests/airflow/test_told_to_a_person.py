@@ -205,20 +205,21 @@ def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(
 
 
 def test_the_soak_s_watch_tells_what_broke_also_where_it_can_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    trigger = HealthWatchTrigger("lab", 0.0)
+    class Unreadable(HealthWatchTrigger):
+        def hand(self) -> Any:
+            raise RunbookError("the cluster file is wrong", way_out="mend it")
 
-    def refused() -> Any:
-        raise RunbookError("the cluster file is wrong", way_out="mend it")
+    class Recorded(HealthWatchTrigger):
+        def hand(self) -> Any:
+            return RecordingCluster()
 
-    async def told() -> Any:
+    async def told(trigger: HealthWatchTrigger) -> Any:
         return [event.payload async for event in trigger.run()]
 
-    monkeypatch.setattr(trigger, "hand", refused)
-    (payload,) = asyncio.run(told())
+    (payload,) = asyncio.run(told(Unreadable("lab", 0.0)))
     assert "the cluster file is wrong" in payload["broken"] and "mend it" in payload["broken"]
-    monkeypatch.setattr(trigger, "hand", lambda: RecordingCluster())
     monkeypatch.setattr(health_watch, "watch_health", watched_without_a_finding)
-    assert asyncio.run(told()) == [{"broken": None}]
+    assert asyncio.run(told(Recorded("lab", 0.0))) == [{"broken": None}]
 
 
 async def watched_without_a_finding(cluster: Any, until: float, *, sleep: Any) -> None:

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -304,11 +303,7 @@ def test_two_runs_at_once_restart_the_broker_once(node: Node) -> None:
 
 
 @pytest.mark.long
-def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
+def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(node: Node, temporary_files: Path) -> None:
     def interrupt(line: str) -> None:
         if "stop the service" in line:
             raise KeyboardInterrupt
@@ -316,7 +311,7 @@ def test_an_exception_in_the_calling_thread_ends_ansible_and_leaves_nothing(
     node.run_broker()
     with pytest.raises(KeyboardInterrupt):
         to(node, on_event=interrupt)
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary_files.iterdir()) == []
     assert [t.name for t in threading.enumerate() if t.name.startswith("ansible-")] == []
     to(node)
     assert node.starts() == ["False", "True"]

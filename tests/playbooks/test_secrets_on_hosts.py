@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -59,16 +58,15 @@ class Watch:
 
 
 def test_a_planted_secret_is_in_the_secrets_file_alone(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    node: Node, temporary_files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("SOME_TOKEN", "planted-in-the-environment")
     lines: list[str] = []
-    with Watch(tmp_path) as watch:
+    with Watch(temporary_files) as watch:
         result = restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), on_event=lines.append)
     assert {"hosts.yml", "command", "cmdline"} <= watch.read
     assert watch.found == set()
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary_files.iterdir()) == []
     told = "\n".join([*lines, repr(result)])
     assert SECRET not in told and ESCAPED not in told
     holding = [
@@ -110,22 +108,19 @@ def test_secrets_that_someone_wrote_into_the_file_by_hand_are_not_shown_and_the_
     assert config.stat().st_mode & 0o777 == Path(f"{config}.before-kraft-runbook").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left = tmp_path / "kraft-runbook-run-left"
+def test_what_a_killed_run_left_is_removed_by_the_next(node: Node, temporary_files: Path) -> None:
+    left = temporary_files / "kraft-runbook-run-left"
     left.mkdir()
     (left / ".alive").touch()
     for name, age in (("made-again", 7200), ("being-made", 0)):
-        (tmp_path / f"kraft-runbook-run-{name}").mkdir()
-        os.utime(tmp_path / f"kraft-runbook-run-{name}", (time.time() - age,) * 2)
-    held = tmp_path / "kraft-runbook-run-held"
+        (temporary_files / f"kraft-runbook-run-{name}").mkdir()
+        os.utime(temporary_files / f"kraft-runbook-run-{name}", (time.time() - age,) * 2)
+    held = temporary_files / "kraft-runbook-run-held"
     held.mkdir()
     with (held / ".alive").open("w") as alive:
         fcntl.flock(alive, fcntl.LOCK_EX)
         restart_broker(node.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets(), check=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
+    assert sorted(path.name for path in temporary_files.iterdir()) == [
         "kraft-runbook-run-being-made",
         "kraft-runbook-run-held",
     ]

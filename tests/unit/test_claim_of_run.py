@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,14 +39,11 @@ class Held(ClaimOfRun):
             raise self.away
 
 
-def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    left = tmp_path / "tmp" / "kraft-runbook-run-left"
-    left.mkdir(parents=True)
+def test_a_task_that_finds_nothing_to_do_still_removes_what_its_killed_try_left(temporary_files: Path) -> None:
+    left = temporary_files / "kraft-runbook-run-left"
+    left.mkdir()
     (left / ".alive").touch()
-    Held(RecordingCluster(), tmp_path).take()
+    Held(RecordingCluster(), temporary_files).take()
     assert not left.exists()
 
 

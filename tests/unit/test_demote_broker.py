@@ -15,8 +15,6 @@ from placements import tp
 
 from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, PartitionSeen, Replicas, TopicPartition
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.procedures import demote_broker as procedure
-from kraft_runbook.procedures import move_replicas
 from kraft_runbook.procedures.demote_broker import (
     Demoted,
     Demotes,
@@ -93,7 +91,7 @@ class Cluster:
     @property
     def by(self) -> Demotes:
         made: Any = (self.look, self.client, self.elect, self.ids_of)
-        return Demotes(*made, apart=0.0)
+        return Demotes(*made, apart=0.0, looks_at_leaders=3, looks_at_an_order=2)
 
     def demote(self, path: Path, broker: int = 1, **how: Any) -> Demoted:
         return demote_broker(SPEC, broker, path, secrets=lambda _: "", by=self.by, **how)
@@ -103,9 +101,7 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    monkeypatch.setattr(move_replicas, "LOOKS", 2)
-    monkeypatch.setattr(procedure, "LOOKS", 3)
+def cluster() -> Cluster:
     return Cluster(BEFORE)
 
 
@@ -141,8 +137,7 @@ def test_killed_between_any_two_steps_it_goes_on_and_gives_all_back(cluster: Clu
     assert cluster.present == BEFORE and cluster.leaders == {p: r[0] for p, r in BEFORE.items()}
 
 
-def test_each_try_that_was_killed_can_be_given_back_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(move_replicas, "LOOKS", 2)
+def test_each_try_that_was_killed_can_be_given_back_at_once(path: Path) -> None:
     for at in range(30):
         for stays in (False, True):
             cluster = Cluster(BEFORE)

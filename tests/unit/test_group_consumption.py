@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from kraft_runbook.groups.look import GroupLook, Kind, LogBounds
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.proof import HandedOut
-from kraft_runbook.io.members_logs import find_logs, read_logs
+from kraft_runbook.io.members_logs import LARGEST, find_logs, read_logs
 from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.steps.groups.consumption import (
     NOT_NAMED,
@@ -260,15 +261,17 @@ def test_the_cluster_file_names_them_where_the_form_does_not(tmp_path: Path) -> 
     [
         (None, "no file is there that fits"),
         ("nonsense\n", "line 1: no record that was handed out"),
-        ("x" * 2000, "its logs have 2,000 bytes, and a run reads 1,000"),
+        (LARGEST + 1, f"its logs have {LARGEST + 1:,} bytes, and a run reads {LARGEST:,}"),
     ],
 )
 def test_logs_that_cant_be_judged_are_told_and_fail_nothing(
-    scene: Scene, tmp_path: Path, text: str | None, why: str, monkeypatch: pytest.MonkeyPatch
+    scene: Scene, tmp_path: Path, text: str | int | None, why: str
 ) -> None:
-    monkeypatch.setattr("kraft_runbook.steps.groups.consumption.LARGEST", 1000)
+    """A number: a log of so many bytes."""
     if text is not None:
-        (tmp_path / "g.log").write_text(text)
+        (tmp_path / "g.log").write_text(text if isinstance(text, str) else "")
+    if isinstance(text, int):
+        os.truncate(tmp_path / "g.log", text)
     assert tell_consumption(scene.run(members_logs=f"{tmp_path}/g.log"), {"g": BEFORE}) == {}
     (told,) = scene.told()
     assert told.startswith("g: not checked: ") and why in told

@@ -3,64 +3,58 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-import pytest
 from feature_looks import all_registered
 from observations import SECRETS, SPEC
 from test_quorum_health import kraft
 from test_registrations import Looks, missing
 
-from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.procedures import see_quorum
+from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Series
 from kraft_runbook.runbook.check_results import Verdict
 
 
-def seen(monkeypatch: pytest.MonkeyPatch, *found: FeatureObservation) -> tuple[Series, Looks, list[float]]:
-    looks, slept = Looks(*found), list[float]()
-    monkeypatch.setattr(see_quorum, "see_registrations", lambda _, **given: looks(**given))
-    monkeypatch.setattr(see_quorum, "see_quorum", lambda _, **given: kraft())
-    return see_quorum.see_series(SPEC, secrets=SECRETS, sleep=slept.append), looks, slept
+def seen(looks: Looks, **given: Any) -> tuple[Series, list[float]]:
+    slept: list[float] = []
+    how: dict[str, Any] = {"look": lambda _, **__: kraft(), "registered": lambda _, **asked: looks(**asked)}
+    return see_series(SPEC, secrets=SECRETS, sleep=slept.append, **how, **given), slept
 
 
 def verdict(series: Series) -> Verdict:
     return next(each.verdict for each in judge(series, SPEC).results if each.code == "KRB-QRM-017")
 
 
-def test_where_all_are_registered_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    series, looks, slept = seen(monkeypatch, all_registered(), missing(102))
+def test_where_all_are_registered_the_log_is_read_once() -> None:
+    looks = Looks(all_registered(), missing(102))
+    series, slept = seen(looks)
     assert verdict(series) is Verdict.PASS
     assert len(looks.found) == 1 and slept == [2.0, 2.0]
 
 
-def test_what_an_earlier_series_has_read_is_not_read_again_unless_something_is_wrong(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_an_earlier_series_has_read_is_not_read_again_unless_something_is_wrong() -> None:
     looks = Looks(all_registered())
-    monkeypatch.setattr(see_quorum, "see_registrations", lambda _, **given: looks(**given))
-    monkeypatch.setattr(see_quorum, "see_quorum", lambda _, **given: kraft())
     for known, pauses in ((all_registered(), 2), (missing(102), 3)):
-        slept: list[float] = []
-        series = see_quorum.see_series(SPEC, secrets=SECRETS, known=known, sleep=slept.append)
+        series, slept = seen(looks, known=known)
         assert (verdict(series), len(slept)) == (Verdict.PASS, pauses)
         assert (series.registrations is known) is (pauses == 2)
 
 
-def test_one_that_registers_meanwhile_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    series, _, slept = seen(monkeypatch, missing(102), missing(102), all_registered())
+def test_one_that_registers_meanwhile_is_no_failure() -> None:
+    series, slept = seen(Looks(missing(102), missing(102), all_registered()))
     assert verdict(series) is Verdict.PASS
     assert slept == [2.0] * 4
 
 
-def test_one_whose_registration_was_lost_fails_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    series, _, slept = seen(monkeypatch, missing(102))
+def test_one_whose_registration_was_lost_fails_within_bounds() -> None:
+    series, slept = seen(Looks(missing(102)))
     assert verdict(series) is Verdict.FAIL
     assert slept == [2.0] * 5
 
 
-def test_a_log_that_is_unread_the_second_time_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_unread_the_second_time_is_unknown() -> None:
     unread = replace(all_registered(), log=Unread("an election"))
-    series, _, _ = seen(monkeypatch, missing(102), unread)
+    series, _ = seen(Looks(missing(102), unread))
     assert verdict(series) is Verdict.UNKNOWN

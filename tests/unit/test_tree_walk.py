@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asked_java import ask_java
@@ -16,7 +17,6 @@ from kafka_jars import kafka_jar
 from znodes_in_memory import InMemory, Tree, read_snapshot
 
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.zookeeper import tree_walk
 from kraft_runbook.io.zookeeper.raw_read import Raw, raw_of
 from kraft_runbook.io.zookeeper.snapshot_file import ZOOKEEPERS_OWN, encoded, snapshot_file
 from kraft_runbook.io.zookeeper.tree_walk import SETTLING_SECONDS, TOPICS, TreeWalk
@@ -48,7 +48,7 @@ def tree(*parts: Mapping[str, InMemory], most: int = 3) -> Tree:
 class Walk:
     """What a walk gave: in its order, and what else it told."""
 
-    def __init__(self, tree: Tree, dropped: str = "/consumers") -> None:
+    def __init__(self, tree: Tree, dropped: str = "/consumers", **how: Any) -> None:
         self.unread: list[str] = []
         self.slept: list[float] = []
         self.tree = tree
@@ -56,7 +56,7 @@ class Walk:
         def enters(path: str, ephemeral: bool) -> bool:
             return not ephemeral and path != dropped
 
-        walk = TreeWalk(tree, enters=enters, unreadable=self.unread.append, sleep=self.sleep)
+        walk = TreeWalk(tree, enters=enters, unreadable=self.unread.append, sleep=self.sleep, **how)
         self.paths: list[str] = []
         self.raw: dict[str, Raw] = {}
         self.replicas: dict[str, Mapping[str, Sequence[int]]] = {}
@@ -147,11 +147,10 @@ def test_a_topic_that_is_gone_by_then_is_left_out() -> None:
     assert set(Settling(given_).paths) == set(SKELETON)
 
 
-def test_a_topic_with_more_partitions_than_are_held_at_once_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_walk, "PARTITIONS_AT_ONCE", 4)
+def test_a_topic_with_more_partitions_than_are_held_at_once_is_walked() -> None:
     many = {str(number): [1] for number in range(5)}
     given_ = tree(*(topic(name, {"0": [1], "1": [1], "2": [1]}) for name in "abcd"), topic("many", many))
-    walk = Walk(given_)
+    walk = Walk(given_, at_once=4)
     assert set(walk.paths) == set(given_.znodes)
     assert walk.replicas["many"] == many
 

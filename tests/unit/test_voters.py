@@ -19,8 +19,7 @@ from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.migration.plays import bring_back_controller
-from kraft_runbook.procedures import change_voters
-from kraft_runbook.procedures.change_voters import add_voter, await_committed, remove_voter
+from kraft_runbook.procedures.change_voters import Asks, add_voter, await_committed, remove_voter
 from kraft_runbook.quorum.care import CHECKS
 from kraft_runbook.quorum.care_rules import Care, CareForm, may_move, whom
 from kraft_runbook.quorum.voters import follows, joining, leaving, may_add, may_remove, voters_whole
@@ -286,12 +285,9 @@ def test_while_a_voter_is_not_declared_no_other_one_is_stopped(judge: Any) -> No
 class Quorum:
     """What its leader shows, look by look, the last for ever; ``asked``: how often it was asked for a change."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *shown: QuorumDescription, within: float = 60.0) -> None:
+    def __init__(self, *shown: QuorumDescription, within: float = 60.0) -> None:
         self.shown, self.asked = list(shown), 0
-        monkeypatch.setattr(change_voters, "describe_committed", self._look)
-        monkeypatch.setattr(change_voters, "_ask", self._answer)
-        monkeypatch.setattr(change_voters, "PAUSE", 0)
-        monkeypatch.setattr(change_voters, "WITHIN", within)
+        self.by = Asks(self._look, self._answer, within, pause=0.0)
 
     def _look(self, *_: Any, **__: Any) -> QuorumDescription:
         return self.shown.pop(0) if len(self.shown) > 1 else self.shown[0]
@@ -307,35 +303,33 @@ def described(*voters: Voter, committed: int = 1000, epoch: int = 4) -> QuorumDe
 SHOWN = (replica(101, end=1010), replica(102), replica(103, NEW))
 
 
-def test_a_voter_that_is_shown_counts_once_the_log_is_committed_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Quorum(
-        monkeypatch, described(replica(101), replica(102)), described(*SHOWN), described(*SHOWN, committed=1010)
-    )
-    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody) is True and seen.asked == 1
-    seen = Quorum(monkeypatch, described(*SHOWN, committed=1010))
-    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody) is False and seen.asked == 0
-    Quorum(monkeypatch, described(*SHOWN), within=0.05)
+def test_a_voter_that_is_shown_counts_once_the_log_is_committed_so_far() -> None:
+    seen = Quorum(described(replica(101), replica(102)), described(*SHOWN), described(*SHOWN, committed=1010))
+    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody, by=seen.by) is True and seen.asked == 1
+    seen = Quorum(described(*SHOWN, committed=1010))
+    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody, by=seen.by) is False and seen.asked == 0
+    seen = Quorum(described(*SHOWN), within=0.05)
     with pytest.raises(StepFailed, match="not committed yet"):
-        await_committed(DYNAMIC, secrets=nobody)
+        await_committed(DYNAMIC, secrets=nobody, by=seen.by)
 
 
-def test_a_change_that_a_new_leader_does_not_have_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_a_new_leader_does_not_have_is_asked_for_again() -> None:
     without_it = described(replica(101), replica(102), epoch=5)
     end = described(*SHOWN, committed=1010, epoch=5)
-    seen = Quorum(monkeypatch, described(replica(101), replica(102)), described(*SHOWN), without_it, end)
-    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody) is True and seen.asked == 2
+    seen = Quorum(described(replica(101), replica(102)), described(*SHOWN), without_it, end)
+    assert add_voter(DYNAMIC, 103, NEW, secrets=nobody, by=seen.by) is True and seen.asked == 2
 
 
-def test_what_somebody_undoes_again_and_again_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    Quorum(monkeypatch, described(*WHOLE), within=0.05)
+def test_what_somebody_undoes_again_and_again_ends() -> None:
+    seen = Quorum(described(*WHOLE), within=0.05)
     with pytest.raises(StepFailed, match="it did, and somebody undid it"):
-        remove_voter(DYNAMIC, 103, OLD[103], secrets=nobody)
+        remove_voter(DYNAMIC, 103, OLD[103], secrets=nobody, by=seen.by)
 
 
-def test_a_static_quorum_is_asked_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = Quorum(monkeypatch, described(*(Voter(i, 1000) for i in (101, 102))))
+def test_a_static_quorum_is_asked_for_nothing() -> None:
+    seen = Quorum(described(*(Voter(i, 1000) for i in (101, 102))))
     with pytest.raises(Refused, match="the quorum is a static one"):
-        add_voter(DYNAMIC, 103, NEW, secrets=nobody)
+        add_voter(DYNAMIC, 103, NEW, secrets=nobody, by=seen.by)
     assert seen.asked == 0
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from kraft_runbook.cluster.quorum_seen import Voter, in_the_log
@@ -36,9 +37,24 @@ AN_ANSWER = 45.0
 ADDING = 30_000
 """Milliseconds that a leader is given for adding one."""
 PAUSE = 1.0
+Request = Callable[[str], AddRaftVoterRequest | RemoveRaftVoterRequest]
+"""A request, given the cluster's id."""
 
 
-def add_voter(spec: ClusterSpec, controller: int, directory: UUID, *, secrets: Secrets) -> bool:
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """How the leader is looked at and asked, and how patiently."""
+
+    describe: Callable[..., QuorumDescription] = describe_committed
+    ask: Callable[[ClusterSpec, int, Request, Secrets], str | None] = lambda *given: _ask(*given)
+    within: float = WITHIN
+    pause: float = PAUSE
+
+
+OF_KAFKA = Asks()
+
+
+def add_voter(spec: ClusterSpec, controller: int, directory: UUID, *, secrets: Secrets, by: Asks = OF_KAFKA) -> bool:
     """Let this controller vote, with the id of its metadata log's directory. Whether a request changed it: False where
     it is a voter already. Raises Refused, StepFailed, Unreachable.
     """
@@ -58,10 +74,10 @@ def add_voter(spec: ClusterSpec, controller: int, directory: UUID, *, secrets: S
     def is_in(voters: tuple[Voter, ...]) -> bool:
         return any(each.id == controller and each.directory == directory for each in voters)
 
-    return _change(spec, f"add controller {controller} to the voters", request, is_in, secrets)
+    return _change(spec, f"add controller {controller} to the voters", request, is_in, secrets, by)
 
 
-def remove_voter(spec: ClusterSpec, voter: int, directory: UUID, *, secrets: Secrets) -> bool:
+def remove_voter(spec: ClusterSpec, voter: int, directory: UUID, *, secrets: Secrets, by: Asks = OF_KAFKA) -> bool:
     """Take the voter with this id and this directory out. Whether a request changed it: False where there is none such.
     Raises Refused, StepFailed, Unreachable.
     """
@@ -72,12 +88,12 @@ def remove_voter(spec: ClusterSpec, voter: int, directory: UUID, *, secrets: Sec
     def is_out(voters: tuple[Voter, ...]) -> bool:
         return all(each.id != voter or each.directory != directory for each in voters)
 
-    return _change(spec, f"remove voter {voter}", request, is_out, secrets)
+    return _change(spec, f"remove voter {voter}", request, is_out, secrets, by)
 
 
-def await_committed(spec: ClusterSpec, *, secrets: Secrets) -> None:
+def await_committed(spec: ClusterSpec, *, secrets: Secrets, by: Asks = OF_KAFKA) -> None:
     """Wait until what the leader shows now is committed. Raises StepFailed."""
-    _change(spec, "commit its voters", _nothing_is_asked, lambda _: True, secrets)
+    _change(spec, "commit its voters", _nothing_is_asked, lambda _: True, secrets, by)
 
 
 def _nothing_is_asked(_: str) -> AddRaftVoterRequest:
@@ -87,16 +103,17 @@ def _nothing_is_asked(_: str) -> AddRaftVoterRequest:
 def _change(
     spec: ClusterSpec,
     what: str,
-    request: Callable[[str], AddRaftVoterRequest | RemoveRaftVoterRequest],
+    request: Request,
     done: Callable[[tuple[Voter, ...]], bool],
     secrets: Secrets,
+    by: Asks,
 ) -> bool:
-    deadline, asked = time.monotonic() + WITHIN, False
+    deadline, asked = time.monotonic() + by.within, False
     shown: tuple[int, int] | None = None
     problem: str | None
     while True:
         try:
-            quorum = describe_committed(spec, secrets=secrets)
+            quorum = by.describe(spec, secrets=secrets)
             if done(quorum.voters):
                 shown = shown if shown is not None and shown[0] == quorum.leader_epoch else _end(quorum)
                 if quorum.high_watermark >= shown[1]:
@@ -105,16 +122,16 @@ def _change(
             else:
                 shown, asked = None, True
                 _require_dynamic(quorum)
-                problem = _ask(spec, quorum.leader_id, request, secrets)
+                problem = by.ask(spec, quorum.leader_id, request, secrets)
         except Unreachable as error:
             problem = error.problem
         if time.monotonic() > deadline:
             raise StepFailed(
-                f"the quorum did not {what} within {WITHIN:.0f} s: {problem or 'it did, and somebody undid it'}",
+                f"the quorum did not {what} within {by.within:.0f} s: {problem or 'it did, and somebody undid it'}",
                 way_out="read the log of the controller that leads (kraft-runbook quorum), then clear this task: it"
                 " looks first what was done",
             )
-        time.sleep(PAUSE)
+        time.sleep(by.pause)
 
 
 def _end(quorum: QuorumDescription) -> tuple[int, int]:
@@ -132,12 +149,7 @@ def _require_dynamic(quorum: QuorumDescription) -> None:
         )
 
 
-def _ask(
-    spec: ClusterSpec,
-    leader: int,
-    request: Callable[[str], AddRaftVoterRequest | RemoveRaftVoterRequest],
-    secrets: Secrets,
-) -> str | None:
+def _ask(spec: ClusterSpec, leader: int, request: Request, secrets: Secrets) -> str | None:
     """Why another look is needed; None where the leader says that it is committed."""
     asked = request(quorum_cluster_id(spec, leader, secrets=secrets))
     with connect_to(spec, spec.controller(leader), secrets=secrets, timeout=AN_ANSWER) as connection:

@@ -22,6 +22,7 @@ from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.move_replicas import LOOKS as LOOKS_AT_AN_ORDER
 from kraft_runbook.procedures.move_replicas import give_back_order, prefer_first_replicas
 from kraft_runbook.reassignment.demotion import KeptOrders, demoted_orders, orders_from_json, orders_given_back
 from kraft_runbook.reassignment.look import Look
@@ -40,13 +41,15 @@ class Demotes:
     elect: Callable[..., Mapping[TopicPartition, str]] = elect_preferred_leaders
     ids_of: Callable[..., Mapping[str, str]] = topic_ids
     apart: float = APART_SECONDS
+    looks_at_leaders: int = LOOKS
+    looks_at_an_order: int = LOOKS_AT_AN_ORDER
 
     def look(self, spec: ClusterSpec, secrets: Secrets) -> Look:
         return self.looks(spec, secrets=secrets, sizes_of=(), settings=False, deletions=True)
 
     def reorder(self, spec: ClusterSpec, secrets: Secrets, orders: Assignment) -> tuple[TopicPartition, ...]:
         given: dict[str, Any] = {"client": self.client, "looks": self.looks, "apart": self.apart}
-        return give_back_order(spec, orders, secrets=secrets, **given)
+        return give_back_order(spec, orders, secrets=secrets, most=self.looks_at_an_order, **given)
 
 
 KAFKAS = Demotes()
@@ -167,7 +170,7 @@ def _take_leaders_off(
     spec: ClusterSpec, broker: int, partitions: Collection[TopicPartition], secrets: Secrets, by: Demotes
 ) -> None:
     refused: dict[TopicPartition, str] = {}
-    for _ in range(LOOKS):
+    for _ in range(by.looks_at_leaders):
         look = by.look(spec, secrets)
         led = [p for p in partitions if p in look.seen and look.seen[p].leader == broker]
         if not led:

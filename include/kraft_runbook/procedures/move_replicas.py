@@ -218,16 +218,18 @@ def give_back_order(
     secrets: Secrets,
     client: Client = Reassignments,
     looks: Looks | None = None,
+    most: int = LOOKS,
     apart: float = APART_SECONDS,
 ) -> tuple[TopicPartition, ...]:
     """Give these partitions their replicas in the saved order, where they have the same ones; no data moves. Returns
-    those that have others, or still move. Right after a cancel a broker may still show what was: it is looked again.
+    those that have others, or still move. Right after a cancel a broker may still show what was: it is looked again,
+    ``most`` times.
     Done again it sends nothing twice. Raises StepFailed with Kafka's texts.
     """
 
     def settled(holds: Callable[[Placement], bool]) -> Placement:
         """Looks until it holds, for some seconds; the last look in any case."""
-        for _ in range(LOOKS):
+        for _ in range(most):
             now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False).placement
             if holds(now):
                 break

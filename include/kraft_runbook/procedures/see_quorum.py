@@ -60,28 +60,32 @@ def see_series(
     before: KeptEpoch | None = None,
     known: FeatureObservation | None = None,
     sleep: Callable[[float], object] = time.sleep,
+    look: Callable[..., QuorumLook] | None = None,
+    registered: Callable[..., FeatureObservation] = see_registrations,
 ) -> Series:
     """Three looks, two seconds apart. Raises SecretMissing if a secret can't be resolved; a part that can't be reached
     is ``Unread``. ``before``: what an earlier watch kept.
 
     Registrations are read once, beside the looks: that reads the whole metadata log. They are read again where one is
-    not right. ``known``: what an earlier series has read of them, where that is to do.
+    not right. ``known``: what an earlier series has read of them, where that is to do. ``look``, ``registered``: how a
+    look is made (``see_quorum``), and how registrations are read.
     """
     looks: list[QuorumLook] = []
     with ThreadPoolExecutor(1, thread_name_prefix="registrations") as pool:
-        once = pool.submit(lambda: known or see_registrations(spec, secrets=secrets))
+        once = pool.submit(lambda: known or registered(spec, secrets=secrets))
         for n in range(LOOKS):
             if n:
                 sleep(APART_SECONDS)
             last = n == LOOKS - 1
-            looks.append(see_quorum(spec, secrets=secrets, first=looks[0] if looks else None, ask_brokers=last))
+            first = looks[0] if looks else None
+            looks.append((look or see_quorum)(spec, secrets=secrets, first=first, ask_brokers=last))
         found = once.result()
     series = Series(tuple(looks), before, found)
     for _ in range(LOOKS):
         if not wrong_registrations(series):
             break
         sleep(APART_SECONDS)
-        series = replace(series, registrations=see_registrations(spec, secrets=secrets))
+        series = replace(series, registrations=registered(spec, secrets=secrets))
     return series
 
 

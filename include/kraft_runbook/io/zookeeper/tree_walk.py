@@ -68,7 +68,7 @@ _decode = msgspec.json.Decoder(_Assignment).decode
 class TreeWalk:
     """``enters``: whether the znode at a path is wanted, with all below it; asked before it is read, and again with
     True when it turns out to be ephemeral. ``unreadable``: is told each path that may not be read; nothing below it is
-    seen.
+    seen. ``at_once``: how many partitions are held at most.
     """
 
     def __init__(
@@ -78,8 +78,10 @@ class TreeWalk:
         enters: Callable[[str, bool], bool],
         unreadable: Callable[[str], object],
         sleep: Callable[[float], object] = time.sleep,
+        at_once: int = PARTITIONS_AT_ONCE,
     ) -> None:
         self._reader, self._enters, self._unreadable, self._sleep = reader, enters, unreadable, sleep
+        self._at_once = at_once
         self._has_topics = False
 
     def all_but_topics(self) -> Iterator[Walked]:
@@ -145,12 +147,12 @@ class TreeWalk:
             for name, own, partitions in zip(some, heads[::2], heads[1::2], strict=True):
                 if own is None:
                     continue
-                found = _plain(name, own, partitions)
+                found = _plain(name, own, partitions, self._at_once)
                 if found is None:
                     odd.append(name)
                 else:
                     plain.append(found)
-            for few in _few(plain):
+            for few in _few(plain, self._at_once):
                 yield from self._with_partitions(few, odd)
 
     def _with_partitions(self, topics: Sequence[_Plain], odd: list[str]) -> Iterator[Topic]:
@@ -199,12 +201,12 @@ def _is_ephemeral(owner: bytes) -> bool:
     return owner != _NOBODY and owner != _CONTAINER and not owner.startswith(_TTL)
 
 
-def _plain(name: str, own: Raw, partitions: Raw | None) -> _Plain | None:
+def _plain(name: str, own: Raw, partitions: Raw | None, most: int) -> _Plain | None:
     """None for a topic that has to be walked. Of what can't be read the stat is empty, and is no number of children."""
     if partitions is None or own[1][_CHILDREN] != _ONE or own[1][_OWNER] != _NOBODY:
         return None
     replicas = _assigned(own[0])
-    if replicas is None or not 0 < len(replicas) <= PARTITIONS_AT_ONCE:
+    if replicas is None or not 0 < len(replicas) <= most:
         return None
     if partitions[1][_CHILDREN] != len(replicas).to_bytes(4) or not all(
         str(n) in replicas for n in range(len(replicas))
@@ -220,11 +222,11 @@ def _assigned(data: bytes) -> Mapping[str, Sequence[int]] | None:
         return None
 
 
-def _few(topics: Sequence[_Plain]) -> Iterator[Sequence[_Plain]]:
-    """Topics in their order, so many that they have at most ``PARTITIONS_AT_ONCE`` partitions, or one."""
+def _few(topics: Sequence[_Plain], most: int) -> Iterator[Sequence[_Plain]]:
+    """Topics in their order, so many that they have at most ``most`` partitions, or one."""
     start = held = 0
     for at, topic in enumerate(topics):
-        if held and held + len(topic.replicas) > PARTITIONS_AT_ONCE:
+        if held and held + len(topic.replicas) > most:
             yield topics[start:at]
             start, held = at, 0
         held += len(topic.replicas)
