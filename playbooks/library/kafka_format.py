@@ -8,6 +8,7 @@ import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.installation import script
+from ansible.module_utils.java import any_java, java_home
 from ansible.module_utils.kafka_host import (
     HostError,
     holds_metadata_log,
@@ -136,6 +137,7 @@ def run_format(asked: dict) -> None:
     """
     service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
     make_directory(asked["log_dir"], kafka_user(service, service.status().pid, asked["log_dir"])[:2])
+    java = any_java(service)
     command = [
         script(asked["kafka_home"], "kafka-storage"),
         "format",
@@ -153,6 +155,7 @@ def run_format(asked: dict) -> None:
             timeout=FORMAT_SECONDS,
             check=False,
             preexec_fn=lambda: _become(uid, gid),
+            env={**os.environ, "JAVA_HOME": java_home(java)},
         )
     except subprocess.TimeoutExpired:
         raise HostError(f"{' '.join(command)} took longer than {FORMAT_SECONDS:.0f} s", SET_ASIDE) from None

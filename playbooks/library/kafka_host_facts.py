@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.installation import holds, script
+from ansible.module_utils.java import INSTALL, java_of
 from ansible.module_utils.kafka_host import HostError, holds_metadata_log, read_bytes, read_text, split_address, why
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
@@ -119,7 +120,7 @@ def read_node(asked: dict) -> dict:
         "stop_seconds": part(manager.stop_seconds),
         "controller_threads": part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
-        "java_version": part(lambda: java_version(service.pid if service else 0)),
+        "java_version": part(lambda: java_version(java_of(manager, service.pid if service else 0))),
         "free_bytes": part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
         "ports_in_use": part(lambda: ports_in_use(asked["host"], asked["ports"])),
         "config": part(lambda: config(asked["config_file"])),
@@ -182,29 +183,13 @@ def log_directories(paths: list) -> dict:
     return {"unformatted_dirs": {"value": lacks}, "unread_dirs": {"value": unread}}
 
 
-def java_version(pid: int) -> str:
-    """The version of the Java that the service runs on; where it does not run, of JAVA_HOME's or the path's."""
-    java = _java_of(pid) or (
-        os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"
-    )
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=CALL_SECONDS, check=False)
-    except FileNotFoundError:
-        raise HostError(f"no Java: {java} is not there", "install a Java 17 runtime, or set JAVA_HOME") from None
+def java_version(java: str) -> str:
+    """The version of a Java, as it tells it itself."""
+    done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=CALL_SECONDS, check=False)
     found = JAVA_VERSION.search(done.stderr + done.stdout)
     if not found:
-        raise HostError(
-            f"{java} -version did not name a version (exit code {done.returncode})", "install a Java 17 runtime"
-        )
+        raise HostError(f"{java} -version did not name a version (exit code {done.returncode})", INSTALL)
     return found.group(1)
-
-
-def _java_of(pid: int) -> str | None:
-    try:
-        program = os.readlink(f"/proc/{pid}/exe") if pid else ""
-    except OSError:  # another user's process, or one that has just ended: ask the host's own Java
-        return None
-    return program if os.path.basename(program) == "java" else None
 
 
 def threads(pid: int, beginnings: tuple) -> list:

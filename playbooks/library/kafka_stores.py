@@ -6,19 +6,24 @@ import json
 import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import read_text, why
-from ansible.module_utils.key_stores import Unknown, Wrong, opened
+from ansible.module_utils.java import any_java
+from ansible.module_utils.kafka_host import HostError, read_text, why
+from ansible.module_utils.key_stores import SECONDS, Unknown, Wrong, opened
 from ansible.module_utils.properties_text import properties_of
+from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
 module: kafka_stores
 short_description: Look into the stores of a Kafka node without changing them
 description:
-  - C(keytool) of the host's Java opens each store. A password goes to it by its environment, never by its arguments.
+  - C(keytool) of the service's Java opens each store. A password goes to it by its environment, never by its arguments.
   - The result has the certificates of each, which are no secret.
 options:
   node: {description: The node's id., type: int, required: true}
   asked: {description: "JSON, the stores by node, with passwords: the task has C(no_log).", type: str, required: true}
+  name: {description: The service., type: str, required: true}
+  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  socket: {description: The serverurl of supervisor., type: str}
 """
 
 
@@ -27,17 +32,28 @@ def main() -> None:
         argument_spec={
             "node": {"type": "int", "required": True},
             "asked": {"type": "str", "required": True, "no_log": False},
+            "name": {"type": "str", "required": True},
+            "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
+            "socket": {"type": "str"},
         },
         supports_check_mode=True,
     )
+    service = service_manager(module.params["manager"], module.params["name"], module.params["socket"], SECONDS)
     asked = json.loads(module.params["asked"])[str(module.params["node"])]
-    module.exit_json(changed=False, host_state={"stores": [look(each) for each in asked]})
+    module.exit_json(changed=False, host_state={"stores": [look(each, service) for each in asked]})
 
 
-def look(store: dict) -> dict:
+def look(store: dict, service: object) -> dict:
     """What is wrong with one store (``wrong``), why that can't be told (``unread``), or its ``certificates`` in PEM."""
+
+    def java() -> str:
+        try:
+            return any_java(service)
+        except HostError as error:
+            raise Unknown(error.problem) from None
+
     try:
-        return {"certificates": opened(store, _resolved(store["password"]), _resolved(store["key_password"]))}
+        return {"certificates": opened(store, _resolved(store["password"]), _resolved(store["key_password"]), java)}
     except Wrong as error:
         return {"wrong": str(error)}
     except OSError as error:

@@ -11,6 +11,7 @@ import re
 import shutil
 import ssl
 import subprocess
+from typing import Callable
 
 SECONDS = 20.0
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
@@ -37,19 +38,20 @@ class Unknown(Exception):
     """Whether it could is not known."""
 
 
-def opened(store: dict, password: str | None, key_password: str | None) -> list[str]:
+def opened(store: dict, password: str | None, key_password: str | None, java: Callable[[], str]) -> list[str]:
     """The certificates, in PEM, of a store that opens, and whose private key does: of a key store the chain of its
-    first private key, that key's own first; of a trust store those that it trusts. Raises Wrong, Unknown, OSError.
+    first private key, that key's own first; of a trust store those that it trusts. ``java``: the path of the Java that
+    is to open it; it raises Unknown where there is none. Raises Wrong, Unknown, OSError.
     """
     if not os.path.exists(store["path"]):
         raise Wrong("it is not there")
     if store["unknown"]:
         raise Unknown(store["unknown"])
     if store["type"] == "PEM":
-        return _pem(store, password, key_password)
+        return _pem(store, password, key_password, java)
     if store["kind"] == KEYS and password is None and not store["of_zookeeper"]:
         raise Wrong(NO_PASSWORD_SET)
-    done = _keytool(["-list", "-rfc"], store, password)
+    done = _keytool(java, ["-list", "-rfc"], store, password)
     said = done.stdout + done.stderr
     if done.returncode:
         if _REFUSED.search(said):
@@ -66,16 +68,16 @@ def opened(store: dict, password: str | None, key_password: str | None) -> list[
     if not keys:
         raise Wrong("it holds no private key")
     for alias, _ in keys:  # Java opens all of them with the one password
-        _open_key(store, alias.strip(), password, key_password)
+        _open_key(java, store, alias.strip(), password, key_password)
     return CERTIFICATE.findall(keys[0][1])
 
 
-def _open_key(store: dict, alias: str, password: str | None, key_password: str | None) -> None:
+def _open_key(java: Callable[[], str], store: dict, alias: str, password: str | None, key_password: str | None) -> None:
     """Ask keytool for something that takes the private key. Of a PKCS12 store it tries the store's password, whatever
     it is given.
     """
     asked = password if key_password is None else key_password
-    done = _keytool(["-certreq", "-alias", alias], store, password, asked)
+    done = _keytool(java, ["-certreq", "-alias", alias], store, password, asked)
     differs = store["type"] == "PKCS12" and asked != password
     if done.returncode == 0:
         if differs:
@@ -90,11 +92,13 @@ def _open_key(store: dict, alias: str, password: str | None, key_password: str |
     )
 
 
-def _keytool(command: list, store: dict, password: str | None, key_password: str | None = None) -> object:
+def _keytool(
+    java: Callable[[], str], command: list, store: dict, password: str | None, key_password: str | None = None
+) -> object:
     given = ["-storepass:env", "KRB_STORE"] if password is not None else []
     given += ["-keypass:env", "KRB_KEY"] if key_password is not None else []
     return subprocess.run(
-        [keytool(), *ENGLISH, *command, "-keystore", store["path"], "-storetype", store["type"], *given],
+        [_beside(java()), *ENGLISH, *command, "-keystore", store["path"], "-storetype", store["type"], *given],
         input="\n",
         capture_output=True,
         text=True,
@@ -104,18 +108,16 @@ def _keytool(command: list, store: dict, password: str | None, key_password: str
     )
 
 
-def keytool() -> str:
-    """On the path, of JAVA_HOME, or beside the Java that a link on the path leads to."""
-    if on_path := shutil.which("keytool"):
-        return on_path
-    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else shutil.which("java")
-    found = os.path.join(os.path.dirname(os.path.realpath(java)), "keytool") if java else ""
-    if not os.path.exists(found):
-        raise Unknown("no keytool: neither on the path nor beside its Java")
+def _beside(java: str) -> str:
+    """The keytool of a Java; else the path's."""
+    own = os.path.join(os.path.dirname(java), "keytool")
+    found = own if os.access(own, os.X_OK) else shutil.which("keytool")
+    if not found:
+        raise Unknown(f"no keytool: neither beside {java} nor on the path")
     return found
 
 
-def _pem(store: dict, password: str | None, key_password: str | None) -> list[str]:
+def _pem(store: dict, password: str | None, key_password: str | None, java: Callable[[], str]) -> list[str]:
     with open(store["path"], encoding="latin-1") as stream:
         text = stream.read()
     found = CERTIFICATE.findall(text)
@@ -125,11 +127,11 @@ def _pem(store: dict, password: str | None, key_password: str | None) -> list[st
         raise Wrong(f"a {store['kind']} password is set, with which Kafka takes no store of type PEM")
     if store["kind"] == KEYS:
         # ZooKeeper's client has one password, and takes an empty one for none.
-        _open_pem_key(store["path"], text, (password or None) if store["of_zookeeper"] else key_password)
+        _open_pem_key(store["path"], text, (password or None) if store["of_zookeeper"] else key_password, java)
     return found
 
 
-def _open_pem_key(path: str, text: str, password: str | None) -> None:
+def _open_pem_key(path: str, text: str, password: str | None, java: Callable[[], str]) -> None:
     keys = PRIVATE.findall(text)
     if len(keys) != 1:
         raise Wrong("it holds no private key" if not keys else f"it holds {len(keys)} private keys, and may hold one")
@@ -149,7 +151,7 @@ def _open_pem_key(path: str, text: str, password: str | None) -> None:
         raise Unknown("its private key is encrypted in a way that can't be tried here")
     _load(path, password, encrypted=encrypted)
     if encrypted and _PBES2 in head:
-        release = _java_release()
+        release = _java_release(java())
         if release <= _JAVA_WITHOUT:
             raise Wrong(
                 f"its private key is encrypted by PBES2, which Java {release} does not open for Kafka (JDK-8231581);"
@@ -172,8 +174,7 @@ def _load(path: str, password: str | None, *, encrypted: bool) -> None:
         raise Unknown("its private key can't be tried here") from None
 
 
-def _java_release() -> int:
-    java = os.path.join(os.path.dirname(os.path.realpath(keytool())), "java")
+def _java_release(java: str) -> int:
     done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=SECONDS, check=False)
     found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
     if not found:

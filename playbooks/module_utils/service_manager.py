@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import shlex
 import socket
 import subprocess
 import time
@@ -13,6 +14,7 @@ import xmlrpc.client
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ansible.module_utils.environment_files import variables_of_files
 from ansible.module_utils.kafka_host import HostError
 from ansible.module_utils.properties_text import shown_log
 
@@ -83,6 +85,10 @@ class Supervisor:
 
     def user(self) -> None:
         """supervisor does not say whom a program runs as."""
+        return
+
+    def environment(self) -> None:
+        """supervisor does not say what it sets."""
         return
 
     def log(self) -> list[str]:
@@ -182,6 +188,21 @@ class Systemd:
         found = dict(line.partition("=")[::2] for line in shown.splitlines())
         return (found["User"], found.get("Group", "")) if "User" in found else None
 
+    def environment(self) -> dict[str, str]:
+        """The variables that the unit and its drop-ins set: Environment=, and before them EnvironmentFile=. Raises
+        HostError where such a file can't be read.
+        """
+        shown = self._run("show", "--property=Environment,EnvironmentFiles", self.name)
+        found: dict[str, str] = {}
+        files: list[str] = []
+        for line in shown.splitlines():
+            name, _, value = line.partition("=")
+            if name == "Environment":
+                found.update(word.lstrip("$").partition("=")[::2] for word in _words(value))
+            elif name == "EnvironmentFiles":
+                files.append(value.rpartition(" (ignore_errors=")[0] or value)
+        return {**found, **variables_of_files(files)}
+
     def log(self) -> list[str]:
         command = ["journalctl", "--unit", self.name, "--lines", str(READ_LINES), "--no-pager", "--output", "cat"]
         try:
@@ -211,6 +232,16 @@ class Systemd:
             f"look at 'systemctl status {self.name}' on this host; changing services needs reach.become or a user"
             " who may"
         )
+
+
+def _words(shown: str) -> list[str]:
+    """The variables as systemctl shows them: those with spaces in quotes, as a shell has them; older versions quote
+    nothing.
+    """
+    try:
+        return shlex.split(shown)
+    except ValueError:
+        return shown.split()
 
 
 def service_manager(kind: str, name: str, serverurl: str | None, timeout: float) -> Supervisor | Systemd:

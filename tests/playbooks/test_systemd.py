@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from played import restart_broker
-from stand_in_node import SECRET, Node, lay_out
+from played import provision_controller, restart_broker
+from stand_in_node import CLUSTER_ID, SECRET, Node, lay_out
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.errors import StepFailed
@@ -37,6 +37,9 @@ if verb == "show":
     load = "loaded" if unit in ("broker-1", "controller-101") else "not-found"
     if "TimeoutStopUSec" in sys.argv[2]:
         print("TimeoutStopUSec=" + (here / "stop_time").read_text())
+        sys.exit()
+    if "Environment" in sys.argv[2]:
+        print((here / "environment").read_text())
         sys.exit()
     print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{own}}\\nResult=success")
 elif verb == "start":
@@ -67,6 +70,7 @@ def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     ]
     (tools / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, directory=str(tmp_path), command=command))
     (tmp_path / "stop_time").write_text("1min 30s\n")
+    (tmp_path / "environment").write_text("Environment=")
     (tools / "journalctl").write_text("#!/bin/sh\necho the journal says no\n")
     for tool in tools.iterdir():
         tool.chmod(0o755)
@@ -113,6 +117,50 @@ def test_a_time_that_is_none_is_unread(unit: Node) -> None:
     (unit.directory / "stop_time").write_text("soon\n")
     found = gather_host_facts(unit.spec, [1])[1].stop_seconds
     assert isinstance(found, Unread) and "'soon'" in found.reason
+
+
+def a_java(place: Path, version: str) -> Path:
+    java = place / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    java.chmod(0o755)
+    return place
+
+
+def test_java_is_the_one_that_the_unit_leads_to(unit: Node) -> None:
+    there = unit.directory
+    first, second = a_java(there / "jdk 21", "21.0.2"), a_java(there / "jdk-11", "11.0.2")
+
+    def read() -> str | Unread:
+        return gather_host_facts(unit.spec, [1])[1].java_version
+
+    shown = there / "environment"
+    shown.write_text(f"Environment=KAFKA_HEAP=-Xmx1g $'JAVA_HOME={first}' $'KAFKA_OPTS=-a -b'\n")
+    assert read() == "21.0.2"
+    (there / "defaults").write_text(f'# Java\nexport NOT=this\nJAVA_HOME="{second}"\n')
+    named = f"EnvironmentFiles=/nowhere (ignore_errors=yes)\nEnvironmentFiles={there}/defaults (ignore_errors=no)\n"
+    shown.write_text(shown.read_text() + named)
+    assert read() == "11.0.2"
+    shown.write_text(f"Environment=PATH={second}/bin:/usr/bin\n")
+    assert read() == "11.0.2"
+    shown.write_text("Environment=JAVA_HOME=/gone\n")
+    found = read()
+    assert isinstance(found, Unread)
+    assert found.reason == "broker-1 has JAVA_HOME=/gone, and /gone/bin/java is no program there"
+    shown.write_text(f"EnvironmentFiles={there} (ignore_errors=no)\n")
+    found = read()
+    assert isinstance(found, Unread) and "could not be read" in found.reason
+
+
+def test_a_controller_is_formatted_with_its_unit_s_java(unit: Node) -> None:
+    there = unit.directory
+    (there / "environment").write_text(f"Environment=JAVA_HOME={a_java(there / 'jdk', '21')}\n")
+    tool = there / "kafka" / "bin" / "kafka-storage.sh"
+    kept = f"import os; open({str(there / 'java-of-format')!r}, 'w').write(os.environ['JAVA_HOME'])"
+    tool.write_text(f"{tool.read_text()}{kept}\n")
+    with pytest.raises(StepFailed, match="controller-101 does not stay up"):  # the stand-in runs the broker alone
+        provision_controller(unit.spec, 101, CLUSTER_ID, secrets=environment_secrets())
+    assert (there / "java-of-format").read_text() == f"{there}/jdk"
 
 
 def test_a_unit_that_is_not_there_is_named(unit: Node) -> None:

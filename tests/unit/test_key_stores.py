@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -63,12 +64,18 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+def java() -> str:
+    found = shutil.which("java")
+    assert found is not None
+    return str(Path(found).resolve())
+
+
 def look(file: Path, password: str | None, key_password: str | None, **also: object) -> str:
     """What is wrong with the store; empty where nothing is; ``?`` and why, where that is not known."""
     kind = {".jks": "JKS", ".p12": "PKCS12"}.get(file.suffix, "PEM")
     asked = {"path": str(file), "kind": "keystore", "type": kind, "of_zookeeper": False, "unknown": "", **also}
     try:
-        found = key_stores.opened(asked, password, key_password)
+        found = key_stores.opened(asked, password, key_password, java)
     except key_stores.Wrong as error:
         return str(error)
     except key_stores.Unknown as error:
@@ -117,7 +124,7 @@ def test_a_private_key_of_another_certificate_is_told_which_kafka_finds_at_the_f
 def test_a_key_of_pbes2_opens_where_java_can(
     stores: Path, monkeypatch: pytest.MonkeyPatch, release: int, told: str
 ) -> None:
-    monkeypatch.setattr(key_stores, "_java_release", lambda: release)
+    monkeypatch.setattr(key_stores, "_java_release", lambda _: release)
     said = look(stores / "pbes2.pem", None, OF_KEY)
     assert told in said and bool(told) == bool(said)
 

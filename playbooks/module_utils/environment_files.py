@@ -1,0 +1,56 @@
+"""The files that a unit names under EnvironmentFile=, read as systemd reads them (systemd.exec)."""
+
+from __future__ import annotations
+
+import glob
+
+from ansible.module_utils.kafka_host import HostError, why
+
+
+def variables_of_files(named: list) -> dict:
+    """What the files of a unit's EnvironmentFile= set; a later one counts before an earlier. ``named``: paths or
+    patterns. One that is not there sets nothing. Raises HostError for one that can't be read.
+    """
+    found = {}
+    for pattern in named:
+        for path in sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]:
+            try:
+                with open(path, encoding="utf-8", errors="replace") as stream:
+                    found.update(assignments(stream.read()))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise HostError(
+                    f"{path}, which the service's unit names (EnvironmentFile=), could not be read ({why(error)})",
+                    "let Ansible's user read it, or set reach.become",
+                ) from None
+    return found
+
+
+def assignments(text: str) -> dict:
+    """The variables of such a file (systemd.exec): one a line, # and ; begin comments, a backslash at the end goes on
+    with the next line, quotes around a value or part of it go.
+    """
+    found = {}
+    for line in text.replace("\\\n", "").splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith(("#", ";")):
+            found[name.strip()] = _unquoted(value.strip())
+    return found
+
+
+def _unquoted(value: str) -> str:
+    plain, quote, escaped = [], "", False
+    for each in value:
+        if escaped:
+            plain.append(each)
+            escaped = False
+        elif each == "\\" and quote != "'":
+            escaped = True
+        elif each == quote:
+            quote = ""
+        elif not quote and each in "\"'":
+            quote = each
+        else:
+            plain.append(each)
+    return "".join(plain)
