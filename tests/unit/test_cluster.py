@@ -14,10 +14,14 @@ from hypothesis import strategies as st
 from observations import CLUSTERS, SPEC
 
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
+from kraft_runbook.cluster.contradictions import contradictions
+from kraft_runbook.cluster.node_properties import controller_properties
+from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import IDENTIFICATION, Listener, ZooKeeper, ZookeeperSecurity
 from kraft_runbook.errors import ClusterFileError, Refused, RunbookError
+from kraft_runbook.io.hosts.inventory import node_variables
 
 TEXT = (CLUSTERS / "lab.yaml").read_text()
 GIVEN = {"PROJECT_ROOT": "/project"}
@@ -134,6 +138,54 @@ def test_a_listener_may_bind_elsewhere_than_to_the_brokers_host(host: str) -> No
 def test_a_bind_host_that_is_no_address_is_refused(host: str) -> None:
     with pytest.raises(ValueError, match="bind_host"):
         Listener(name="PLAINTEXT", port=9092, bind_host=host)
+
+
+@pytest.mark.parametrize("name", ["INTERNAL", "internal", "PLAIN-9092", "1-9092", "_x"])
+def test_a_listeners_name_is_kept_as_kafka_keeps_it(name: str) -> None:
+    assert Listener(name=name, port=9092).name == name.upper()
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a.b", "a:b", "a b", "ä"])
+def test_a_listeners_name_that_a_cluster_file_cant_say_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="is no listener's name: it has letters, digits, - and _ alone"):
+        Listener(name=name, port=9092)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "taken"),
+    [("127.0.0.1", "::1", True), ("127.0.0.1", "127.0.0.2", False), ("", "::1", False), ("127.0.0.1", "host", False)],
+)
+def test_two_listeners_of_a_broker_share_a_port_with_an_address_of_each_family(
+    first: str, second: str, taken: bool
+) -> None:
+    spec = parse(TEXT)
+    listeners = (
+        spec.brokers[0].listeners[0].model_copy(update={"bind_host": first}),
+        spec.brokers[0].listeners[0].model_copy(update={"bind_host": second, "name": "OTHER"}),
+    )
+    broker = spec.brokers[0].model_copy(update={"listeners": listeners})
+    found = list(contradictions(spec.model_copy(update={"brokers": (broker, *spec.brokers[1:])})))
+    assert (not found) is taken, found
+
+
+@pytest.mark.parametrize(
+    ("bind_host", "listeners", "waited_for"),
+    [
+        ("0.0.0.0", "CONTROLLER://0.0.0.0:{port}", "{host}:{port}"),
+        ("", "CONTROLLER://:{port}", "{host}:{port}"),
+        ("10.1.1.1", "CONTROLLER://10.1.1.1:{port}", "10.1.1.1:{port}"),
+    ],
+)
+def test_a_controller_that_binds_elsewhere_advertises_its_host(bind_host: str, listeners: str, waited_for: str) -> None:
+    spec = parse(TEXT)
+    controller = spec.controllers[0].model_copy(update={"bind_host": bind_host})
+    there = {"host": controller.host, "port": controller.port}
+    for mode in ControllerMode:
+        rendered = controller_properties(spec, controller, mode)
+        assert rendered["listeners"] == listeners.format(**there)
+        assert rendered["advertised.listeners"] == f"CONTROLLER://{controller.address}"
+        assert "advertised.listeners" not in controller_properties(spec, spec.controllers[0], mode)
+    assert node_variables(spec, controller)["address"] == waited_for.format(**there)
 
 
 def test_duplicate_ids_are_named() -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from itertools import combinations
 from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
@@ -18,7 +20,7 @@ from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.owned_properties import AUTO_JOIN, OWNED_PROPERTIES, PROPERTY_KEY
 from kraft_runbook.cluster.rehearsal_settings import Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive, looks_secret
-from kraft_runbook.cluster.spec_parts import Broker, Controller, QuorumKind
+from kraft_runbook.cluster.spec_parts import Broker, Controller, Listener, QuorumKind
 
 
 def contradictions(spec: ClusterDeclaration) -> Iterator[str]:
@@ -103,7 +105,10 @@ def _places(spec: ClusterDeclaration) -> Iterator[str]:
                 f"brokers.{at}.listeners: {spec.controller_listener.name} is the controller listener's name; give the"
                 f" broker's listener another{also}"
             )
+        both = _ports_of_both_families(broker)
         for each in broker.listeners:
+            if both.get(each.port) is each:
+                continue
             yield from _taken(
                 sockets, broker.host, each.port, f"brokers.{at}.listeners", f"broker {broker.id} listener {each.name}"
             )
@@ -124,6 +129,26 @@ def _places(spec: ClusterDeclaration) -> Iterator[str]:
             f"controllers.{at}.metrics_port",
             f"controller {controller.id} metrics",
         )
+
+
+def _ports_of_both_families(broker: Broker) -> dict[int, Listener]:
+    """The ports that two listeners of a broker may share, one bound to an IPv4 and the other to an IPv6 address
+    (KIP-797), each with the second of them.
+    """
+    found = {}
+    for first, second in combinations(broker.listeners, 2):
+        places = [(each.bind_host if each.bind_host is not None else broker.host) for each in (first, second)]
+        if first.port == second.port and sorted(map(_family, places)) == [4, 6]:
+            found[first.port] = second
+    return found
+
+
+def _family(host: str) -> int:
+    """4 or 6 of an IP address; 0 of a name, or of every address."""
+    try:
+        return ip_address(host).version
+    except ValueError:
+        return 0
 
 
 def _versions(spec: ClusterDeclaration) -> Iterator[str]:

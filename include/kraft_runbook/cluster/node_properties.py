@@ -54,9 +54,9 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     bound = [f"{each.name}://{broker.bound(each)}" for each in broker.listeners]
     advertised = [f"{each.name}://{broker.advertised(each)}" for each in broker.listeners]
     own = broker.as_controller
-    if own is not None and broker.controller is not None:
-        bound.append(f"{spec.controller_listener.name}://{broker.bound(broker.controller)}")
-        if broker.bound(broker.controller) != own.address:  # else Kafka advertises it as it is bound
+    if own is not None:
+        bound.append(f"{spec.controller_listener.name}://{own.bound}")
+        if own.bound != own.address:  # else Kafka advertises it as it is bound
             advertised.append(f"{spec.controller_listener.name}://{own.address}")
     properties |= {
         "listeners": ",".join(bound),
@@ -109,7 +109,13 @@ def controller_properties(
             {MIGRATION_FLAG: "true", "inter.broker.listener.name": inter_broker.name} | dict(also) | _zookeeper(spec)
         )
     properties |= {
-        "listeners": f"{listener.name}://{controller.address}",
+        "listeners": f"{listener.name}://{controller.bound}",
+        # Without it Kafka advertises what is bound, and does not start where that is 0.0.0.0.
+        **(
+            {"advertised.listeners": f"{listener.name}://{controller.address}"}
+            if controller.bound != controller.address
+            else {}
+        ),
         "listener.security.protocol.map": _pairs(protocols),
         "log.dirs": controller.log_dir,
     }

@@ -66,7 +66,20 @@ BindHost = Annotated[
 ]
 """The same, or empty: every address of the machine."""
 EVERY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - what a cluster file may say of Kafka; nothing binds here
-ListenerName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+
+
+def _listener_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_\-]*", name):
+        raise ValueError(f"{name!r} is no listener's name: it has letters, digits, - and _ alone, and no - in front")
+    return name.upper()
+
+
+ListenerName = Annotated[str, AfterValidator(_listener_name)]
+"""In capitals, as Kafka keeps each name whatever its spelling (``ListenerName.normalised``). Written so everywhere:
+``controller.listener.names`` counts in capitals alone (``KafkaConfig.controllerListeners``, 3.9 to 4.x). A property of
+one listener has the name in small letters (``ListenerName.configPrefix``). Kafka takes other signs too, but with a dot
+in the name it tells a listener's dynamic configs no longer apart (``DynamicBrokerConfig.ListenerConfigRegex``).
+"""
 
 
 class SecurityProtocol(StrEnum):
@@ -216,6 +229,7 @@ class Broker(Model):
             id=self.id,
             host=self.host,
             port=self.controller.port,
+            bind_host=self.controller.bind_host,
             log_dir=self.controller.log_dir or self.log_dirs[0],
             config_file=self.config_file,
             service=self.service,
@@ -228,7 +242,7 @@ class Broker(Model):
     def listener(self, name: str) -> Listener:
         return next(each for each in self.listeners if each.name == name)
 
-    def bound(self, listener: Listener | ControllerRole) -> str:
+    def bound(self, listener: Listener) -> str:
         """host:port that the process listens on; no host: on every address."""
         return address(self.host if listener.bind_host is None else listener.bind_host, listener.port)
 
@@ -247,7 +261,7 @@ class Controller(Model):
     """One KRaft controller: a process of its own, or the view of a node that has both roles (``Broker.as_controller``).
 
     ``log4j_file``: the log4j.properties that its service reads, rendered whole from ``controller_log4j``.
-    ``home_link``: as a broker's.
+    ``home_link``: as a broker's. ``bind_host``: as a listener's; others reach the controller at ``host`` all the same.
     """
 
     id: NodeId
@@ -257,6 +271,7 @@ class Controller(Model):
     config_file: str
     service: str
     metrics_port: Port
+    bind_host: BindHost | None = None
     rack: str | None = None
     log4j_file: str | None = None
     home_link: str | None = None
@@ -269,7 +284,18 @@ class Controller(Model):
 
     @property
     def address(self) -> str:
+        """host:port at which others reach it."""
         return address(self.host, self.port)
+
+    @property
+    def bound(self) -> str:
+        """host:port that the process listens on; no host: on every address."""
+        return address(self.host if self.bind_host is None else self.bind_host, self.port)
+
+    @property
+    def waited_for(self) -> str:
+        """host:port at which its own host sees the listener open."""
+        return self.address if self.bind_host in EVERY_ADDRESS else self.bound
 
 
 class QuorumKind(StrEnum):

@@ -34,7 +34,7 @@ def node_variables(spec: ClusterSpec, node: Broker | Controller) -> dict[str, An
         must_reach: list[str] = []
         log4j_file = None
     else:
-        place, log_dirs, ports, log4j_file = node.address, (node.log_dir,), [node.port], node.log4j_file
+        place, log_dirs, ports, log4j_file = node.waited_for, (node.log_dir,), [node.port], node.log4j_file
         servers = spec.zookeeper.servers if spec.zookeeper else ()
         must_reach = [*servers, *(_inter_broker_address(spec, broker) for broker in spec.brokers)]
     manager = spec.service_manager
