@@ -13,6 +13,7 @@ from labs import Lab
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.leaving import fence_plan
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
@@ -35,7 +36,7 @@ def test_the_office_is_given_back_and_a_broker_is_elected(own_lab: Lab, zookeepe
     assert may_have_died_in_the_copy(seen)
     assert explain(seen, spec).rollback.steps == DIED_IN_THE_COPY
 
-    logs = read_logs(spec, stop=True, tell=print)
+    logs = read_logs(spec, stop=True, secrets=environment_secrets(), tell=print)
     assert [log.states for log in logs] == [frozenset({2})] * 3, logs
     assert any(log.open_since is not None for log in logs)
     assert why_not_proven(logs, spec.controller_ids) is None

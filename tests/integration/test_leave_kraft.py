@@ -362,7 +362,7 @@ def test_right_after_a_burst_every_acknowledged_topic_and_state_is_in_zookeeper(
 
 def test_the_logs_of_the_stopped_controllers_hold_the_end_of_the_copy(dual_write: Lab) -> None:
     """Kafka's own bytes, read on the host: what would speak against a claim that the copy was never committed."""
-    logs = read_logs(dual_write.spec, stop=True, tell=print)
+    logs = read_logs(dual_write.spec, stop=True, secrets=environment_secrets(), tell=print)
     assert [log.states for log in logs] == [frozenset({1, 2})] * 3
     assert all(log.end > 100 and log.open_since is None for log in logs)
     assert (

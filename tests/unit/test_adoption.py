@@ -19,10 +19,11 @@ from kraft_runbook.cluster.adoption import Adopted, FoundBroker, WantedControlle
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.config_meaning import alike
 from kraft_runbook.cluster.config_providers import FILE_CONFIG_PROVIDER
-from kraft_runbook.cluster.node_properties import broker_properties
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive, looks_secret
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import ClusterFileError, RunbookError
 from kraft_runbook.io.hosts.foreign_inventory import inventory_of, read_inventory
@@ -285,6 +286,36 @@ def test_a_broker_may_name_its_id_as_kraft_does() -> None:
     assert apart(spec, [file]) == {}
 
 
+def test_listener_names_of_strimzi_and_of_lower_case_are_adopted() -> None:
+    file = {
+        **COMMON,
+        "listeners": "replication-9091://0.0.0.0:9091,Tls-9093://:9093",
+        "advertised.listeners": "REPLICATION-9091://kafka1.example.org:9091,TLS-9093://lb.example.org:9093",
+        "listener.security.protocol.map": "replication-9091:SSL,TLS-9093:SSL",
+        "inter.broker.listener.name": "Replication-9091",
+        "listener.name.replication-9091.ssl.client.auth": "required",
+    }
+    _, spec, _ = taken(file)
+    assert apart(spec, [file]) == {}
+    assert [each.name for each in spec.brokers[0].listeners] == ["REPLICATION-9091", "TLS-9093"]
+    rendered = broker_properties(spec, spec.brokers[0], BrokerMode.HYBRID)
+    assert rendered["inter.broker.listener.name"] == "REPLICATION-9091"
+    assert rendered["listener.name.replication-9091.ssl.client.auth"] == "required"
+    controller = controller_properties(spec, spec.controllers[0], ControllerMode.MIGRATION)
+    assert controller["inter.broker.listener.name"] == "REPLICATION-9091"
+
+
+def test_two_listeners_on_one_port_are_adopted_with_an_address_of_each_family() -> None:
+    file = {
+        **COMMON,
+        "listeners": "FOUR://10.0.0.1:9092,SIX://[fd00::1]:9092",
+        "listener.security.protocol.map": "FOUR:PLAINTEXT,SIX:PLAINTEXT",
+        "inter.broker.listener.name": "FOUR",
+    }
+    _, spec, _ = taken(file)
+    assert apart(spec, [file]) == {}
+
+
 WORD = st.text("abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=6)
 VALUE = st.one_of(
     st.sampled_from(
@@ -303,7 +334,12 @@ PROPERTIES = st.dictionaries(
 def broker_files(draw: st.DrawFn) -> list[dict[str, str]]:
     """Files of one cluster's brokers: much in common, something else at some, spelt as people spell."""
     names = draw(
-        st.lists(st.sampled_from(["PLAINTEXT", "INTERNAL", "CLIENTS", "X_1"]), min_size=1, unique=True, max_size=3)
+        st.lists(
+            st.sampled_from(["PLAINTEXT", "INTERNAL", "TLS-9093", "internal-2", "X_1"]),
+            min_size=1,
+            unique=True,
+            max_size=3,
+        )
     )
     protocols = [f"{name}:{draw(st.sampled_from(['PLAINTEXT', 'SSL', 'SASL_SSL']))}" for name in names]
     blank = draw(st.sampled_from([",", " , ", ", "]))
@@ -437,6 +473,7 @@ def run(
     asked: list[dict[str, Any]] = []
 
     def read(hosts: Sequence[Any], **how: Any) -> Sequence[ReadHost]:
+        del how["secrets"]
         asked.extend({"host": each.at.host, "file": each.config_file, **how} for each in hosts)
         return [answers(at) for at in range(1, len(hosts) + 1)]
 
@@ -472,11 +509,28 @@ def test_adopt_writes_the_cluster_file_and_says_what_to_give(
         "file": "/etc/kafka/server.properties",
         "manager": "systemd",
         "socket": None,
+        "known_hosts": None,
+        "become_password": None,
     }
     assert "give KRB_PROD_SSL_KEY_PASSWORD: ssl.key.password" in told
     assert "kafka2.example.org: Kafka 3.9.2 was not found at /opt/kafka" in told
     assert "ansible_become_password, which a cluster file can't say" in told
     assert "planted-secret" not in told + written.read_text()
+
+
+def test_sudos_password_and_the_hosts_keys_go_into_the_file_by_their_names(
+    inventory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    also = ("--become-password", "KRB_SUDO", "--known-hosts", "/etc/krb/known_hosts")
+    code, told, asked = run(inventory, answered, capsys, *also)
+    assert code == 0, told
+    spec = parse_cluster((inventory.parent / "c" / "prod.yaml").read_text(), source="prod.yaml", environment={})
+    assert (spec.reach.become_password, spec.reach.known_hosts) == (SecretRef(env="KRB_SUDO"), "/etc/krb/known_hosts")
+    assert asked[0]["become_password"] == SecretRef(env="KRB_SUDO")
+    assert "can't say" not in told
+    (inventory.parent / "c" / "prod.yaml").unlink()
+    code, told, _ = run(inventory, answered, capsys, "--become-password", "the word itself")
+    assert code != 0 and "names no environment variable" in told and "the word itself" not in told
 
 
 def test_of_confluents_software_its_own_places_are_taken(inventory: Path, capsys: pytest.CaptureFixture[str]) -> None:

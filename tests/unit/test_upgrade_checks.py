@@ -346,20 +346,22 @@ def test_a_target_that_no_table_knows_is_unknown_and_not_judged_by_another_one_s
 def test_dynamic_classes_are_looked_for_on_the_hosts_whom_they_concern() -> None:
     asked: dict[int, list[tuple[str, str]]] = {}
 
-    def read(spec: object, node_ids: list[int], *, dynamic_classes: Mapping[int, Any]) -> dict[int, Any]:
+    def read(spec: object, node_ids: list[int], *, dynamic_classes: Mapping[int, Any], **_: Any) -> dict[int, Any]:
         asked.update(dynamic_classes)
         assert node_ids == list(dynamic_classes)
         return {each: WHY if each == 2 else seen.hosts[each] for each in node_ids}
 
     seen = cluster().features
     named = {"<default>": {"metric.reporters": ("A",)}, "2": {"sasl.login.class": ("B",), "x": WHY}}
-    found = with_dynamic_classes(PLAIN, seen, replace(WELL, dynamic=DynamicConfigs(classes=named)), read=read)
+    found = with_dynamic_classes(
+        PLAIN, seen, replace(WELL, dynamic=DynamicConfigs(classes=named)), secrets=str, read=read
+    )
     assert isinstance(found, FeatureObservation)
     of_all = ("the dynamic metric.reporters of all brokers", "A")
     assert asked == {i: [of_all] for i in ALL} | {2: [of_all, ("the dynamic sasl.login.class of broker 2", "B")]}
     host = found.hosts[2]
     assert isinstance(host, NodeHost) and host.classes == WHY
-    assert with_dynamic_classes(PLAIN, seen, WELL) is seen and with_dynamic_classes(PLAIN, seen, WHY) is seen
+    assert all(with_dynamic_classes(PLAIN, seen, each, secrets=str) is seen for each in (WELL, WHY))
 
 
 @pytest.mark.parametrize("spoil", [broker(2, running=False, mode=WHY, metrics=WHY), a_controller(102, running=False)])

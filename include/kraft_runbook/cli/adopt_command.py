@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,12 +18,15 @@ from kraft_runbook.cluster.adoption import Adopted, FoundBroker, Notes, WantedCo
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.distributions import APACHE, DISTRIBUTIONS, distribution_of
 from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import ClusterFileError, RunbookError
 from kraft_runbook.io.hosts.foreign_inventory import OWN, ForeignInventory, InventoryHost
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.rehearsal.known_properties import is_known
 
-OF_A_CONTROLLER = ("id", "port", "log_dir", "config_file", "service", "metrics_port", "rack")
+OF_A_CONTROLLER = ("id", "port", "log_dir", "config_file", "service", "metrics_port", "rack", "bind_host")
+_BECOME_PASSWORDS = ("ansible_become_password", "ansible_become_pass", "ansible_sudo_pass")
 _KNOWN_FAMILIES = ("listener.name.", "config.providers.")
 """Prefixes before what Kafka knows."""
 
@@ -58,6 +62,13 @@ def adopt_command(
     supervisor: Annotated[
         str | None, typer.Option("--supervisor", help="supervisor's serverurl, where systemd does not run Kafka.")
     ] = None,
+    become_password: Annotated[
+        str | None,
+        typer.Option("--become-password", help="The environment variable with sudo's password, where sudo asks."),
+    ] = None,
+    known_hosts: Annotated[
+        str | None, typer.Option("--known-hosts", help="The file with the hosts' keys, where it is not ssh's own.")
+    ] = None,
     clusters_dir: Annotated[Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie.")] = None,
 ) -> None:
     """Write the cluster file of a cluster that runs: its hosts are named by Ansible's inventory and only read."""
@@ -76,7 +87,14 @@ def adopt_command(
             f"the inventory's group {brokers!r} has no host", way_out="name the group of the brokers by --brokers"
         )
     theirs = distribution_of(version)
-    reach, unsaid = reach_of((*hosts, *named.group(controllers)))
+    reach, unsaid = reach_of((*hosts, *named.group(controllers)), said=_BECOME_PASSWORDS if become_password else ())
+    if become_password and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", become_password):
+        raise RunbookError(
+            "--become-password names no environment variable",
+            way_out="give the password in a variable, as KRB_BECOME_PASSWORD, and name that variable here",
+        )
+    reach |= {"become_password": {"env": become_password}} if become_password else {}
+    reach |= {"known_hosts": known_hosts} if known_hosts else {}
     given: dict[str, Any] = {
         "name": name,
         "description": f"Adopted from {inventory.name}",
@@ -111,8 +129,8 @@ def adopt_command(
     typer.echo(f"next: kraft-runbook plan --cluster {name} --hosts, then kraft-runbook preflight --cluster {name}")
 
 
-def reach_of(hosts: Sequence[InventoryHost]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The cluster file's ``reach``, and notes of what it can't say."""
+def reach_of(hosts: Sequence[InventoryHost], said: Sequence[str] = ()) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The cluster file's ``reach``, and notes of what it can't say. ``said``: variables that an option stands for."""
     keys = {
         "user": "ansible_user",
         "port": "ansible_port",
@@ -130,7 +148,7 @@ def reach_of(hosts: Sequence[InventoryHost]) -> tuple[dict[str, Any], tuple[str,
             notes.append(f"reach.{key}: the hosts have several values of {variable}; a cluster file has one")
         if most is not None and not (local and key != "become"):
             reach[key] = most
-    if unread := sorted({each for host in hosts for each in host.unread}):
+    if unread := sorted({each for host in hosts for each in host.unread} - set(said)):
         notes.append(f"the inventory also has {', '.join(unread)}, which a cluster file can't say and was not read")
     return reach, tuple(notes)
 
@@ -178,7 +196,15 @@ def _found(
         for host, its in zip(hosts, settings, strict=True)
     ]
     manager = given["service_manager"]
-    answers = read(asked, manager=manager["kind"], socket=manager.get("socket"))
+    reach = given["reach"]
+    answers = read(
+        asked,
+        manager=manager["kind"],
+        socket=manager.get("socket"),
+        secrets=environment_secrets(),
+        known_hosts=reach.get("known_hosts"),
+        become_password=SecretRef(env=reach["become_password"]["env"]) if "become_password" in reach else None,
+    )
     found, unread, notes = [], [], Notes()
     for host, its, answer in zip(hosts, settings, answers, strict=True):
         if answer.config is None or isinstance(answer.config, Unread):

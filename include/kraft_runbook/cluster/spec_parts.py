@@ -436,14 +436,29 @@ class MetricsSource(Model):
 
 
 class Reach(Model):
-    """How Ansible reaches the hosts. ``python`` is the Python 3.8 or later that its modules run on there (ssh)."""
+    """How Ansible reaches the hosts. ``python`` is the Python 3.8 or later that its modules run on there (ssh).
+    ``known_hosts``: the file, where this tool runs, with the hosts' keys; None: ssh's own. ``become_password``: what
+    sudo asks for; None: it asks for nothing.
+    """
 
     kind: Literal["local", "ssh"]
     user: str | None = None
     port: Port = 22
     private_key_file: str | None = None
+    known_hosts: str | None = Field(default=None, pattern=r"^/[^\"\n]*$")
     become: bool = False
+    become_password: SecretRef | None = None
     python: str = "/usr/bin/python3"
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Reach:
+        if self.become_password is not None and not self.become:
+            raise ValueError("become_password is what sudo asks for, and sudo is used with 'become: true' alone")
+        if self.known_hosts is not None and self.kind == "local":
+            raise ValueError(
+                "known_hosts holds the keys of hosts that are reached by ssh; 'local' asks none for its key"
+            )
+        return self
 
 
 class ServiceManager(Model):

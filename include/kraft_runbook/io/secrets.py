@@ -34,6 +34,10 @@ def environment_secrets(environment: Mapping[str, str] = os.environ) -> Secrets:
     return resolve
 
 
+FROM_ENVIRONMENT: Secrets = environment_secrets()
+"""What resolves a secret where nobody says otherwise."""
+
+
 def connection_variable(ref: SecretRef) -> str:
     """The environment variable in which Airflow looks for a connection."""
     return f"AIRFLOW_CONN_{(ref.airflow_connection or '').upper()}"

@@ -32,7 +32,7 @@ def provisioning_size(
     ZooKeeper). So the step renders the same file whenever it is run again, and the same for all controllers. Raises
     Refused if a file or the count that decides can't be read.
     """
-    hosts = gather(spec, spec.controller_ids)
+    hosts = gather(spec, spec.controller_ids, secrets=secrets)
     found = settled_size(spec, files_of(hosts), first=node_id)
     unread = {
         i: host.config.reason

@@ -9,6 +9,7 @@ from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeHost
 from kraft_runbook.cluster.observation import DynamicConfigs, TopicMargins, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.hosts.feature_state import read_feature_state
+from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.metadata.log.dynamic_records import EVERY_BROKER
 
 
@@ -17,6 +18,7 @@ def with_dynamic_classes(
     features: FeatureObservation | Unread,
     margins: TopicMargins | Unread,
     *,
+    secrets: Secrets,
     read: Callable[..., Mapping[int, NodeHost | Unread]] = read_feature_state,
 ) -> FeatureObservation | Unread:
     """The same look, the dynamic classes looked for on each host that was read. Few clusters have one; only there are
@@ -31,7 +33,7 @@ def with_dynamic_classes(
     }
     if not of_each:
         return features
-    again = read(spec, list(of_each), dynamic_classes=of_each)
+    again = read(spec, list(of_each), secrets=secrets, dynamic_classes=of_each)
     hosts = dict(features.hosts)
     for node_id, looked in again.items():
         if isinstance(host := hosts[node_id], NodeHost):

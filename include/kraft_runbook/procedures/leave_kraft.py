@@ -161,7 +161,7 @@ def _leave(
             raised += raise_all(proof, tell=tell)
         fence = stack.enter_context(QuorumFence(spec, plan, secrets=secrets, tell=tell))
         if plan.active is None:
-            moments = _without_a_quorum(spec, fence, zookeeper, moments, tell, still_mine)
+            moments = _without_a_quorum(spec, fence, zookeeper, moments, secrets, tell, still_mine)
         else:
             try:
                 quorum = stack.enter_context(QuorumConnection(spec, plan.active, secrets=secrets))
@@ -225,6 +225,7 @@ def _without_a_quorum(
     fence: QuorumFence,
     zookeeper: ZookeeperReader,
     moments: Departure,
+    secrets: Secrets,
     tell: Tell,
     still_mine: Callable[[], None],
 ) -> Departure:
@@ -246,7 +247,7 @@ def _without_a_quorum(
     moments = replace(moments, fenced_at=now())
     # Controllers without a leader may have elected one until the fence stood.
     held = znodes.held_by_kraft or read_controller_znodes(zookeeper).held_by_kraft
-    return _prove_from_the_logs(spec, moments, tell) if held else moments
+    return _prove_from_the_logs(spec, moments, secrets, tell) if held else moments
 
 
 def _see_no_copy(
@@ -273,11 +274,11 @@ def _see_no_copy(
     except Unreachable as error:
         tell(f"{error.problem}: stopping it, to read the controllers' logs on their hosts")
     fence.leave()
-    return _prove_from_the_logs(spec, replace(moments, migration_offset=_offset(zookeeper)), tell)
+    return _prove_from_the_logs(spec, replace(moments, migration_offset=_offset(zookeeper)), secrets, tell)
 
 
-def _prove_from_the_logs(spec: ClusterSpec, moments: Departure, tell: Tell) -> Departure:
-    logs = read_logs(spec, stop=True, gone=moments.gone, tell=tell)
+def _prove_from_the_logs(spec: ClusterSpec, moments: Departure, secrets: Secrets, tell: Tell) -> Departure:
+    logs = read_logs(spec, stop=True, gone=moments.gone, secrets=secrets, tell=tell)
     why_not = why_not_proven(logs, spec.controller_ids)
     if why_not:
         raise StepFailed(

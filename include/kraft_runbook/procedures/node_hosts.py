@@ -18,7 +18,7 @@ def node_hosts(
     spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, secrets: Secrets
 ) -> Mapping[int, NodeHost | Unread]:
     """These nodes' hosts (default: all). Changes nothing; what can't be read is Unread, never an exception."""
-    hosts = read_feature_state(spec, node_ids)
+    hosts = read_feature_state(spec, node_ids, secrets=secrets)
     disks = {
         node_id: host.disk
         for node_id, host in hosts.items()

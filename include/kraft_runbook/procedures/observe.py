@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.feature_levels import FeatureObservation
@@ -74,13 +75,13 @@ class Scope(StrEnum):
 
 
 def _read_hosts(
-    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, replicas: bool = True
+    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, secrets: Secrets, replicas: bool = True
 ) -> Mapping[int, HostState]:
     from kraft_runbook.io.hosts.playbooks import (
         gather_host_facts,
     )  # ansible-runner is slow to import, and only this needs it
 
-    return gather_host_facts(spec, node_ids, replicas=replicas)
+    return gather_host_facts(spec, node_ids, replicas=replicas, secrets=secrets)
 
 
 Stores = Mapping[int, tuple[StoreSeen, ...] | Unread]
@@ -156,7 +157,7 @@ def observe(
             brokers = {b.id: pool.submit(sources.broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
-            hosts = pool.submit(sources.hosts, spec, replicas=read_topics) if with_hosts else None
+            hosts = pool.submit(sources.hosts, spec, replicas=read_topics, secrets=secrets) if with_hosts else None
             stores = pool.submit(sources.stores, spec, secrets) if with_hosts and read_topics else None
             levels = (
                 pool.submit(observe_features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
@@ -223,7 +224,7 @@ def observe(
         seen = replace(seen, short_together=part_read(lambda: short_together(spec, secrets=secrets)))
     if with_hosts and detect_phase(seen).phase in (Phase.FINALIZED, Phase.KRAFT):
         margins = part_read(lambda: topic_margins(spec, secrets=secrets))
-        return replace(seen, margins=margins, features=with_dynamic_classes(spec, features, margins))
+        return replace(seen, margins=margins, features=with_dynamic_classes(spec, features, margins, secrets=secrets))
     return seen
 
 
@@ -281,7 +282,12 @@ def _replicas(
     if was_read(tree):
         compared = part_read(
             lambda: compare_replicas(
-                spec, hosts, topic_ids, secrets=secrets, gather=_read_hosts, assigned=tree.assigned_broker_ids
+                spec,
+                hosts,
+                topic_ids,
+                secrets=secrets,
+                gather=partial(_read_hosts, secrets=secrets),
+                assigned=tree.assigned_broker_ids,
             )
         )
     else:

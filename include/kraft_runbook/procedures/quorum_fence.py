@@ -220,6 +220,7 @@ class QuorumFence:
                 secret_text=None,
                 secret_values=[],
                 tell=self._hear,
+                secrets=self._secrets,
                 labels={host_name(c): f"controller {c.id}" for c in self._stoppable},
                 groups={"guarded": list(guarded)},
                 on_failure=self._hear_of_failure,

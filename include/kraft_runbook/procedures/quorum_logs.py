@@ -12,13 +12,16 @@ from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
+from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.never_copied import LogAccount
 
 _SECONDS = 900.0
 """Seconds. Reading a log of 2,000,000 partitions takes about 60 s."""
 
 
-def read_logs(spec: ClusterSpec, *, stop: bool, gone: Collection[int] = (), tell: Tell) -> tuple[LogAccount, ...]:
+def read_logs(
+    spec: ClusterSpec, *, stop: bool, gone: Collection[int] = (), secrets: Secrets, tell: Tell
+) -> tuple[LogAccount, ...]:
     """The content of the log of each controller that is not ``gone``. ``stop``: stop running controllers first; without
     it the log of a running one is not read.
 
@@ -33,6 +36,7 @@ def read_logs(spec: ClusterSpec, *, stop: bool, gone: Collection[int] = (), tell
         secret_text=None,
         secret_values=[],
         tell=tell,
+        secrets=secrets,
         labels={host_name(each): f"controller {each.id}" for each in asked},
     )
     return tuple(_account(each.id, report.hosts[host_name(each)], report.output) for each in asked)

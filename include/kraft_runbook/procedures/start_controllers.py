@@ -37,6 +37,7 @@ def start_controllers(
         secret_text=None,
         secret_values=[],
         tell=tell,
+        secrets=secrets,
         labels={name: name.replace("-", " ", 1) for name in (*guarded, *starting)},
         groups={"guarded": list(guarded), "starting": list(starting)},
     )

@@ -137,7 +137,7 @@ def spent_so_far(spec: ClusterSpec, *, secrets: Any) -> Mapping[str, Spent | Unr
     """The processor time of every process that the hosts show."""
     from kraft_runbook.io.hosts.processor_time import read_processor_time  # ansible-runner is slow to import
 
-    return read_processor_time(spec)
+    return read_processor_time(spec, secrets=secrets)
 
 
 def measure(

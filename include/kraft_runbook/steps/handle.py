@@ -76,7 +76,7 @@ class Cluster:
         # ansible-runner is slow to import, and most waits need none
         from kraft_runbook.io.hosts.playbooks import gather_host_facts
 
-        return gather_host_facts(self.spec, node_ids)
+        return gather_host_facts(self.spec, node_ids, secrets=self.secrets)
 
     def ask(self, question: Callable[..., T], *given: Any, **how: Any) -> T:
         """What a procedure answers that reads with ``spec`` and ``secrets``, and changes nothing."""
@@ -110,7 +110,7 @@ class Cluster:
         """Remove ZooKeeper's secrets from every host; returns those nodes that held some. Raises StepFailed."""
         from kraft_runbook.io.hosts import playbooks
 
-        nodes = playbooks.forget_zookeeper_secrets(self.spec, on_event=self.tell)
+        nodes = playbooks.forget_zookeeper_secrets(self.spec, secrets=self.secrets, on_event=self.tell)
         self.acts.extend(Act(f"remove ZooKeeper's secrets from {each}") for each in nodes)
         return nodes
 
@@ -150,7 +150,7 @@ class RehearsedCluster(Cluster):
         """Ansible's own rehearsal of that."""
         from kraft_runbook.io.hosts import playbooks
 
-        nodes = playbooks.forget_zookeeper_secrets(self.spec, check=True, on_event=self.tell)
+        nodes = playbooks.forget_zookeeper_secrets(self.spec, secrets=self.secrets, check=True, on_event=self.tell)
         self.acts.extend(Act(f"remove ZooKeeper's secrets from {each}") for each in nodes)
         return nodes
 

@@ -50,7 +50,7 @@ def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
     run.claim.take()
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
     run.cluster.tell("nothing shows that the metadata copy was completed: reading the controllers' own logs")
-    logs = read_logs(run.spec, stop=True, gone=run.cluster.gone, tell=run.cluster.tell)
+    logs = run.cluster.ask(read_logs, stop=True, gone=run.cluster.gone, tell=run.cluster.tell)
     why_not = why_not_proven(logs, run.spec.controller_ids)
     run.journal.record(
         LogsRead(phase=detect_phase(seen).phase.value, logs=tuple(map(str, logs)), why_not=why_not),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -61,6 +62,38 @@ def hider(values: Sequence[str]) -> Callable[[str], str]:
         return text
 
     return hide
+
+
+SUDO = re.compile(r"(Missing|Incorrect) sudo password|become success.*password", re.DOTALL | re.IGNORECASE)
+"""What Ansible says where sudo asks for a password and gets none, or a wrong one."""
+SUDO_ASKS = (
+    "name its secret under reach.become_password in the cluster file (adopt: --become-password), correct its value, or"
+    " let sudo ask for none (docs/hosts.md)"
+)
+
+
+def why_unreached(message: str) -> tuple[str, str]:
+    """Of what Ansible says: what stands in the way, and the way out. ssh's own texts of host keys are told apart
+    (OpenSSH, ``sshconnect.c``).
+    """
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in message:
+        return (
+            "its host key is not the one in known_hosts: another machine answers there, or its key was made anew",
+            "compare the key with the host's own (on its console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub)."
+            " Only if they are the same put it into known_hosts in place of the old one; nothing was done there",
+        )
+    if "Host key verification failed" in message:
+        return (
+            "its host key is in no known_hosts that is read (reach.known_hosts, else the user's own)",
+            "compare the key with the host's own (on its console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub),"
+            " then add it to that file; nothing was done there",
+        )
+    if SUDO.search(message):
+        return f"sudo did not get the password that it asks for: {message}", SUDO_ASKS
+    return (
+        message,
+        "check 'reach' in the cluster file: user, port, private_key_file, known_hosts, become (docs/hosts.md)",
+    )
 
 
 OF_ANY_MODULE = ("changed", "msg", "censored", "module_stderr")
@@ -151,12 +184,10 @@ class Fold:
         message = self._hide("\n".join(str(each) for each in said if each))
         way_out = self._hide(str(result["way_out"])) if result.get("way_out") else None
         if kind == "runner_on_unreachable":
-            message = f"the host can't be reached: {message}"
-            way_out = (
-                way_out
-                or "check 'reach' in the cluster file: user, port, private_key_file;"
-                " the host's key must be in known_hosts (docs/hosts.md)"
-            )
+            problem, its_way_out = why_unreached(message)
+            message, way_out = f"the host can't be reached: {problem}", way_out or its_way_out
+        elif SUDO.search(message):
+            message, way_out = f"sudo did not get the password that it asks for: {message}", way_out or SUDO_ASKS
         self._hosts[host] = replace(report, failure=(task, message, way_out))
         if self._on_failure is not None:
             self._on_failure(host, message)

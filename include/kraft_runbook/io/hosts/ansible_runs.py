@@ -3,7 +3,8 @@
 
 ansible-runner writes its command, the whole environment and every event below its private directory (2.4.3). So each
 run has a directory of its own, mode 0700, removed afterwards, and an environment of the few variables that ansible
-needs. Secrets travel in memory only: an anonymous file (memfd_create) that ends with this process.
+needs. Secrets travel in memory only: an anonymous file (memfd_create) that ends with this process. Of a variable whose
+value is a secret's reference (sudo's password) the inventory holds the place of that file.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from typing import Any
 import ansible_runner
 import yaml
 
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.hosts.ansible_reports import Fold, RunReport, Tell, hider
 from kraft_runbook.io.hosts.kept_modules import forget_if_changed, kept_modules
+from kraft_runbook.io.secrets import Secrets
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "SSH_AUTH_SOCK", "JAVA_HOME")
 _PREFIX = "kraft-runbook-run-"
@@ -59,6 +62,7 @@ def run_ansible(
     tell: Tell,
     labels: Mapping[str, str],
     groups: Mapping[str, Sequence[str]] | None = None,
+    secrets: Secrets,
     on_failure: Callable[[str, str], None] | None = None,
     foreign: bool = False,
 ) -> RunReport:
@@ -67,13 +71,22 @@ def run_ansible(
     ``on_failure`` gets host and message as soon as a task fails on a host, also where the playbook goes on. ``groups``
     names some of the hosts together, for playbooks whose plays differ in their hosts; ``labels`` may leave those out.
     ``secret_text`` is what the playbooks read from ``secrets_channel``; ``secret_values`` are blanked in everything
-    reported. ``foreign``: as of ``Fold``. An exception in the calling thread (a task being killed, Ctrl-C) ends ansible
-    before it goes on. Raises StepFailed when the private directory can't be removed.
+    reported. ``secrets`` resolves references among the variables. ``foreign``: as of ``Fold``. An exception in the
+    calling thread (a task being killed, Ctrl-C) ends ansible before it goes on. Raises SecretMissing, and StepFailed
+    when the private directory can't be removed.
     """
-    hide = hider(secret_values)
-    with private_directory() as private, _in_memory(secret_text) as channel:
+    named = {each for variables in inventory.values() for each in variables.values() if isinstance(each, SecretRef)}
+    values = {ref: secrets(ref) for ref in named}
+    hide = hider([*secret_values, *values.values()])
+    with contextlib.ExitStack() as stack:
+        private = stack.enter_context(private_directory())
+        channel = stack.enter_context(_in_memory(secret_text))
+        places = {ref: stack.enter_context(_in_memory(value)) for ref, value in values.items()}
         given = {
-            name: {**variables, **({"secrets_channel": channel} if channel else {})}
+            name: {
+                **{key: _read_from(places[v]) if isinstance(v, SecretRef) else v for key, v in variables.items()},
+                **({"secrets_channel": channel} if channel else {}),
+            }
             for name, variables in inventory.items()
         }
         (private / "hosts.yml").write_text(_inventory_text(given, groups or {}, private))
@@ -174,18 +187,31 @@ class _Literal(str):
     __slots__ = ()
 
 
+class _Template(str):
+    """Text that Ansible is to read as a template."""
+
+    __slots__ = ()
+
+
+def _read_from(place: str | None) -> _Template:
+    return _Template(f"{{{{ lookup('ansible.builtin.file', '{place}', rstrip=false) }}}}")
+
+
 class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 _Dumper.add_representer(_Literal, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text)))
+_Dumper.add_representer(_Template, lambda dumper, text: dumper.represent_str(str(text)))
 
 
 def _literal(value: Any) -> Any:
     """The same value, with every text marked that Ansible could read as a template. Other texts stay unmarked, since
     ``!unsafe true`` would become a boolean and ``012`` a number.
     """
+    if isinstance(value, _Template):
+        return value
     if isinstance(value, str):
         return _Literal(value) if any(mark in value for mark in ("{{", "{%", "{#")) else value
     if isinstance(value, Mapping):

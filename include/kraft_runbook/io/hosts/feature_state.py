@@ -29,6 +29,7 @@ from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import host_name, node_of, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
+from kraft_runbook.io.secrets import FROM_ENVIRONMENT, Secrets
 
 _SECONDS = 120.0
 
@@ -37,6 +38,7 @@ def read_feature_state(
     spec: ClusterSpec,
     node_ids: Sequence[int] | None = None,
     *,
+    secrets: Secrets = FROM_ENVIRONMENT,
     dynamic_classes: Mapping[int, Sequence[tuple[str, str]]] | None = None,
     tell: Tell | None = None,
 ) -> dict[int, NodeHost | Unread]:
@@ -66,6 +68,7 @@ def read_feature_state(
         secret_text=None,
         secret_values=[],
         tell=tell or (lambda _: None),
+        secrets=secrets,
         labels={host_name(each): each.named for each in nodes},
     )
     return {each.id: _host(each.id, report.hosts[host_name(each)], report.output) for each in nodes}

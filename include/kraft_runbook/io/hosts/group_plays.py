@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.ansible_reports import RunReport, Tell
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
@@ -39,12 +40,17 @@ def play_application(
         secret_text=None,
         secret_values=[],
         tell=tell,
+        secrets=_no_secrets,
         labels={name: name for name in application.hosts},
         foreign=True,
     )
     if why := _why_not(application, report):
         raise StepFailed(f"{Path(playbook).name} for group {group}: {why}", way_out=AGAIN)
     return tuple(name for name in application.hosts if report.hosts[name].changed)
+
+
+def _no_secrets(ref: SecretRef) -> str:
+    raise Refused(f"{ref} is named among the owner's variables, which name no secret", way_out="name it elsewhere")
 
 
 def content_of(playbook: str) -> str:

@@ -72,10 +72,16 @@ def _inter_broker_address(spec: ClusterSpec, broker: Broker) -> str:
 
 def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
     reach = spec.reach
-    become = {"ansible_become": True} if reach.become else {}
+    become: dict[str, Any] = {"ansible_become": True} if reach.become else {}
+    if reach.become_password is not None:
+        become["ansible_become_password"] = reach.become_password  # ansible_runs puts a place in memory there
     if reach.kind == "local":
         return {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **become}
-    known = {"ansible_user": reach.user, "ansible_ssh_private_key_file": reach.private_key_file}
+    known = {
+        "ansible_user": reach.user,
+        "ansible_ssh_private_key_file": reach.private_key_file,
+        "ansible_ssh_common_args": known_hosts_arguments(reach.known_hosts),
+    }
     return {
         "ansible_connection": "ssh",
         "ansible_host": node.host,
@@ -84,6 +90,13 @@ def _reach(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
         **{k: v for k, v in known.items() if v},
         **become,
     }
+
+
+def known_hosts_arguments(path: str | None) -> str:
+    """What ssh is given so that the hosts' keys in this file count, and it learns none by itself."""
+    if path is None:
+        return ""
+    return f'-o UserKnownHostsFile="{path}" -o StrictHostKeyChecking=yes -o UpdateHostKeys=no'
 
 
 def file_header(node: Broker | Controller, spec: ClusterSpec) -> str:

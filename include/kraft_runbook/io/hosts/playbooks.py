@@ -26,7 +26,7 @@ from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, file_header, host_name, node_of, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers, raise_unless_proven
 from kraft_runbook.io.hosts.replica_directories import replica_directories_of
-from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.secrets import FROM_ENVIRONMENT, Secrets
 from kraft_runbook.runbook.plays import Play
 
 _MARGIN = 300.0
@@ -85,10 +85,9 @@ class PlaybookResult:
 
 
 def forget_zookeeper_secrets(
-    spec: ClusterSpec, *, check: bool = False, on_event: Tell | None = None
+    spec: ClusterSpec, *, secrets: Secrets, check: bool = False, on_event: Tell | None = None
 ) -> tuple[str, ...]:
-    """Remove ZooKeeper's secrets from every host's secrets file, once the migration is final. Restarts nothing, and
-    needs no secret itself.
+    """Remove ZooKeeper's secrets from every host's secrets file, once the migration is final. Restarts nothing.
 
     Returns the nodes whose host held some, by label. Raises StepFailed, naming each host where it failed.
     """
@@ -104,6 +103,7 @@ def forget_zookeeper_secrets(
         secret_text=None,
         secret_values=[],
         tell=on_event or _silent,
+        secrets=secrets,
         labels={host_name(node): node.named for node in nodes},
     )
     failed = [
@@ -157,6 +157,7 @@ def play(
         secret_text=render_secrets(values) if values else None,
         secret_values=list(values.values()),
         tell=on_event or _silent,
+        secrets=secrets,
         labels={host_name(node): node.named},
         groups={"guarded": list(guarded)},
     )
@@ -179,7 +180,11 @@ def play(
 
 
 def gather_host_facts(
-    spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, replicas: bool = False
+    spec: ClusterSpec,
+    node_ids: Sequence[int] | None = None,
+    *,
+    replicas: bool = False,
+    secrets: Secrets = FROM_ENVIRONMENT,
 ) -> dict[int, HostState]:
     """The facts of these nodes' hosts (default: all nodes), read in one run. Changes nothing. ``replicas``: also read
     every replica's topic id (1 s for 20,000 replicas on a host, measured).
@@ -208,6 +213,7 @@ def gather_host_facts(
         secret_text=None,
         secret_values=[],
         tell=_silent,
+        secrets=secrets,
         labels={name: ", ".join(each.named for each in together) for name, together in machines.items()},
     )
     return {

@@ -14,11 +14,12 @@ from kraft_runbook.io.hosts.ansible_reports import HostReport
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, host_name, node_variables
 from kraft_runbook.io.hosts.playbooks import playbook_directory
+from kraft_runbook.io.secrets import FROM_ENVIRONMENT, Secrets
 
 _SECONDS = 60.0
 
 
-def read_processor_time(spec: ClusterSpec) -> dict[str, Spent | Unread]:
+def read_processor_time(spec: ClusterSpec, *, secrets: Secrets = FROM_ENVIRONMENT) -> dict[str, Spent | Unread]:
     """By ``broker 1``, ``controller 101`` and ``ZooKeeper host:port``. A ZooKeeper server is looked for on the hosts of
     the nodes. What can't be read is Unread with its reason, never an exception.
     """
@@ -42,6 +43,7 @@ def read_processor_time(spec: ClusterSpec) -> dict[str, Spent | Unread]:
             secret_text=None,
             secret_values=[],
             tell=lambda _: None,
+            secrets=secrets,
             labels={name: ", ".join(each.named for each in together) for name, together in machines.items()},
         )
     except (RunbookError, OSError) as error:

@@ -57,6 +57,7 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
         secret_text=json.dumps(given),
         secret_values=values,
         tell=lambda _: None,
+        secrets=secrets,
         labels={host_name(node): node.named for node in there},
     )
     found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}

@@ -9,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.hosts.ansible_reports import value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.foreign_inventory import InventoryHost
+from kraft_runbook.io.hosts.inventory import known_hosts_arguments
 from kraft_runbook.io.hosts.playbooks import playbook_directory
+from kraft_runbook.io.secrets import Secrets
 
 SECONDS = 120.0
 
@@ -38,17 +41,32 @@ class ReadHost:
     has_software: bool | Unread
 
 
-def read_hosts(asked: Sequence[AskedHost], *, manager: str, socket: str | None) -> tuple[ReadHost, ...]:
-    """Each host's answer, in order; a host that can't be read is Unread with its reason."""
+def read_hosts(
+    asked: Sequence[AskedHost],
+    *,
+    manager: str,
+    socket: str | None,
+    secrets: Secrets,
+    known_hosts: str | None = None,
+    become_password: SecretRef | None = None,
+) -> tuple[ReadHost, ...]:
+    """Each host's answer, in order; a host that can't be read is Unread with its reason. The last two: as in a cluster
+    file's ``reach``.
+    """
+    further = {
+        **({"ansible_ssh_common_args": known_hosts_arguments(known_hosts)} if known_hosts else {}),
+        **({"ansible_become_password": become_password} if become_password else {}),
+    }
     names = [f"host-{at}" for at in range(len(asked))]
     report = run_ansible(
         playbook_directory() / "gather_host_facts.yml",
-        {name: _variables(each, manager, socket) for name, each in zip(names, asked, strict=True)},
+        {name: {**_variables(each, manager, socket), **further} for name, each in zip(names, asked, strict=True)},
         check=False,
         timeout=SECONDS,
         secret_text=None,
         secret_values=[],
         tell=lambda _: None,
+        secrets=secrets,
         labels={name: each.at.name for name, each in zip(names, asked, strict=True)},
     )
     found = []
