@@ -16,7 +16,6 @@ from moving_groups import PARTITIONS, TOPIC, make_topic
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.group_anchor import LOOK_SECONDS, SESSION_SECONDS, STAYS, Anchor
 from kraft_runbook.io.kafka.group_commits import commit_offsets
-from kraft_runbook.io.kafka.group_deletes import delete_group
 from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
 
 EVERY = {(TOPIC, number): 0 for number in range(PARTITIONS)}
@@ -95,7 +94,6 @@ def test_it_leaves_where_nobody_comes_and_the_group_can_be_committed_to_again(ow
         by_hand.wait_until("it is in the group", lambda: ours.said == "it is in the group")
     assert ours.over.is_set() and STAYS not in ours.said
     assert seen(lab, group).state == "Empty"
-    delete_group(lab.spec, group, secrets=lab.secrets)
     commit_offsets(lab.spec, group, EVERY, secrets=lab.secrets)
 
 

@@ -32,6 +32,7 @@ class World:
         self.end = 100
         self.partitions = 2
         self.commits: list[dict[Partition, int]] = []
+        self.kept: list[bool] = []
         self.killed_after = 99
         self.there = True
         self.unread = False
@@ -95,10 +96,6 @@ class World:
         self.kafka = kafka(kind=kind, offsets={**held, **{p: offsets[p] for p in self._some(offsets)}})
         self._live(offsets)
 
-    def delete(self) -> None:
-        assert not self.kafka.members
-        self.kafka = None
-
     def plan(self, direction: Direction = Direction.TO_KAFKA, without: Any = None) -> MovePlan:
         (seen,) = self.look(SPEC, secrets=None, names=[GROUP])
         found = plan_move(seen, direction, without=without)
@@ -130,12 +127,10 @@ class Sides(GroupSides):
     def write_offsets(self, offsets: Mapping[Partition, int]) -> None:
         self.world.store(offsets)
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, offsets: Mapping[Partition, int], *, kept: bool) -> None:
         if not self.world.deaf:
+            self.world.kept.append(kept)
             self.world.commit(offsets)
-
-    def delete(self) -> None:
-        self.world.delete()
 
     def remove_static(self, names: Sequence[str]) -> None:
         self.world.removed += names

@@ -258,19 +258,25 @@ def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: Wor
     assert world.commits == taken * 2
 
 
-def test_the_group_that_kafka_has_of_former_members_is_deleted_before_the_commit(world: World) -> None:
-    """Its offsets would expire by the time at which those members left, however young the commit is."""
+def test_offsets_of_a_group_that_had_members_are_committed_with_a_time_of_their_own(world: World) -> None:
+    """They would expire by the time at which those members left, however young the commit is. Nothing is deleted."""
     world.kafka = kafka(offsets={T0: 3})
     plan = world.plan()
     fence_group(SPEC, plan, **world.given)
     assert commit_group(SPEC, plan, **world.given) == 2
-    assert world.kafka.protocol_type == "" and world.kafka.offsets == {T0: 7, T1: 8}
-    world.kafka = kafka(offsets={T0: 7, T1: 8})
-    assert commit_group(SPEC, plan, **world.given) == 0
-    assert world.kafka.protocol_type == "" and world.kafka.offsets == {T0: 7, T1: 8}
+    assert world.kept == [True] and world.kafka.offsets == {T0: 7, T1: 8}
 
 
-def test_no_offset_of_a_group_is_deleted_that_its_plan_does_not_hold(world: World) -> None:
+def test_offsets_of_a_group_that_never_had_members_expire_by_the_brokers_time(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
+    world.kafka = kafka(kind="", offsets=world.kafka.offsets)
+    commit_group(SPEC, plan, **world.given)
+    assert world.kept == [False, False]
+
+
+def test_nothing_is_committed_where_kafka_has_an_offset_that_the_plan_does_not_hold(world: World) -> None:
     plan = world.plan()
     fence_group(SPEC, plan, **world.given)
     world.kafka = kafka(offsets={("u", 0): 3})

@@ -26,6 +26,7 @@ class Brokers:
         self.codes: dict[tuple[str, int], list[int]] = {}
         self.down: set[str] = set()
         self.taken: list[tuple[str, tuple[str, int], int]] = []
+        self.kept_for: tuple[int, int] | None = None
 
     def commit(self, offsets: dict[tuple[str, int], int], **how: Any) -> None:
         connect = nodes_that(self._answer)
@@ -38,6 +39,7 @@ class Brokers:
             found = _next(self.coordinator)
             return SimpleNamespace(error_code=max(0, -found), node_id=found)
         assert (request.generation_id_or_member_epoch, request.member_id) == (-1, "")
+        self.kept_for = request.API_VERSION, request.retention_time_ms
         topics = []
         for topic in request.topics:
             answers = []
@@ -63,6 +65,14 @@ def test_the_coordinator_takes_them(brokers: Brokers) -> None:
     brokers.down = {"broker 1"}
     brokers.commit({T0: 5, T1: 0})
     assert brokers.taken == [("broker 2", T0, 5), ("broker 2", T1, 0)]
+    assert brokers.kept_for == (8, -1)
+
+
+def test_a_time_of_their_own_is_asked_for_where_kafka_still_takes_one(brokers: Brokers) -> None:
+    """OffsetCommit has none from version 5 on."""
+    brokers.commit({T0: 5}, kept=True)
+    assert brokers.taken == [("broker 2", T0, 5)]
+    assert brokers.kept_for == (4, 10 * 365 * 86_400_000)
 
 
 def test_nothing_is_asked_for_nothing(brokers: Brokers) -> None:

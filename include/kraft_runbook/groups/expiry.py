@@ -8,9 +8,8 @@ from kraft_runbook.errors import Refused
 
 SHARE = 4
 """The start must come within this part of the retention, counted from the commit: far below it, since brokers may have
-other values later. Kafka counts from the commit too, since the commit is to a group that never had members: one that
-had is deleted before (``procedures.move_group.commit_group``). Else it would count from the moment in which that one
-became empty (GroupMetadata.removeExpiredOffsets).
+other values later. Kafka counts from the commit too, where the group never had members; the offsets of one
+that had are kept for longer (``procedures.move_group.commit_group``).
 """
 LEAST_SECONDS = 600.0
 """Nobody starts applications faster."""

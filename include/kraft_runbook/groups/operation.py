@@ -120,8 +120,7 @@ def _ahead(gate: str, seen: ClusterObservation, spec: ClusterSpec, back: Sequenc
     return (
         "the owners stop the applications, while the run waits",
         "each group is silent: nobody is there on either side, and nothing is committed for two commit intervals",
-        "to Kafka: each partition is fenced against old members; a group that had members in Kafka is deleted there"
-        " while it is empty, with its offsets; then the offsets below are committed and read back",
+        "to Kafka: each partition is fenced against old members; then the offsets below are committed and read back",
         "back: the offsets are written to ZooKeeper and read back, then the fence is lifted",
         "the owners start the applications, while the run waits",
         "the members of the other side own every partition and read on",

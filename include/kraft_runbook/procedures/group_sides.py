@@ -9,7 +9,6 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import GroupLook, Mode, Partition
 from kraft_runbook.io.kafka.group_commits import commit_offsets
-from kraft_runbook.io.kafka.group_deletes import delete_group
 from kraft_runbook.io.kafka.group_members import remove_static_members
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper import group_znodes
@@ -71,11 +70,9 @@ class GroupSides:
 
     # -- Kafka's -------------------------------------------------------------------------------------------------------
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
-        commit_offsets(self.spec, self.group, offsets, secrets=self.secrets)
-
-    def delete(self) -> None:
-        delete_group(self.spec, self.group, secrets=self.secrets)
+    def commit(self, offsets: Mapping[Partition, int], *, kept: bool) -> None:
+        """``kept``: as of ``commit_offsets``."""
+        commit_offsets(self.spec, self.group, offsets, kept=kept, secrets=self.secrets)
 
     def remove_static(self, names: Sequence[str]) -> None:
         remove_static_members(self.spec, self.group, names, secrets=self.secrets)

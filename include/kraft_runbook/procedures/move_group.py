@@ -102,10 +102,10 @@ def commit_group(
     coordinator; then the fence says so, for the way back. Returns how many were others before. Those that are there
     are committed again, and those that have expired are there again.
 
-    A group that had members in Kafka is deleted first, while it is empty: Kafka counts the expiry of its offsets from
-    the moment in which it became empty, whenever they are committed (GroupMetadata.removeExpiredOffsets). One that the
-    commit makes has no protocol type, and its offsets expire by the age of their commit. The plan holds every offset
-    that is deleted, or one in its place: ``_require_unmoved`` has refused others.
+    Where the group had members in Kafka before, the offsets are committed with a long time of their own. Else Kafka
+    would count their expiry from the moment in which it became empty, whenever they are committed
+    (GroupMetadata.removeExpiredOffsets). Those of a group that never had any expire by the age of their commit. The
+    group is not deleted for it: it may have offsets of topics that this tool's identity may not see.
 
     ``begun``: this run has seen the group's members start. What their offsets were nobody knows once they are gone.
 
@@ -138,9 +138,8 @@ def commit_group(
             way_out="start its members again, or move the group back",
         )
     numbers = _numbers(plan)
-    if (kafka := in_kafka(look)) is not None and kafka.protocol_type:
-        group.delete()
-    group.commit(numbers)
+    had_members = (kafka := in_kafka(look)) is not None and bool(kafka.protocol_type)
+    group.commit(numbers, kept=had_members)
     after = group.look(plan.topics)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)

@@ -50,12 +50,6 @@ KAFKA = (
     Right("ConsumerGroupDescribeRequest", f"{GROUPS}, {TOPICS}", "consumer groups of the consumer protocol"),
     Right("OffsetFetchRequest", f"{GROUPS}, {TOPICS}", "consumer groups' offsets"),
     Right("OffsetCommitRequest", "Read Group *, Read Topic *", "moves of consumer groups", changes=True),
-    Right(
-        "DeleteGroupsRequest",
-        "Delete Group *",
-        "moves of consumer groups that had members in Kafka before",
-        changes=True,
-    ),
     Right("LeaveGroupRequest", "Read Group *", "moves of consumer groups", changes=True),
     Right("JoinGroupRequest", "Read Group *", "groups that are kept warm while they start", changes=True),
     Right("SyncGroupRequest", "Read Group *", "groups that are kept warm while they start", changes=True),

@@ -15,8 +15,10 @@ from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.kafka.coordinator import AGAIN_SECONDS, NOT_AUTHORIZED, NOT_AVAILABLE, NOT_READY, Coordinator
 from kraft_runbook.io.secrets import Secrets
 
-COMMIT_VERSION = 8
-"""The last before KIP-848's epochs."""
+COMMIT_VERSION, KEPT_VERSION = 8, 4
+"""The last before KIP-848's epochs, and the last that says for how long an offset is kept."""
+KEPT_MILLISECONDS = 10 * 365 * 24 * 3600 * 1000
+"""Ten years: longer than any move. The first commit of a member puts the brokers' own time in its place."""
 PARTITIONS_A_REQUEST = 2000
 UNKNOWN_MEMBER, UNKNOWN_TOPIC = 25, 3
 _AGAIN = NOT_READY | {7, UNKNOWN_TOPIC}
@@ -32,13 +34,16 @@ def commit_offsets(
     offsets: Mapping[Partition, int],
     *,
     secrets: Secrets,
+    kept: bool = False,
     timeout: float = 30.0,
     apart: float = AGAIN_SECONDS,
     at_once: int = PARTITIONS_A_REQUEST,
     connect: Connect = connect_to,
 ) -> None:
-    """Commit these, each the offset of the next record to read. A coordinator that moves is looked for again, and asked
-    again where it does not know a partition, for ``timeout`` seconds.
+    """Commit these, each the offset of the next record to read. ``kept``: they expire after KEPT_MILLISECONDS, whatever
+    offsets.retention.minutes says, and since when the group has had no members
+    (``OffsetExpirationConditionImpl.isOffsetExpired``, ``GroupMetadata.removeExpiredOffsets``). A coordinator that
+    moves is looked for again, and asked again where it does not know a partition, for ``timeout`` seconds.
 
     Raises Refused where the group has members (Kafka answers UNKNOWN_MEMBER_ID) or this tool's identity may not do it;
     StepFailed, which names what was not taken, where some may be committed; Unreachable.
@@ -47,7 +52,7 @@ def commit_offsets(
     coordinator = Coordinator(spec, group, secrets=secrets, timeout=timeout, apart=apart, connect=connect)
     while left:
         part = left[:at_once]
-        codes = _codes(coordinator.ask(_request(group, part)), part)
+        codes = _codes(coordinator.ask(_request(group, part, kept=kept)), part)
         _require_allowed(group, codes)
         again = [each for each in part if codes.get(each[0]) in _AGAIN]
         waits = bool(again) and coordinator.again()
@@ -69,13 +74,17 @@ def commit_offsets(
             )
 
 
-def _request(group: str, some: Sequence[tuple[Partition, int]]) -> OffsetCommitRequest:
+def _request(group: str, some: Sequence[tuple[Partition, int]], *, kept: bool) -> OffsetCommitRequest:
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     partition = topic.OffsetCommitRequestPartition
     by_topic: dict[str, list[object]] = {}
     for (name, number), offset in some:
         by_topic.setdefault(name, []).append(partition(partition_index=number, committed_offset=offset))
     topics = [topic(name=name, partitions=each) for name, each in by_topic.items()]
+    if kept:
+        return OffsetCommitRequest(
+            version=KEPT_VERSION, group_id=group, retention_time_ms=KEPT_MILLISECONDS, topics=topics
+        )
     return OffsetCommitRequest(version=COMMIT_VERSION, group_id=group, topics=topics)
 
 
