@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from feature_looks import kafka4
+from feature_looks import look as look_at_levels
 from observations import (
     SPEC,
     WHY,
@@ -27,6 +29,7 @@ from kraft_runbook.cli.metrics_command import write_textfile
 from kraft_runbook.cli.observation_text import observation_text
 from kraft_runbook.cli.outputs import ObserveOutput
 from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
+from kraft_runbook.cluster.feature_levels import KRAFT_VERSION
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -106,6 +109,29 @@ def test_how_long_a_write_to_zookeeper_takes_is_shown_in_dual_write_alone() -> N
         assert parsed(exposition(seen, series(kraft()), SPEC))["zookeeper_write_p99_seconds"] == {}
         assert "of the changes" not in observation_text(seen)
         assert ObserveOutput.of(detect_phase(seen), seen).zookeeper_write_ms is None
+
+
+def test_every_feature_s_level_is_shown_and_that_of_kraft_version_by_the_leader() -> None:
+    """A FeatureLevelRecord of kraft.version, as 3.9 writes one, does nothing (KAFKA-18979)."""
+    seen = look_at_levels(kafka4(), 25, levels={"group.version": 1, KRAFT_VERSION: 1})
+    leader = seen.controllers[101]
+    assert was_read(leader)
+    static = replace(leader, finalized={k: v for k, v in leader.finalized.items() if k != KRAFT_VERSION})
+    for shown, level in ((seen, 1.0), (replace(seen, controllers={**seen.controllers, 101: static}), 0.0)):
+        looks = replace(series(kraft()), registrations=shown)
+        found = parsed(exposition(observation(Phase.FINALIZED), looks, SPEC))["feature_level"]
+        assert found[("metadata.version",)] == 25.0
+        assert (found[("group.version",)], found[("kraft.version",)]) == (1.0, level)
+        assert found[("transaction.version",)] == found[("eligible.leader.replicas.version",)] == 0.0
+
+
+def test_levels_that_were_not_read_have_no_sample() -> None:
+    seen = look_at_levels(kafka4(), 25)
+    for registrations in (WHY, replace(seen, log=WHY), replace(seen, log=WHY, controllers=dict.fromkeys((101,), WHY))):
+        looks = replace(series(kraft()), registrations=registrations)
+        assert parsed(exposition(observation(Phase.FINALIZED), looks, SPEC))["feature_level"] == {}
+    unled = replace(series(kraft()), registrations=replace(seen, leader_id=WHY))
+    assert ("kraft.version",) not in parsed(exposition(observation(Phase.FINALIZED), unled, SPEC))["feature_level"]
 
 
 def test_the_way_back_is_said_closed_once_it_is_final() -> None:

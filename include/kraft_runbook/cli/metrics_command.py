@@ -13,9 +13,11 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from kraft_runbook.cli.migration_gauges import Moving, gauge, of_gates, of_nodes, of_reassignments
+from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.migration.eligibility import zookeeper_behind, zookeeper_write_ms
 from kraft_runbook.migration.way_back import way_back
 from kraft_runbook.quorum.checks import judge
@@ -39,6 +41,7 @@ def exposition(
     found = [*_of_cluster(seen, spec), *_of_quorum(series, spec), *of_reassignments(moving, spec)]
     if seen.has_zookeeper:
         found += [*of_gates(seen, spec, earlier), *of_nodes(seen, spec)]
+    found += _of_levels(series.registrations, spec)
     registry.register(_Collected(found))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text.decode()
@@ -103,6 +106,24 @@ def _of_cluster(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[Metric]
     if took is not None:
         writes.add_metric((spec.name,), took / 1000)
     yield from (level, behind, writes)
+
+
+def _of_levels(found: FeatureObservation | Unread, spec: ClusterSpec) -> Iterator[Metric]:
+    """Every feature that a controller supports or the metadata log holds a level of."""
+    level = gauge(
+        "feature_level",
+        "The level of a feature that holds for the cluster (metadata.version, kraft.version, group.version and others),"
+        " 0: off; absent: not known",
+        "feature",
+    )
+    if was_read(found):
+        features = {name for each in found.controllers.values() if was_read(each) for name in each.supported}
+        features |= found.log.levels.keys() if was_read(found.log) else set()
+        for name in sorted(features):
+            holds = found.level(name)
+            if was_read(holds):
+                level.add_metric((spec.name, name), holds)
+    yield level
 
 
 def _of_quorum(series: Series, spec: ClusterSpec) -> Iterator[Metric]:
