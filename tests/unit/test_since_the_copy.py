@@ -14,9 +14,9 @@ from kraft_runbook.rehearsal.since import (
     Changes,
     Keeping,
     KeptPaths,
-    Look,
     LookedAt,
     PathKind,
+    SourceLook,
     changes_since,
     kind_of,
 )
@@ -41,9 +41,9 @@ COPIED = (
 KEPT = kept_paths(100, COPIED)
 
 
-def later(*changed: LookedAt, without: tuple[str, ...] = ()) -> Look:
+def later(*changed: LookedAt, without: tuple[str, ...] = ()) -> SourceLook:
     there = {each.path: each for each in (*COPIED, *changed) if each.path not in without}
-    return Look(200, tuple(there.values()))
+    return SourceLook(200, tuple(there.values()))
 
 
 def test_nothing_changed() -> None:
@@ -75,19 +75,19 @@ def test_a_znode_that_was_deleted_and_made_again_has_changed() -> None:
 
 def test_what_was_set_while_the_tree_was_read_is_measured_by_what_was_read() -> None:
     kept = kept_paths(100, (LookedAt("/brokers/topics/a", 105),))
-    assert str(changes_since(kept, Look(200, (LookedAt("/brokers/topics/a", 105),)))) == "nothing"
-    assert str(changes_since(kept, Look(200, (LookedAt("/brokers/topics/a", 106),)))) == "1 topic changed"
+    assert str(changes_since(kept, SourceLook(200, (LookedAt("/brokers/topics/a", 105),)))) == "nothing"
+    assert str(changes_since(kept, SourceLook(200, (LookedAt("/brokers/topics/a", 106),)))) == "1 topic changed"
 
 
 def test_what_may_not_be_read_is_neither_gone_nor_the_same() -> None:
-    found = changes_since(KEPT, Look(200, COPIED[1:], unread=("/brokers/topics/a", "/config/users/new")))
+    found = changes_since(KEPT, SourceLook(200, COPIED[1:], unread=("/brokers/topics/a", "/config/users/new")))
     assert isinstance(found, Changes)
     assert found
     assert str(found) == "2 could not be read"
 
 
 def test_another_ensemble_is_unread_and_nothing_new() -> None:
-    found = changes_since(KEPT, Look(99, ()))
+    found = changes_since(KEPT, SourceLook(99, ()))
     assert isinstance(found, Unread)
     assert "another ensemble" in found.reason
 
@@ -105,7 +105,7 @@ def test_the_counts_are_those_of_comparing_the_two_lists(
     before: tuple[LookedAt, ...], after: tuple[LookedAt, ...]
 ) -> None:
     kept = KeptPaths.from_dict(json.loads(json.dumps(kept_paths(100, before).to_dict())))
-    found = changes_since(kept, Look(100, after))
+    found = changes_since(kept, SourceLook(100, after))
     assert isinstance(found, Changes)
     old, new = ({each.path: each.mzxid for each in some if kind_of(each.path)} for some in (before, after))
     assert sum(found.new.values()) == len(new.keys() - old.keys())

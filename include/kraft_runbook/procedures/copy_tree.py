@@ -26,7 +26,7 @@ from kraft_runbook.metadata.znodes.znode_values import BadZnode
 from kraft_runbook.parity.decoding import encoder_secret as source_encoder_secret
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.replacing import LOOKED_INTO, Dropped, Replaced, Replacements, held, why_dropped
-from kraft_runbook.rehearsal.since import Keeping, Look, LookedAt
+from kraft_runbook.rehearsal.since import Keeping, LookedAt, SourceLook
 
 _LOOKED_INTO = tuple(f"/{each}/".encode() for each in LOOKED_INTO)
 _MZXID, _PZXID = slice(8, 16), slice(60, 68)
@@ -93,7 +93,7 @@ def copy_tree(
     return copied
 
 
-def look_since(spec: ClusterSpec, *, secrets: Secrets) -> Look:
+def look_since(spec: ClusterSpec, *, secrets: Secrets) -> SourceLook:
     """The source's topics, configs, quotas, ACLs and tokens as they are now, for ``changes_since``. Reads two znodes a
     topic, no partition; ``zookeeper.read_rate`` is respected. Raises Unreachable, RunbookError.
     """
@@ -111,7 +111,7 @@ def look_since(spec: ClusterSpec, *, secrets: Secrets) -> Look:
                         unread.append(path)
                     elif znode is not None:
                         found.append(LookedAt(path, int.from_bytes(znode[1][_MZXID])))
-    return Look(zxid, tuple(found), tuple(unread))
+    return SourceLook(zxid, tuple(found), tuple(unread))
 
 
 def _reader(spec: ClusterSpec, secrets: Secrets) -> ZookeeperReader:

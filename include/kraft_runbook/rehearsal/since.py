@@ -43,7 +43,7 @@ class LookedAt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SourceLook:
     """The znodes of which ``kind_of`` names a kind, at one time. ``zxid``: the newest transaction that the server had
     seen when the look began. ``unread``: paths that may not be read.
     """
@@ -157,7 +157,7 @@ def hash_of(path: str) -> bytes:
     return hashlib.blake2b(path.encode(), digest_size=HASH_BYTES).digest()
 
 
-def changes_since(kept: KeptPaths, now: Look) -> Changes | Unread:
+def changes_since(kept: KeptPaths, now: SourceLook) -> Changes | Unread:
     """What changed between the copy and a later look. Unread where the look's zxid is older than the copy's: it is
     another ensemble, or one that was restored.
     """
