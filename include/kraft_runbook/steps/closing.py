@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
@@ -30,6 +31,32 @@ def why_they_failed(records: Iterable[EvidenceRecord], failed: Iterable[str]) ->
     """A line for each of these tasks, with the error that it left on record."""
     reasons = {r.body["task"]: r.body.get("error") for r in records if outcome_of(r.body) in ENDED_IN_ERROR}
     return [f"- {task}: {reasons.get(task) or 'its log says why'}" for task in failed]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended. ``seen``, ``stage``: the cluster then. ``text``: the last words, or where it stopped, and the
+    way on and back.
+    """
+
+    succeeded: bool
+    seen: ClusterObservation
+    stage: str
+    text: str
+
+
+def ended(run: Run, operation: Operation, goal: str, *, whole: bool, failed: Iterable[str]) -> Ended:
+    """``goal``: the stage in which the run should end, if its form names no other. ``whole``: every task went well."""
+    seen = run.cluster.settled()
+    reading, phase = operation.read(seen, run.spec), detect_phase(seen).phase
+    wanted = operation.table.stage(run.params.get("goal", goal))
+    succeeded = whole and (reading.stage == wanted.name or reading.stage in wanted.also_reached_in)
+    if succeeded and wanted.end:
+        text = wanted.end(run.spec)
+    else:
+        stands = phase.value if reading.stage == phase else f"{reading.stage} ({'; '.join(reading.reasons)})"
+        text = stopped(run, operation, seen, stands, failed)
+    return Ended(succeeded, seen, reading.stage, text)
 
 
 def stopped(run: Run, operation: Operation, seen: ClusterObservation, stands: str, failed: Iterable[str]) -> str:

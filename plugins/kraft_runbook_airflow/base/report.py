@@ -12,7 +12,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Proven, of_kind
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.account import account_of
-from kraft_runbook.steps.closing import closed, stopped, would_be_done
+from kraft_runbook.steps.closing import closed, ended, would_be_done
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import record, require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
@@ -62,27 +62,24 @@ class ClosingReport(ClusterOperator):
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         states = states_of(context)
         failed = sorted(task for task, state in states.items() if state == "failed")
-        unfinished = sorted(task for task, state in states.items() if state in BAD)
-        seen = run.cluster.settled()
-        phase, reading = detect_phase(seen).phase, self.operation.read(seen, run.spec)
-        stage = reading.stage
-        stands = phase.value if stage == phase else f"{stage} ({'; '.join(reading.reasons)})"
-        goal = self.operation.table.stage(run.params.get("goal", self.goal))
-        succeeded = not unfinished and (stage == goal.name or stage in goal.also_reached_in)
-        text = goal.end(run.spec) if succeeded and goal.end else stopped(run, self.operation, seen, stands, failed)
+        whole = not any(state in BAD for state in states.values())
+        found = ended(run, self.operation, self.goal, whole=whole, failed=failed)
+        text, phase = found.text, detect_phase(found.seen).phase
         if self.first is not None and not run.cluster.rehearses:
             self.first(run)
         account = account_of(run, self.operation, phase)
         if account:
             text = f"{text}\n{account}"
-        end = record(context, self.cluster, closed(seen, succeeded=succeeded, failed=failed, account=account))
+        end = record(
+            context, self.cluster, closed(found.seen, succeeded=found.succeeded, failed=failed, account=account)
+        )
         self.log.info("%s", text)
         if give_back_unless_going_on(context, run, states, self.log.warning) and self.also is not None:
             self.also(run)
         require_mirrored(context)
-        if not succeeded:
+        if not found.succeeded:
             raise AirflowFailException(
-                f"the run stopped in {stage}; this task's log says where, how to go on and how to go back"
+                f"the run stopped in {found.stage}; this task's log says where, how to go on and how to go back"
             )
         proofs = {proven.gate: proven.digest for _, proven in of_kind(run.journal.records(), Proven)}
         return {"phase": phase.value, "report": text, "proofs": proofs, "evidence_digest": end.digest}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.steps.closing import closed, why_they_failed
-from kraft_runbook.steps.reassignment.ending import not_done, nothing_to_do
+from kraft_runbook.steps.closing import closed
+from kraft_runbook.steps.reassignment.ending import Back, not_done, nothing_to_do, stopped
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.journal import require_mirrored
 from kraft_runbook_airflow.base.operators import ClusterOperator
@@ -35,7 +34,7 @@ class ReassignmentReport(ClusterOperator):
         *,
         ends: Ends,
         undone: Undone = not_done,
-        back: Callable[[Run], Sequence[str]] | None = None,
+        back: Back | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -55,17 +54,7 @@ class ReassignmentReport(ClusterOperator):
         undone = self.undone(run)
         succeeded = not skipped and not undone and not any(state in BAD for state in states.values())
         seen = run.cluster.settled()
-        if succeeded:
-            text = self.ends(run.spec)
-        else:
-            lines = [
-                "The run stopped.",
-                *why_they_failed(run.journal.records(), failed),
-                *(f"- {each}" for each in undone),
-            ]
-            lines += ["To go on: correct what is named above and clear the failed task. To go back:"]
-            back = REASSIGNMENT.way_back(seen, run.spec).steps if self.back is None else self.back(run)
-            text = "\n".join([*lines, *back])
+        text = self.ends(run.spec) if succeeded else stopped(run, seen, failed, undone, self.back)
         name = run.name
         self.log.info("%s\nThis run's name, for the way back: %s", text, name)
         run.journal.record(closed(seen, succeeded=succeeded, failed=failed))

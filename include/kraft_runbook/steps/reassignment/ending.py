@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.naming import some
+from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.reassignment.goals import drained_by, not_demoted, not_drained, on_disk_of_drained
 from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.verifying import verify
+from kraft_runbook.steps.closing import why_they_failed
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
@@ -27,6 +30,8 @@ from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
 from kraft_runbook.steps.run import NothingToDo, Run
 
 log = logging.getLogger(__name__)
+Back = Callable[[Run], Sequence[str]]
+"""The steps of the way back of a run that stopped."""
 LOOKS = 30
 """One a second, until what was found is as it should be: leaders, ISRs and deletions take a moment."""
 
@@ -167,6 +172,22 @@ def leave_with_nothing_to_do(run: Run, why: str) -> NoReturn:
 def nothing_to_do(run: Run) -> bool:
     """Whether the run's last beginning ended there."""
     return _since_it_began(run)[:1] == [NOTHING_TO_DO]
+
+
+def stopped(
+    run: Run, seen: ClusterObservation, failed: Iterable[str], undone: Iterable[str], back: Back | None = None
+) -> str:
+    """Where the run stopped, how to go on, and how to go back: by ``back``, or as the cluster shows."""
+    steps = REASSIGNMENT.way_back(seen, run.spec).steps if back is None else back(run)
+    return "\n".join(
+        [
+            "The run stopped.",
+            *why_they_failed(run.journal.records(), failed),
+            *(f"- {each}" for each in undone),
+            "To go on: correct what is named above and clear the failed task. To go back:",
+            *steps,
+        ]
+    )
 
 
 def not_done(run: Run) -> tuple[str, ...]:
