@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.former_copy import require_no_former_copy
 from ansible.module_utils.kafka_host import HostError, changed_since, read_text, started_at_ns, why
 from ansible.module_utils.migration_mode import lacking
 from ansible.module_utils.properties_text import read
@@ -22,6 +23,10 @@ options:
   socket: {description: The serverurl of supervisor., type: str}
   provisioning:
     description: "Whether a controller that can't start yet (no file, or not formatted) is fine."
+    type: bool
+    default: false
+  refuses_former_copy:
+    description: "Whether a log is refused that holds the end of a metadata copy: ZooKeeper leads, and no quorum does."
     type: bool
     default: false
   controllers:
@@ -63,6 +68,7 @@ def main() -> None:
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
             "provisioning": {"type": "bool", "default": False},
+            "refuses_former_copy": {"type": "bool", "default": False},
             "controllers": {"type": "list", "elements": "dict", "required": True, "options": one},
         },
         supports_check_mode=True,
@@ -100,6 +106,8 @@ def prove(asked: dict) -> str:
             f"see that {path} holds zookeeper.metadata.migration.enable=true and zookeeper.connect, restart {who}"
             f" before it is elected, and restart no other controller before that; {AGAIN}",
         )
+    if asked["refuses_former_copy"]:
+        require_no_former_copy(who, asked["log_dir"])
     found = properties(path)
     status = settled(service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS), CALL_SECONDS)
     runs = status.state != STOPPED or asked["shown"] == "migration"

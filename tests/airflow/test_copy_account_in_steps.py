@@ -18,11 +18,19 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from in_run import run_in
-from observations import SPEC, dual_writing, host, observation, tree
+from observations import SPEC, dual_writing, host, observation, tree, zookeeper
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, CopySpan, HostState, was_read
+from kraft_runbook.cluster.observation import (
+    ClusterObservation,
+    ControllerMode,
+    ControllerZnode,
+    CopySpan,
+    HostState,
+    Unread,
+    was_read,
+)
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.store import append_record, read_records
 from kraft_runbook.migration import conditions
@@ -30,6 +38,7 @@ from kraft_runbook.migration.copy_tuning import LARGE, SMALL, Size
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.runbook.conditions import Condition
+from kraft_runbook.runbook.plays import Guard
 from kraft_runbook.steps.forward import PROVISION
 from kraft_runbook.steps.node_step import Look
 from kraft_runbook_airflow.base import task_waits
@@ -158,3 +167,25 @@ def test_provisioning_renders_the_size_that_was_settled_or_else_is_counted(
     told = PROVISION.play(Look(cluster, 102, seen, detect_phase(seen)))
     rendered = controller_properties(SPEC, SPEC.controller(102), ControllerMode.MIGRATION, also=size.properties)
     assert (told.playbook, told.node_id, told.variables["properties"]) == ("provision_controller", 102, rendered)
+
+
+NO_QUORUM = Unread("no controller runs")
+
+
+@pytest.mark.parametrize(
+    ("quorum", "kraft_epoch", "guard"),
+    [
+        (NO_QUORUM, -1, Guard.ANEW),
+        (NO_QUORUM, 3, Guard.PROVISIONING),
+        (None, -1, Guard.PROVISIONING),
+    ],
+)
+def test_without_a_quorum_under_a_zookeeper_controller_no_log_of_a_former_migration_is_started(
+    quorum: Unread | None, kraft_epoch: int, guard: Guard
+) -> None:
+    """Whatever approval the run has: somebody may have cleared this task after another run's rollback."""
+    seen = zookeeper(controller=ControllerZnode(1, kraft_epoch))(observation(Phase.PRE_MIGRATION))
+    seen = replace(seen, quorum=quorum) if quorum else seen
+    cluster = RecordingCluster(answers={provisioning_size: lambda *_, **__: SMALL})
+    told = PROVISION.play(Look(cluster, 102, seen, detect_phase(seen)))
+    assert (told.guard, "refuses_former_copy" in told.variables) == (guard, guard is Guard.ANEW)

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from metadata_encoding import batch, record
 from played import provision_controller, restart_broker, run_playbook
 from stand_in_node import CLUSTER_ID, Node
 
@@ -22,7 +23,9 @@ from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
 from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.runbook.plays import Guard
+from kraft_runbook.metadata.log.record_schemas import RecordType
+from kraft_runbook.migration import plays
+from kraft_runbook.runbook.plays import Guard, Play
 
 Guarded = Callable[..., dict[str, dict[str, object]]]
 FLAG = "zookeeper.metadata.migration.enable"
@@ -52,6 +55,34 @@ def shows(mode: ControllerMode | None) -> Guarded:
         return mode
 
     return partial(guarded_controllers, mode_of=answer)
+
+
+LEFT = batch(0, record(RecordType.ZK_MIGRATION_STATE, zk_migration_state=1))
+
+
+def a_log_of_a_migration_that_was_left(node: Node) -> None:
+    log = node.directory / "data-101" / "__cluster_metadata-0"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.log").write_bytes(LEFT)
+    (log.parent / "meta.properties").write_text(f"cluster.id={CLUSTER_ID}\nnode.id=101\n")
+
+
+def test_a_controller_is_not_started_anew_with_the_log_of_a_migration_that_was_left(node: Node) -> None:
+    a_log_of_a_migration_that_was_left(node)
+    before = node.files()
+    given = plays.provision_controller(node.spec, 101, CLUSTER_ID, anew=True)
+    with pytest.raises(StepFailed, match=r"holds ZkMigrationState 1 \(MIGRATION\)") as refused:
+        playbooks.play(node.spec, given, secrets=environment_secrets())
+    assert "zk_to_kraft_rollback__" in refused.value.way_out
+    assert node.files() == before and node.starts("controller-101") == []
+
+
+def test_nor_is_any_while_another_controller_holds_such_a_log(node: Node) -> None:
+    node.configure_controller()
+    a_log_of_a_migration_that_was_left(node)
+    play = Play("prove_migration_mode", 101, {}, Guard.ANEW, guards_itself=True)
+    with pytest.raises(Refused, match=r"controller 101 in .* holds ZkMigrationState 1 \(MIGRATION\)"):
+        playbooks.play(node.spec, play, secrets=environment_secrets())
 
 
 @pytest.mark.parametrize(

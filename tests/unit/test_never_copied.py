@@ -29,6 +29,7 @@ from kraft_runbook.migration.never_copied import never_elected as never_elected_
 from kraft_runbook.migration.way_back import DIED_IN_THE_COPY, way_back
 
 host, on_disk = host_module("kafka_host"), host_module("metadata_log_scan")
+former = host_module("former_copy")
 
 
 def state(value: int) -> bytes:
@@ -53,6 +54,21 @@ def test_a_copy_that_was_aborted_begun_again_and_not_ended_committed_nothing(tmp
 def test_the_end_of_the_copy_is_found_committed_or_not(tmp_path: Path, in_a_transaction: bool) -> None:
     copy = (BEGIN, topic("a"), state(1), END) if in_a_transaction else (topic("a"), state(1))
     assert on_disk.scan(str(written(tmp_path, batch(0, state(2)), batch(1, *copy)))).states == {1, 2}
+
+
+@pytest.mark.parametrize(("value", "named"), [(1, "1 (MIGRATION)"), (3, "3 (POST_MIGRATION)")])
+def test_a_log_of_a_migration_that_was_left_is_refused_for_new_controllers(
+    tmp_path: Path, value: int, named: str
+) -> None:
+    former.require_no_former_copy("controller 101", str(tmp_path / "not-formatted"))
+    log = tmp_path / "__cluster_metadata-0"
+    log.mkdir()
+    former.require_no_former_copy("controller 101", str(written(log, batch(0, state(2), NO_OP)).parent))
+    written(log, batch(0, state(2)), batch(1, BEGIN, topic("a"), state(value), END))
+    with pytest.raises(former.HostError) as refused:
+        former.require_no_former_copy("controller 101", str(tmp_path))
+    assert f"controller 101 in {tmp_path} holds ZkMigrationState {named}" in refused.value.problem
+    assert "zk_to_kraft_rollback__" in refused.value.way_out
 
 
 def test_it_is_found_in_a_snapshot_and_across_segments(tmp_path: Path) -> None:

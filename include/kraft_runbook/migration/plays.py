@@ -17,15 +17,20 @@ from kraft_runbook.migration.copy_tuning import SMALL, Size
 from kraft_runbook.runbook.plays import Guard, Play
 
 
-def provision_controller(spec: ClusterSpec, node_id: int, cluster_id: str, *, size: Size = SMALL) -> Play:
+def provision_controller(
+    spec: ClusterSpec, node_id: int, cluster_id: str, *, size: Size = SMALL, anew: bool = False
+) -> Play:
     """Render a migration controller's files, format its directory with the cluster's id, start it. A formatted
     directory is left alone.
 
     ``size``: what the metadata's copy is tuned for (``procedures.copy_size``). Refused, before anything is touched,
-    where another controller is not proven to be in migration mode.
+    where another controller is not proven to be in migration mode. ``anew``: ZooKeeper leads and no quorum does; then
+    refused too where a controller's log, this one's or another's, holds the end of a metadata copy: it is of a
+    migration that was left.
     """
     given = {**_controller_files(spec, node_id, ControllerMode.MIGRATION, size), "cluster_id": cluster_id}
-    return Play("provision_controller", node_id, given, Guard.PROVISIONING)
+    given |= {"refuses_former_copy": True} if anew else {}
+    return Play("provision_controller", node_id, given, Guard.ANEW if anew else Guard.PROVISIONING)
 
 
 def restart_broker(

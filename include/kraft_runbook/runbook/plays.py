@@ -19,6 +19,7 @@ class Guard(Enum):
         "the same, but for one that does not run and is not provisioned, yet or any more: it has no file, or no"
         " formatted data"
     )
+    ANEW = "as PROVISIONING, and no controller's log is of a migration that copied its metadata and was left"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,9 @@ def _provision(look: Look) -> Play:
             way_out="make ZooKeeper reachable and clear this task",
         )
     size = look.cluster.ask(provisioning_size, look.node, tell=look.tell)
-    return plays.provision_controller(look.spec, look.node, zookeeper.cluster_id, size=size)
+    led = zookeeper.controller is not None and zookeeper.controller.kraft_controller_epoch < 0
+    anew = led and not was_read(look.seen.quorum)
+    return plays.provision_controller(look.spec, look.node, zookeeper.cluster_id, size=size, anew=anew)
 
 
 PROVISION = NodeStep(

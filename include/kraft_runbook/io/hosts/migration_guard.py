@@ -49,11 +49,12 @@ def guarded_controllers(
             )
         )
     # A dry run shows the whole way, also before any controller is provisioned.
-    provisioning = check or guard is Guard.PROVISIONING
+    provisioning = check or guard is not Guard.PROVISIONED
     return {
         f"controllers-{'-'.join(str(each.id) for each in together)}": {
             **node_variables(spec, together[0]),
             "provisioning": provisioning,
+            "refuses_former_copy": guard is Guard.ANEW,
             "controllers": [_asked(each, shown[each.id]) for each in together],
         }
         for together in by_machine(spec, others)
