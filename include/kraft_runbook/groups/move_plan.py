@@ -267,8 +267,10 @@ def plan_offset(
                 unread.way_out or "make it readable",
             )
     replaces, found = offset_of(look, target, partition), offset_of(look, source, partition)
-    if direction is Direction.TO_KAFKA and replaces is None and _is_named_for_a_lost_one(look, partition, without):
-        return _of_rule(look, partition, source, without, replaces, found)
+    if direction is Direction.TO_KAFKA and replaces is None and _was_committed(look, partition):
+        if isinstance(without, Mapping) and name(partition) in without:
+            return _of_rule(look, partition, source, without, replaces, found)
+        return _lost(partition, found)
     usual: PlannedOffset | MoveRefused | None
     if direction is Direction.BACK:
         usual = _of_fence(look, partition, found, replaces)
@@ -317,13 +319,21 @@ def _of_fence(
     )
 
 
-def _is_named_for_a_lost_one(look: GroupLook, partition: Partition, without: Without | None) -> bool:
-    """Whether the form names the offset of a partition that Kafka was given one for. Kafka has none now, and its new
-    members may have read on before it went.
+def _was_committed(look: GroupLook, partition: Partition) -> bool:
+    """Whether the fence says that Kafka was given the partition's offset."""
+    return was_read(look.zookeeper) and partition in look.zookeeper.committed
+
+
+def _lost(partition: Partition, zookeeper: int | None) -> MoveRefused:
+    """Kafka was given an offset and has none now. Its new members may have read on before it went, so ZooKeeper's is
+    taken only where a person names it.
     """
-    side = look.zookeeper
-    return (
-        was_read(side) and partition in side.committed and isinstance(without, Mapping) and name(partition) in without
+    held = "ZooKeeper has none either" if zookeeper is None else f"ZooKeeper's {zookeeper} is from before that move"
+    return MoveRefused(
+        Obstacle.NO_OFFSET,
+        f"{name(partition)} was moved to Kafka before: its fence says that Kafka was given its offset. Kafka has none"
+        f" now: it has expired, was deleted, or is not shown to this tool's identity. {held}",
+        f"let this tool's identity DESCRIBE the topic, or name the offset in the form: {name(partition)}=OFFSET",
     )
 
 
