@@ -28,6 +28,7 @@ from kraft_runbook.io.zookeeper.read_state import read_zookeeper
 from kraft_runbook.procedures.look_at_nodes import accepts
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.see_registrations import see_registrations
+from kraft_runbook.quorum.faults import session_timeout_ms
 from kraft_runbook.quorum.look import (
     BrokerHealth,
     ControllerHealth,
@@ -47,8 +48,6 @@ LOOKS, APART_SECONDS = 3, 2.0
 """
 SOURCE_SECONDS = 4.0
 """Seconds that one source may take."""
-SESSION_TIMEOUT, SESSION_TIMEOUT_MS = "zookeeper.session.timeout.ms", 18000
-"""The property and Kafka's default."""
 
 T = TypeVar("T")
 
@@ -179,21 +178,18 @@ def _zookeeper(spec: ClusterSpec, secrets: Secrets, metrics: MetricsClient) -> Z
     holder = state.controller
     of_kraft = holder is not None and holder.kraft_controller_epoch >= 0
     gauges: QuorumGauges | Unread = Unread("no broker holds /controller")
-    timeout = spec.broker_properties.get(SESSION_TIMEOUT, "")
     if holder is not None and not of_kraft:
         if holder.broker_id in spec.broker_ids:
             broker = spec.broker(holder.broker_id)
-            timeout = broker.properties.get(SESSION_TIMEOUT, timeout)
             page = part_read(lambda: metrics.read(broker.host, broker.metrics_port))
             gauges = quorum_gauges(page) if was_read(page) else page
         else:
             gauges = Unread(f"broker {holder.broker_id} is not in the cluster file")
-    timeout = timeout or spec.zookeeper.properties.get(SESSION_TIMEOUT, "")
     return ZookeeperControl(
         holder.broker_id if holder is not None else None,
         of_kraft,
         state.controller_epoch,
-        int(timeout) if timeout.isdecimal() else SESSION_TIMEOUT_MS,
+        session_timeout_ms(spec, holder.broker_id if holder is not None else -1),
         gauges,
         ensemble_servers(spec.zookeeper, secrets=secrets),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from kraft_runbook.cluster.observation import Found
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen
+from kraft_runbook.io.kafka.drill_probes import PREFIX
 from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, read_configs
 from kraft_runbook.io.kafka.dynamic_configs import Found as Configured
 from kraft_runbook.io.secrets import Secrets
@@ -44,6 +45,28 @@ def short_together(
         if short:
             found[min(batch)] = Found(len(short), tuple(short[:SAMPLES]))
     return found
+
+
+def short_without(
+    spec: ClusterSpec,
+    broker: int,
+    *,
+    secrets: Secrets,
+    look: Callable[..., AssignmentSeen] = assignment_seen,
+    configs: Callable[..., Mapping[Entity, Configured]] = read_configs,
+) -> Found | None:
+    """The partitions that would have fewer than min.insync.replicas in sync without this broker, but for those of a
+    drill's own topics; None where there are none. One with a single replica is among them. Raises as
+    ``short_together``.
+    """
+    left = {
+        partition: len(set(seen.isr) - {broker})
+        for partition, seen in look(spec, secrets=secrets).partitions.items()
+        if broker in seen.replicas and not partition.topic.startswith(PREFIX)
+    }
+    least = _least(spec, {each.topic for each in left}, [broker], secrets, configs) if left else {}
+    short = list(short_of(left, least))
+    return Found(len(short), tuple(short[:SAMPLES])) if short else None
 
 
 def _least(

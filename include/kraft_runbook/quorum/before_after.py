@@ -143,6 +143,7 @@ def told(before: KeptFault, after: KeptFault) -> str:
             lines.append(f"  - {CONTROL} in {where} mode: not read ({spent})")
         elif spent.left_out:
             lines.append(f"  - {CONTROL} in {where} mode: {spent}")
+    lines += [f"  - {each.measured.loss}" for each in (before, after) if each.measured.loss]
     return "\n".join([*lines, f"  - measured at {before.at} and {after.at}"])
 
 
@@ -160,6 +161,7 @@ def told_alone(before: KeptFault) -> str:
         )
         if now is not None and usual is not None
     ]
+    parts += [str(before.measured.loss)] if before.measured.loss else []
     return f"{before.fault}, in ZooKeeper mode at {before.at}: {', '.join(parts) or 'nothing was measured'}"
 
 

@@ -180,8 +180,7 @@ def account(bodies: Sequence[Mapping[str, Any]]) -> str | None:
         beyond = "beyond the budget: " if each.get("what") == "stall" else ""
         lines.append(f"- {beyond}{each.get('fault')}{where}, {fault.seconds:.0f} s watched, {fault.answered} answers:")
         lines += [f"  - {effect}" for effect in found] or ["  - no effect: nothing exceeds the baseline"]
-        if fault.handover:
-            lines.append(f"  - {fault.handover}")
+        lines += [f"  - {told}" for told in (fault.handover, fault.loss) if told]
         spent = control_time(baseline, fault)
         lines.append(f"  - {spent}" if isinstance(spent, Control) else f"  - processor time: not read ({spent})")
         if fault.failed:

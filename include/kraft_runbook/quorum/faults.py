@@ -148,8 +148,33 @@ def aim(form: Form, seen: ClusterObservation, spec: ClusterSpec) -> Aim:
                 f"the cluster file of {spec.name} does not allow SIGKILL",
                 way_out="choose another fault, or set quorum_drill.sigkill: true for a cluster that may be killed",
             )
+        if phase in BY_ZOOKEEPER:
+            _require_noticed(form, controller, spec)
         return Aim(controller, KILL)
     return Aim(None) if phase in BY_ZOOKEEPER else Aim(controller, STOP)
+
+
+SESSION_TIMEOUT, SESSION_TIMEOUT_MS = "zookeeper.session.timeout.ms", 18000
+"""The property and Kafka's default."""
+
+
+def session_timeout_ms(spec: ClusterSpec, broker: int) -> int:
+    """How long ZooKeeper does not notice that this broker died, by the cluster file."""
+    of_all = {**(spec.zookeeper.properties if spec.zookeeper else {}), **spec.broker_properties}
+    of_one = spec.broker(broker).properties if broker in spec.broker_ids else {}
+    value = {**of_all, **of_one}.get(SESSION_TIMEOUT, "")
+    return int(value) if value.isdecimal() else SESSION_TIMEOUT_MS
+
+
+def _require_noticed(form: Form, broker: int, spec: ClusterSpec) -> None:
+    """A silence lasts at least until ZooKeeper ends the broker's session. Raises Refused."""
+    seconds = session_timeout_ms(spec, broker) / 1000
+    if form.budget <= seconds:
+        raise Refused(
+            f"the stall budget is {form.budget:g} s, and ZooKeeper notices the loss of broker {broker} only after"
+            f" {seconds:g} s ({SESSION_TIMEOUT}): this drill would exceed it every time",
+            way_out=f"trigger a run with a stall budget of more than {seconds:g} s, such as {2 * seconds + 20:g}",
+        )
 
 
 def _controller(seen: ClusterObservation, spec: ClusterSpec, phase: Phase) -> int:
@@ -195,6 +220,12 @@ def _broker(wanted: int | None, controller: int, spec: ClusterSpec) -> int:
 
 def page(form: Form, found: Aim, spec: ClusterSpec) -> str:
     """What the gate shows: what will be stopped, and what clients may see."""
+    noticed = ""
+    if found.ends_by == KILL and found.node in spec.broker_ids:
+        noticed = (
+            f" ZooKeeper ends its session after {session_timeout_ms(spec, found.node) / 1000:g} s ({SESSION_TIMEOUT});"
+            " the report says how long that took, and how long what follows."
+        )
     what = (
         "Deletes /controller in ZooKeeper. No process is stopped."
         if found.node is None
@@ -202,7 +233,7 @@ def page(form: Form, found: Aim, spec: ClusterSpec) -> str:
         " once every probe was answered."
     )
     return (
-        f"### The drill: {form.fault.value}, {form.repeats} time(s)\n\n{what}\n\n{SEEN[form.fault]}\n\n"
+        f"### The drill: {form.fault.value}, {form.repeats} time(s)\n\n{what}\n\n{SEEN[form.fault]}{noticed}\n\n"
         f"Before, the same probes run for {form.seconds:g} s without a fault. {_writes(form)} A silence of more than"
         f" {form.budget:g} s ends the run, and what was stopped is started first."
     )

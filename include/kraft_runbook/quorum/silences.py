@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from kraft_runbook.cluster.processor_time import Used
-from kraft_runbook.quorum.handover import Handover
+from kraft_runbook.quorum.handover import Handover, Loss
 
 CHANGES = "metadata changes"
 """What stands in the place of a partition for the probe of metadata changes."""
@@ -27,9 +27,9 @@ def longest_silence(answers: Iterable[float], began: float, ended: float) -> flo
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What one window showed. ``seconds``: its length. ``silences``: the longest one of each partition, and of
-    ``CHANGES``. ``failed``: records that were given up. ``handover``: None where no broker was stopped. ``processors``:
-    what the processes used, from a little before the window until a little after it. ``control``: the names of those
-    that control the cluster, after the fault.
+    ``CHANGES``. ``failed``: records that were given up. ``handover``: None where no broker was stopped. ``loss``: None
+    where no controller was killed in ZooKeeper mode. ``processors``: what the processes used, from a little before the
+    window until a little after it. ``control``: the names of those that control the cluster, after the fault.
     """
 
     seconds: float
@@ -39,6 +39,7 @@ class Measured:
     handover: Handover | None = None
     processors: Used = field(default_factory=Used)
     control: tuple[str, ...] = ()
+    loss: Loss | None = None
 
     @property
     def of_changes(self) -> float | None:
@@ -58,6 +59,7 @@ class Measured:
             "handover": None if self.handover is None else self.handover.to_list(),
             "processors": self.processors.to_dict(),
             "control": list(self.control),
+            "loss": None if self.loss is None else self.loss.to_list(),
         }
 
     @classmethod
@@ -73,6 +75,7 @@ class Measured:
                 Handover.from_list(body.get("handover")),
                 Used.from_dict(body["processors"]) if "processors" in body else Used(),
                 tuple(map(str, body.get("control", ()))),
+                Loss.from_list(body.get("loss")),
             )
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             return None

@@ -18,21 +18,25 @@ from kraft_runbook.gates.signatures import standing
 from kraft_runbook.io.kafka.drill_probes import remove_topics, require_partitions
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
+from kraft_runbook.procedures.short_together import short_without
 from kraft_runbook.quorum.before_after import WHAT, KeptFault, draw, pair
 from kraft_runbook.quorum.before_after import told as told_of
 from kraft_runbook.quorum.drill import DRILL, QUORUM_DRILL, WHOLE, operation_for
-from kraft_runbook.quorum.faults import Aim, Fault, Form, aim, page, start
+from kraft_runbook.quorum.faults import KILL, Aim, Fault, Form, aim, page, start
 from kraft_runbook.quorum.silences import Measured, effects, longest_silence
+from kraft_runbook.runbook.check_results import sample
 from kraft_runbook.steps.drill_window import (
     Answers,
     Before,
     Follows,
+    Notices,
     Opens,
     by_their_clock,
     follow_leaders,
     has_probed,
     longest,
     measure,
+    notice_loss,
     open_probes,
     settled,
     silent_for,
@@ -132,7 +136,9 @@ def measure_baseline(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
     return measured.to_dict()
 
 
-def cause_faults(run: Run, opens: Opens = open_probes, follows: Follows = follow_leaders) -> dict[str, Any]:
+def cause_faults(
+    run: Run, opens: Opens = open_probes, follows: Follows = follow_leaders, notices: Notices = notice_loss
+) -> dict[str, Any]:
     """Each fault that is still to come, once what an earlier try stopped runs again."""
     form = Form.of(run.params)
     if run.cluster.rehearses:
@@ -143,7 +149,7 @@ def cause_faults(run: Run, opens: Opens = open_probes, follows: Follows = follow
     baseline = baseline_of(run.journal.records())
     for number in range(faults_done(run.journal.records()) + 1, form.repeats + 1):
         run.cluster.tell(f"{form.fault.value}: {number} of {form.repeats}")
-        _one(run, form, baseline, opens, follows)
+        _one(run, form, baseline, opens, follows, notices)
     return {"faults": faults_done(run.journal.records())}
 
 
@@ -198,7 +204,7 @@ def compare(run: Run) -> None:
 # -- one fault ---------------------------------------------------------------------------------------------------------
 
 
-def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follows) -> None:
+def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follows, notices: Notices) -> None:
     seen = run.cluster.wait_for(WHOLE, deadline=_deadline(run))
     found = aim(form, seen, run.spec)
     _require_still(run, form, found)
@@ -209,12 +215,12 @@ def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follow
     before = Before.look(run)
     with opens(run) as probes:
         began = settled(run, probes)
-        with follows(run, found) as leaders:
+        with follows(run, found) as leaders, notices(run, found) as noticed:
             over, told_at = _strike(run, form, found, probes)
             over = _until_whole(run, form, probes, began, over)
             if not over:
                 watch(run, probes, until=began + form.seconds)
-        measured = measure(probes, began, probes.now(), leaders=leaders, told_at=told_at)
+        measured = measure(probes, began, probes.now(), leaders=leaders, noticed=noticed, told_at=told_at)
         over = over or max(measured.silences.values(), default=0.0) > form.budget
         done = Drilled(
             values=measured.to_dict(),
@@ -288,9 +294,23 @@ def _require_still(run: Run, form: Form, found: Aim) -> None:
             f"{moving} partitions are being reassigned", way_out="wait until that has ended, then clear this task"
         )
     if form.partitions:
-        run.cluster.ask(require_partitions, form.partitions, several=form.fault is Fault.SHUTDOWN)
+        run.cluster.ask(require_partitions, form.partitions, several=found.node in run.spec.broker_ids)
     if found.node is None:
         run.cluster.ask(require_deposable)
+    elif found.ends_by == KILL and found.node in run.spec.broker_ids:
+        _require_enough_without(run, found.node)
+
+
+def _require_enough_without(run: Run, broker: int) -> None:
+    """No partition has too few replicas in sync while this broker's session lasts on after its end. Raises Refused."""
+    short = run.cluster.ask(short_without, broker)
+    if short is not None:
+        raise Refused(
+            f"while broker {broker} is killed partitions would have too few replicas in sync:"
+            f" {sample(short.samples, short.count)}",
+            way_out="give these topics another replica or lower their min.insync.replicas, then clear this task; or"
+            f" drill '{Fault.FAILOVER.value}', which stops no broker in ZooKeeper mode",
+        )
 
 
 def _moving(spec: Any, *, secrets: Any) -> int:

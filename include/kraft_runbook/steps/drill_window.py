@@ -19,8 +19,9 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import Drilled, of_kind
 from kraft_runbook.io.kafka.drill_probes import Probes, make_topic, own_partitions, topic_of
 from kraft_runbook.io.kafka.leaders_moved import LeadersMoved
-from kraft_runbook.quorum.faults import PROBE_KEY, Aim, Form, control_names
-from kraft_runbook.quorum.handover import handover
+from kraft_runbook.io.zookeeper.holder_gone import HolderGone
+from kraft_runbook.quorum.faults import KILL, PROBE_KEY, Aim, Form, control_names
+from kraft_runbook.quorum.handover import handover, loss
 from kraft_runbook.quorum.silences import CHANGES, Measured, longest_silence
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
@@ -48,8 +49,15 @@ class Leaders(Protocol):
     looks: list[tuple[float, int]]
 
 
+class Noticed(Protocol):
+    """What they need of a look at /controller (``io.zookeeper.holder_gone.HolderGone``), by the same clock."""
+
+    gone_at: float | None
+
+
 Opens = Callable[[Run], AbstractContextManager[Answers]]
 Follows = Callable[[Run, Aim], AbstractContextManager[Leaders | None]]
+Notices = Callable[[Run, Aim], AbstractContextManager[Noticed | None]]
 
 
 def open_probes(run: Run) -> Probes:
@@ -68,6 +76,13 @@ def follow_leaders(run: Run, found: Aim) -> AbstractContextManager[Leaders | Non
     if found.node not in run.spec.broker_ids:
         return nullcontext()
     return LeadersMoved(run.spec, found.node, secrets=run.cluster.secrets)
+
+
+def notice_loss(run: Run, found: Aim) -> AbstractContextManager[Noticed | None]:
+    """Of a broker that is killed while it is ZooKeeper's controller; a controller of a quorum has no session there."""
+    if found.ends_by != KILL or found.node not in run.spec.broker_ids:
+        return nullcontext()
+    return HolderGone(run.spec, found.node, secrets=run.cluster.secrets)
 
 
 def has_probed(run: Run) -> bool:
@@ -141,10 +156,16 @@ def spent_so_far(spec: ClusterSpec, *, secrets: Any) -> Mapping[str, Spent | Unr
 
 
 def measure(
-    probes: Answers, began: float, ended: float, *, leaders: Leaders | None = None, told_at: float | None = None
+    probes: Answers,
+    began: float,
+    ended: float,
+    *,
+    leaders: Leaders | None = None,
+    noticed: Noticed | None = None,
+    told_at: float | None = None,
 ) -> Measured:
-    """What the probes saw from ``began`` to ``ended``, and how a broker's partitions moved that was told to end at
-    ``told_at``.
+    """What the probes saw from ``began`` to ``ended``, how a broker's partitions moved that was told to end at
+    ``told_at``, and when its loss was noticed.
     """
     return Measured(
         ended - began,
@@ -152,6 +173,7 @@ def measure(
         sum(began <= moment <= ended for each in probes.answers.values() for moment in each),
         probes.failed,
         handover(leaders.led, told_at, leaders.looks) if leaders else None,
+        loss=loss(told_at, noticed.gone_at, sorted(probes.answers[CHANGES])) if noticed else None,
     )
 
 

@@ -24,7 +24,7 @@ from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_quorum import see_quorum
 from kraft_runbook.quorum.drill import WHOLE, account
-from kraft_runbook.quorum.faults import Fault
+from kraft_runbook.quorum.faults import Fault, session_timeout_ms
 from kraft_runbook.quorum.silences import CHANGES, Measured
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps import drill
@@ -128,7 +128,7 @@ def test_partitions_that_the_operator_names_are_written_to_and_stay(kraft: Lab) 
     assert set(measured.silences) == {CHANGES, "orders-1"}
     assert [ends(kraft, "orders", each) > 0 for each in (0, 1)] == [False, True]
     with pytest.raises(Refused, match="no partition orders-7"):
-        drill.cause_faults(with_baseline_of(kraft, partitions="orders-7"))
+        drill.cause_faults(with_baseline_of(kraft, Fault.FAILOVER, partitions="orders-7"))
 
 
 def made_topic(lab: Lab, name: str) -> None:
@@ -145,8 +145,8 @@ def ends(lab: Lab, topic: str, number: int) -> int:
         consumer.close()
 
 
-def with_baseline_of(lab: Lab, **form: object) -> Run:
-    run, kept, _ = run_of(lab, Fault.FAILOVER, **form)
+def with_baseline_of(lab: Lab, fault: Fault, **form: object) -> Run:
+    run, kept, _ = run_of(lab, fault, **form)
     kept.record(Drilled(values=Measured(2.0, {CHANGES: 1.0}).to_dict(), what="baseline", fault="none", node_id=None))
     return run
 
@@ -172,6 +172,31 @@ def test_the_faults_in_zookeeper_mode(zookeeper_of_three: Lab, fault: Fault) -> 
     assert any(each.startswith("ZooKeeper") for each in measured.control)
     assert CHANGES in measured.silences
     by_hand.wait_until("all is whole", lambda: whole(zookeeper_of_three))
+
+
+@pytest.mark.long
+def test_a_controller_killed_in_zookeeper_mode_is_missed_once_its_session_ends(zookeeper_of_three: Lab) -> None:
+    lab = allowing_sigkill(zookeeper_of_three)
+    _, measured, kept = drilled(lab, Fault.KILL, stall_budget=180.0)
+    session = session_timeout_ms(lab.spec, kept.bodies[-1]["node_id"]) / 1000
+    assert measured.loss is not None
+    assert session * 0.5 < measured.loss.noticed < session + 30, "a busy machine notices later"
+    assert measured.loss.served is not None
+    assert measured.of_changes is not None and measured.of_changes > measured.loss.noticed * 0.5
+    require_handover(measured, of_broker=True)
+    by_hand.wait_until("all is whole", lambda: whole(lab))
+    alone = made_alone(lab)
+    with pytest.raises(Refused, match=rf"too few replicas in sync: .*{alone}-\d"):
+        drill.cause_faults(with_baseline_of(lab, Fault.KILL, stall_budget=180.0))
+
+
+def made_alone(lab: Lab) -> str:
+    """A topic with one replica on each broker: whoever is killed leads a partition that nobody else can lead."""
+    admin = AdminClient({"bootstrap.servers": ",".join(lab.spec.bootstrap_servers)})
+    assignment = [[each] for each in lab.spec.broker_ids]
+    topic = NewTopic("alone", num_partitions=len(assignment), replica_assignment=assignment)
+    admin.create_topics([topic])["alone"].result(30)
+    return "alone"
 
 
 def require_handover(measured: Measured, *, of_broker: bool) -> None:
