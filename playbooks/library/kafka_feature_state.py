@@ -12,7 +12,7 @@ from ansible.module_utils.feature_levels import levels_of
 from ansible.module_utils.further_jars import further_jars
 from ansible.module_utils.kafka_host import HostError, read_text, why
 from ansible.module_utils.metadata_log_scan import read_at_start
-from ansible.module_utils.named_classes import named_classes
+from ansible.module_utils.named_classes import Process, named_classes
 from ansible.module_utils.properties_text import read
 from ansible.module_utils.service_manager import service_manager
 
@@ -66,6 +66,7 @@ def main() -> None:
         "disk": part(lambda: read_at_start(log)),
         "config": part(lambda: config(asked["config_file"])),
         "classes": part(lambda: classes(asked)),
+        "allowed_urls": part(lambda: allowed_urls(asked)),
         "further_jars": {home: part(lambda home=home: further_jars(home)) for home in asked["homes"]},
     }
     module.exit_json(changed=False, host_state=state)
@@ -93,6 +94,15 @@ def classes(asked: dict) -> dict:
         asked["class_keys"],
         asked["dynamic_classes"],
     )
+
+
+def allowed_urls(asked: dict) -> list:
+    """The URLs that the running process may ask for OAUTHBEARER's keys and tokens (a Java property)."""
+    service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS).status()
+    if not service.pid:
+        raise HostError("its process does not run, and that is asked of its command line", "start it")
+    given = Process(service.pid).property("org.apache.kafka.sasl.oauthbearer.allowed.urls") or ""
+    return [each.strip() for each in given.split(",") if each.strip()]
 
 
 def part(ask: Callable[[], object]) -> dict:

@@ -19,7 +19,7 @@ from ansible.module_utils.login_modules import is_class, modules_of, sections_of
 from ansible.module_utils.properties_text import properties_of, read_file
 
 KAFKA = "kafka.Kafka"
-LOGIN_FILE = "-Djava.security.auth.login.config="
+LOGIN_FILE = "java.security.auth.login.config"
 LISTENER = "listener.name."
 _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _PROVIDERS = "org.apache.kafka.common.config.provider."
@@ -62,9 +62,13 @@ class Process:
         return []
 
     def login_file(self) -> str | None:
-        given = [each[len(LOGIN_FILE) :] for each in self.arguments if each.startswith(LOGIN_FILE)]
-        path = given[-1].lstrip("=") if given else ""
+        path = (self.property(LOGIN_FILE) or "").lstrip("=")
         return self.whole(path[len("file:") :] if path.startswith("file:") else path) if path else None
+
+    def property(self, name: str) -> str | None:
+        """A Java property that its command line sets; None where it sets none. The last one counts."""
+        given = [each for each in self.arguments if each.startswith(f"-D{name}=")]
+        return given[-1].partition("=")[2] if given else None
 
     def whole(self, path: str) -> str:
         return path if os.path.isabs(path) else os.path.join(os.readlink(f"/proc/{self.pid}/cwd"), path)

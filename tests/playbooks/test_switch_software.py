@@ -146,6 +146,7 @@ def test_a_class_that_the_target_lacks_is_told_by_the_node_s_host(node: Node) ->
         f"metric.reporters (dynamic) names com.example.Mine, which no jar of {homes[0]} has"
     ]
     assert host.further_jars[str(homes[0])] == ("jmx_prometheus_javaagent-1.0.1.jar",)
+    assert isinstance(host.allowed_urls, Unread) and "does not run" in host.allowed_urls.reason
 
 
 def _home(spec: ClusterSpec) -> str | Unread | None:

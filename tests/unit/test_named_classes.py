@@ -233,6 +233,12 @@ def test_the_login_file_s_sections_of_kafka_are_read_and_zookeeper_s_is_not(tmp_
     assert "could not be read" in classes("", pid=pid).unread[0]
 
 
+def test_a_java_property_is_the_last_one_of_the_command_line(process: Any) -> None:
+    pid = process("-Dallowed.urls=https://a", "-Dallowed.urls=https://b,https://c=d", "-Dallowed.urls.more=x")
+    assert reader.Process(pid).property("allowed.urls") == "https://b,https://c=d"
+    assert reader.Process(pid).property("allowed") is None
+
+
 def test_what_lies_beside_the_homes_on_the_class_path_stays_with_another_kafka(tmp_path: Path, process: Any) -> None:
     for place in ("plugins", "link/libs"):
         (tmp_path / place).mkdir(parents=True)

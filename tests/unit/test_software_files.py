@@ -24,6 +24,7 @@ from kraft_runbook.cluster.config_tables import (
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
+from kraft_runbook.software.file_checks import ALLOWED_URLS, OAUTH_URLS
 from kraft_runbook.software.file_keys import ACL_AUTHORIZER, file_findings
 from kraft_runbook.software.java import needed_java
 from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of, kafka4_version
@@ -183,6 +184,14 @@ def test_a_list_that_4_2_does_not_take_is_named(key: str, value: str, words: str
     assert words in str(found) and found.refused
     assert file_findings({"process.roles": "broker", "ssl.cipher.suites": "", "log.dirs": "/a,/b"}, "4.2.2") == ()
     assert file_findings({"process.roles": "broker", key: value}, "4.1.1") == ()
+
+
+def test_kafka_4_asks_no_url_of_oauthbearer_that_is_not_allowed() -> None:
+    """KRB-UPG-026: 3.9 asks every one."""
+    program = Path(__file__).with_name("AskOauthUrl.java")
+    told = {jars: ask_java(program, "https://id/keys", *OAUTH_URLS, jars=jars).splitlines() for jars in (JARS, JARS4)}
+    assert told[JARS] == ["takes"] * 2
+    assert all(ALLOWED_URLS in each and "https://id/keys" in each for each in told[JARS4]) and len(told[JARS4]) == 2
 
 
 def test_the_older_software_is_asked_nothing() -> None:

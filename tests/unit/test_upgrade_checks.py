@@ -42,6 +42,7 @@ from kraft_runbook.cluster.observation import (
     Found,
     MinIsrGroup,
     TopicMargins,
+    Unread,
 )
 from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.phases import Phase
@@ -117,6 +118,19 @@ def host_changed(node_id: int, **changes: Any) -> Spoil:
         return replace(seen, hosts={**seen.hosts, node_id: replace(host, **changes)})
 
     return features(change)
+
+
+KEYS_URL = "listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url"
+
+
+def asks_url(allowed: tuple[str, ...] | Unread, url: str = "https://id/keys") -> Spoil:
+    """Broker 2's file names a URL for OAUTHBEARER, and its process may ask those."""
+    return host_changed(2, config={"process.roles": "broker", KEYS_URL: url}, allowed_urls=allowed)
+
+
+def test_a_url_that_the_process_may_ask_on_kafka_4_is_fine_and_a_node_without_one_need_not_run() -> None:
+    assert "KRB-UPG-026" not in not_passing(asks_url(("https://x", "https://id/keys"))(cluster()), Gate.UP)
+    assert "KRB-UPG-026" not in not_passing(host_changed(2, allowed_urls=WHY)(cluster()), Gate.UP)
 
 
 def not_passing(
@@ -280,6 +294,10 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             "FAIL",
             "broker 2: metric.reporters=org.example.Mine",
         ),
+        (asks_url(()), "KRB-UPG-026", "FAIL", f"broker 2: {KEYS_URL}=https://id/keys is not allowed"),
+        (asks_url(("https://id/keys/",)), "KRB-UPG-026", "FAIL", "https://id/keys is not allowed"),
+        (asks_url(WHY), "KRB-UPG-026", "UNKNOWN", f"broker 2: {WHY.reason}"),
+        (asks_url((), "${file:/etc/urls:keys}"), "KRB-UPG-026", "UNKNOWN", "comes from a config provider"),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
         (
             broker(
@@ -375,7 +393,7 @@ def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_b
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
     found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21, 22)),
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21, 22, 26)),
         "KRB-PRE-065",
         "KRB-PRE-066",
     }

@@ -193,6 +193,8 @@ class NodeHost:
     config: Mapping[str, str] | Unread | None
     classes: NamedClasses | Unread = Unread("which classes it names was not read")
     further_jars: Mapping[str, tuple[str, ...] | Unread] = field(default_factory=dict)
+    allowed_urls: tuple[str, ...] | Unread = Unread("its process was not asked")
+    """Which its running process may ask for OAUTHBEARER: org.apache.kafka.sasl.oauthbearer.allowed.urls."""
 
 
 @dataclass(frozen=True, slots=True)

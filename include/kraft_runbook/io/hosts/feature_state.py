@@ -90,6 +90,7 @@ def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
             home: jars if isinstance(jars := value_of(part), Unread) else tuple(jars)
             for home, part in facts["further_jars"].items()
         },
+        urls if isinstance(urls := value_of(facts["allowed_urls"]), Unread) else tuple(urls),
     )
 
 
