@@ -13,6 +13,7 @@ BY_ITS_BASE = {
     "base/task_waits.py": "the wait of a task",
     "every_dag.py": "makes the DAGs",
     "migration/rollback.py": "an operator, by its base",
+    "reassignment/moving.py": "an operator, by its base",
 }
 """Files that import no Airflow themselves, each with a reason."""
 

@@ -17,8 +17,8 @@ from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.looks import examine
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.node_steps import TakeSteps
+from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.words import ask, whatever_happened
-from kraft_runbook_airflow.reassignment.moving import MovesWithoutAWorker
 from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
 from kraft_runbook_airflow.reassignment.words import report
 
@@ -82,14 +82,22 @@ class DiskTrigger(WhileItMoves):
         return look
 
 
-class MoveBetweenDisks(MovesWithoutAWorker):
-    """Start copies, some at once."""
+class MoveBetweenDisks(ClusterOperator):
+    """Start copies, some at once. Cleared at any point it goes on with what is left."""
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
         found = disks.move_between_disks(run)
         if isinstance(found, dict):
             return found
-        self.wait_for(DiskTrigger(self.cluster, found.files.name, found.at_once, found.rests))
+        self.defer(
+            trigger=DiskTrigger(self.cluster, found.files.name, found.at_once, found.rests), method_name="resume"
+        )
+        raise AssertionError("defer raises")
+
+    def resume(self, context: Any, event: dict[str, Any]) -> Any:
+        """Look again, from the beginning: the event says only that there is something to do."""
+        self.log.info("%s", event["why"])
+        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
 
 
 def plan_between_disks(cluster: ClusterSpec) -> BaseOperator:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
-from airflow.triggers.base import BaseTrigger
+from typing import Any
 
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves
 from kraft_runbook.steps.reassignment.wanted import Asks
@@ -13,21 +11,8 @@ from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
 
-class MovesWithoutAWorker(ClusterOperator):
-    """Start what may start, and wait. Cleared at any point it goes on with what is left."""
-
-    def wait_for(self, trigger: BaseTrigger) -> NoReturn:
-        self.defer(trigger=trigger, method_name="resume")
-        raise AssertionError("defer raises")
-
-    def resume(self, context: Any, event: dict[str, Any]) -> Any:
-        """Look again, from the beginning: the event says only that there is something to do."""
-        self.log.info("%s", event["why"])
-        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
-
-
-class MoveReplicas(MovesWithoutAWorker):
-    """Start batch after batch."""
+class MoveReplicas(ClusterOperator):
+    """Start batch after batch. Cleared at any point it goes on with what is left."""
 
     def __init__(self, *, asks: Asks, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -37,7 +22,13 @@ class MoveReplicas(MovesWithoutAWorker):
         found = move_on(run, asks=self.asks)
         if isinstance(found, dict):
             return found
-        self.wait_for(ReassignmentTrigger.of(self.cluster, found))
+        self.defer(trigger=ReassignmentTrigger.of(self.cluster, found), method_name="resume")
+        raise AssertionError("defer raises")
+
+    def resume(self, context: Any, event: dict[str, Any]) -> Any:
+        """Look again, from the beginning: the event says only that there is something to do."""
+        self.log.info("%s", event["why"])
+        return self.act_or_rehearse(context, act=self.act, rehearse=self.rehearse)
 
     def rehearse(self, context: Any, run: Run) -> None:
         rehearse_moves(run, asks=self.asks)
