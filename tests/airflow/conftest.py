@@ -5,7 +5,6 @@ a file.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from free_ports import free_port
 from patience import Patience
 from stage import PATIENT
 
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 EVERY = 1.0
 """Seconds between two looks at Airflow: each costs its API server 0.07 cpu-seconds."""
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Scene:
@@ -121,7 +115,7 @@ def acted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Acted:
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real ZooKeeper, empty, for the claims: its address."""
-    directory, address = tmp_path_factory.mktemp("zookeeper"), f"127.0.0.1:{_free_port()}"
+    directory, address = tmp_path_factory.mktemp("zookeeper"), f"127.0.0.1:{free_port()}"
     host, port = address.split(":")
     config = directory / "zookeeper.properties"
     config.write_text(
@@ -165,7 +159,7 @@ def _await_serving(address: str, server: subprocess.Popen[bytes], log: Path) -> 
 @pytest.fixture(scope="module")
 def scene(zookeeper: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     directory = tmp_path_factory.mktemp("airflow")
-    airflow = Airflow(directory / "home", "127.0.0.1", _free_port(), users=("operator", "second", "stranger"))
+    airflow = Airflow(directory / "home", "127.0.0.1", free_port(), users=("operator", "second", "stranger"))
     made = Scene(airflow, directory)
     airflow.start(
         {

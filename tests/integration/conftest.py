@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from labs import Lab, describe_new_lab, secured_lab
 from pyspark.sql import SparkSession
-from stage import Stage, open_stage
+from stage import Stage, a_stage
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.local import supervision
@@ -53,9 +53,8 @@ def own_lab() -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """A real Airflow beside ``own_lab``."""
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
+    with a_stage(own_lab, tmp_path_factory.mktemp("airflow")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

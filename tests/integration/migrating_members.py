@@ -268,6 +268,10 @@ class Group:
         else:
             zookeeper.create(path, mode.encode(), makepath=True)
 
+    def owned_as_kafka_assigns(self, zookeeper: KazooClient) -> bool:
+        assigned = self.kafka_assigns()
+        return self.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
+
     def kafka_assigns(self, topic: str = "") -> Mapping[str, set[int]]:
         """Client id → partitions of the topic (the group's own), by DescribeGroups."""
         admin, asked = AdminClient(self.client), topic or self.name

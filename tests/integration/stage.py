@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from free_ports import free_port
 from labs import Lab
 from patience import Patience
 
@@ -152,10 +152,7 @@ def open_stage(
     lab: Lab, home: Path, *, users: tuple[str, ...] = (USER,), further: Mapping[str, str] | None = None
 ) -> Stage:
     """Start Airflow beside a lab that is up. ``further``: variables for its processes besides the lab's own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    airflow = Airflow(home, "127.0.0.1", port, users)
+    airflow = Airflow(home, "127.0.0.1", free_port(), users)
     given = {k: v for k, v in lab.environment.items() if k.startswith("KRB_")} | PATIENT | dict(further or {})
     try:
         airflow.start(given)
@@ -163,6 +160,14 @@ def open_stage(
         airflow.stop()
         raise
     return Stage(lab, airflow, airflow.client(), given)
+
+
+@contextmanager
+def a_stage(lab: Lab, home: Path, *, clusters: Path | None = None) -> Iterator[Stage]:
+    """The same through the block. ``clusters``: where Airflow finds cluster files, if not where the lab has them."""
+    opened = open_stage(lab, home, further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)} if clusters else None)
+    yield opened
+    opened.airflow.stop()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 import on_kafka4
 import pytest
 from labs import Lab, described_in
-from stage import Stage, no_acknowledged_record_is_lost, open_stage
+from stage import Stage, a_stage, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
@@ -55,10 +55,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(lab.clusters)}
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=lab.clusters) as opened:
+        yield opened
 
 
 def order_of(stage: Stage, dag: str, run_id: str) -> list[int]:

@@ -14,7 +14,7 @@ import by_hand
 import pytest
 import yaml
 from labs import Lab
-from stage import ENDED, Stage, open_stage, process_of_task
+from stage import ENDED, Stage, a_stage, process_of_task
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.evidence.rehearsal_record import OnRecord
@@ -49,10 +49,8 @@ def stage(quiet_lab: Lab, place: Path, tmp_path_factory: pytest.TempPathFactory)
     }
     text = yaml.safe_dump(document, sort_keys=False).replace("${PROJECT_ROOT}", str(ROOT))
     (clusters / "lab.yaml").write_text(text)
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(clusters)}
-    opened = open_stage(quiet_lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(quiet_lab, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
+        yield opened
 
 
 def throwaway(place: Path) -> Path:

@@ -11,7 +11,7 @@ import by_hand
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import ENDED, Stage, kill_worker_of_playbook, no_acknowledged_record_is_lost, open_stage
+from stage import ENDED, Stage, a_stage, kill_worker_of_playbook, no_acknowledged_record_is_lost
 
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
@@ -35,10 +35,8 @@ def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]
     text = file.read_text()
     assert "upgrade_software: {" in text
     file.write_text(text.replace("upgrade_software: {", "upgrade_software: {demote: true, ", 1))
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(file.parent)}
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=file.parent) as opened:
+        yield opened
 
 
 def seen(lab: Lab) -> Look:

@@ -10,7 +10,7 @@ from pathlib import Path
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import Stage, no_acknowledged_record_is_lost, open_stage
+from stage import Stage, a_stage, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
@@ -31,9 +31,8 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     clusters = write_cluster_file(tmp_path_factory.mktemp("files") / "clusters", target(lab)).parent
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)})
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
+        yield opened
 
 
 def target(lab: Lab) -> str:

@@ -26,7 +26,7 @@ from moving_groups import (
     owners,
     require_each_once,
 )
-from stage import Stage, open_stage
+from stage import Stage, a_stage
 
 MOVE = "move_consumer_group__lab"
 
@@ -53,9 +53,8 @@ class Run:
 @pytest.fixture(scope="module")
 def stage(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     make_topic(own_lab)
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"))
-    yield opened
-    opened.airflow.stop()
+    with a_stage(own_lab, tmp_path_factory.mktemp("airflow")) as opened:
+        yield opened
 
 
 def begin(stage: Stage, direction: str) -> Run:

@@ -13,7 +13,7 @@ import yaml
 from kazoo.client import KazooClient
 from labs import Lab
 from migrating_members import Group, await_mode
-from stage import Stage, open_stage
+from stage import Stage, a_stage
 from toggling_runs import INTERVAL, await_shares
 
 from kraft_runbook_consumer import MigratingConsumer, Mode
@@ -46,10 +46,8 @@ def write(clusters: Path, relief: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def stage(own_lab: Lab, clusters: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     write(clusters, CALM)
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(clusters)}
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(own_lab, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
+        yield opened
 
 
 def toggle(stage: Stage, members: list[MigratingConsumer], direction: str, mode: Mode) -> str:

@@ -151,7 +151,7 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
                 await_mode(members, mode)
                 assert {each.metrics()[0].value for each in members} == {float(mode is Mode.KAFKA)}
                 by_hand.wait_until(f"all is owned as {mode} assigns", lambda: settled(group, zookeeper, members))
-            assert owned_as_kafka_assigns(group, zookeeper, members)
+            assert group.owned_as_kafka_assigns(zookeeper)
             await_class(group, GroupClass.ALL_MIGRATING)
         told = group.require_each_once()
         print(f"{sum(group.sent.values())} records, silent {told.silent or 0:.2f} s, toggled {group.silent():.2f} s")
@@ -164,14 +164,9 @@ def test_toggles_under_load(group: Group, zookeeper: KazooClient) -> None:
 def settled(group: Group, zookeeper: KazooClient, members: Collection[MigratingConsumer]) -> bool:
     """Whether each partition is owned by the one that holds it, in the mode that there is."""
     owners = group.owners(zookeeper)
-    if {each.mode for each in members} == {Mode.KAFKA} and not owned_as_kafka_assigns(group, zookeeper, members):
+    if {each.mode for each in members} == {Mode.KAFKA} and not group.owned_as_kafka_assigns(zookeeper):
         return False
     return set(owners) == set(range(PARTITIONS))
-
-
-def owned_as_kafka_assigns(group: Group, zookeeper: KazooClient, members: Collection[MigratingConsumer]) -> bool:
-    assigned = group.kafka_assigns()
-    return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
 
 
 @contextmanager

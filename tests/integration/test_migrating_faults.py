@@ -101,7 +101,7 @@ def three(
         members += [stack.enter_context(running(group, name, **changes)) for name in "bc"]
         group.await_owners(zookeeper, [4, 4, 4])
         if mode == "kafka":
-            by_hand.wait_until("Kafka assigns", lambda: owned_by_kafka(group, zookeeper))
+            by_hand.wait_until("Kafka assigns", lambda: group.owned_as_kafka_assigns(zookeeper))
         yield members
 
         def all_read() -> bool:
@@ -109,11 +109,6 @@ def three(
             return group.all_read()
 
         by_hand.wait_until("every record is read", all_read, within=60)
-
-
-def owned_by_kafka(group: Group, zookeeper: KazooClient) -> bool:
-    assigned = group.kafka_assigns()
-    return group.owners(zookeeper) == {number: who for who, numbers in assigned.items() for number in numbers}
 
 
 def read_again_at_most() -> float:

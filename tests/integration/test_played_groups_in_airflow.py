@@ -28,7 +28,7 @@ from moving_groups import (
 )
 from old_consumers import old_command
 from played_application import start, stop
-from stage import Stage, open_stage
+from stage import Stage, a_stage
 
 from lab import ROOT
 from lab.installation import JARS, java
@@ -83,10 +83,8 @@ def stage(own_lab: Lab, application: Path, tmp_path_factory: pytest.TempPathFact
     clusters = tmp_path_factory.mktemp("clusters")
     text = yaml.safe_dump(document, sort_keys=False).replace("${PROJECT_ROOT}", str(ROOT))
     (clusters / "lab.yaml").write_text(text)
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(clusters)}
-    opened = open_stage(own_lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(own_lab, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
+        yield opened
 
 
 def read(where: Path, *sides: str) -> list[int]:

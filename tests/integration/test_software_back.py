@@ -16,9 +16,9 @@ from labs import Lab
 from stage import (
     ENDED,
     Stage,
+    a_stage,
     kill_worker_of_playbook,
     no_acknowledged_record_is_lost,
-    open_stage,
     process_of_task,
 )
 
@@ -51,10 +51,8 @@ def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]
     for key in ("broker_properties:\n", "controller_properties:\n"):
         text = text.replace(f"\n{key}", f"\n{key}{given}", 1)
     file.write_text(text)
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(file.parent)}
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=file.parent) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module", autouse=True)

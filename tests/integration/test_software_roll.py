@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import by_hand
 import on_kafka4
 import pytest
+from feature_looks import shown
 from labs import Lab
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeFeatures, SoftwareLevels
-from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeFeatures, SoftwareLevels
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.kafka.feature_calls import UpgradeType, read_levels, update_feature
@@ -68,12 +68,6 @@ def roll(lab: Lab, *, back: bool = False, only: tuple[int, ...] = ()) -> list[in
         by_hand.wait_until("all is in sync", lambda: _whole(lab), within=120)
         done.append(node_id)
     return done
-
-
-def shown(seen: FeatureObservation) -> dict[str, tuple[int, str | Unread]]:
-    return {
-        seen.who(i): (i, each if isinstance(each, Unread) else each.software_version) for i, each in seen.nodes.items()
-    }
 
 
 def _range(software: SoftwareLevels) -> object:

@@ -16,7 +16,7 @@ import by_hand
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import ENDED, Stage, open_stage
+from stage import ENDED, Stage, a_stage
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, Answer, LevelsInLog
 from kraft_runbook.io.kafka.feature_calls import read_levels, update_feature
@@ -79,9 +79,8 @@ def test_the_active_controller_is_killed_while_a_level_changes_and_it_is_there_o
 @pytest.fixture(scope="module")
 def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     clusters = write_cluster_file(tmp_path_factory.mktemp("files") / "clusters").parent
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)})
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
+        yield opened
 
 
 def test_a_node_that_does_not_come_back_stops_the_roll_and_the_software_goes_back(stage: Stage, lab: Lab) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import on_kafka4
 import pytest
 from labs import Lab
-from stage import ENDED, Stage, kill_worker_of_playbook, no_acknowledged_record_is_lost, open_stage
+from stage import ENDED, Stage, a_stage, kill_worker_of_playbook, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
 from lab.layout import starts
@@ -29,9 +29,8 @@ def lab() -> Iterator[Lab]:
 @pytest.fixture(scope="module")
 def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     clusters = write_cluster_file(tmp_path_factory.mktemp("files") / "clusters").parent
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)})
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
+        yield opened
 
 
 def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record_is_lost(

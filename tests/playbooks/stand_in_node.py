@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import textwrap
@@ -10,12 +9,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from free_ports import free_ports
+from played import restart_broker
 
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.local.ports import is_open
 from kraft_runbook.io.secrets import environment_secrets
 
@@ -174,12 +178,9 @@ def cluster_text(directory: Path, ports: Mapping[str, int], *, manager: str, rea
     """)
 
 
-def free_ports(*names: str) -> dict[str, int]:
-    sockets = {name: socket.create_server(("127.0.0.1", 0)) for name in names}
-    ports = {name: each.getsockname()[1] for name, each in sockets.items()}
-    for each in sockets.values():
-        each.close()
-    return ports
+def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **how: Any) -> PlaybookResult:
+    """Its broker, restarted in this mode."""
+    return restart_broker(node.spec, 1, mode, secrets=environment_secrets(), **how)
 
 
 def lay_out(directory: Path, *, manager: str, reach: str = "{kind: local}") -> Node:

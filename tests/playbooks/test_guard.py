@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from metadata_encoding import batch, record
-from played import provision_controller, restart_broker, run_playbook
-from stand_in_node import CLUSTER_ID, Node
+from played import provision_controller, run_playbook
+from stand_in_node import CLUSTER_ID, Node, to
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
@@ -21,7 +21,7 @@ from kraft_runbook.cluster.spec_parts import Controller, Reach
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers
-from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.metadata.log.record_schemas import RecordType
 from kraft_runbook.migration import plays
@@ -29,10 +29,6 @@ from kraft_runbook.runbook.plays import Guard, Play
 
 Guarded = Callable[..., dict[str, dict[str, object]]]
 FLAG = "zookeeper.metadata.migration.enable"
-
-
-def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **kwargs: object) -> PlaybookResult:
-    return restart_broker(node.spec, 1, mode, secrets=environment_secrets(), **kwargs)  # type: ignore[arg-type]
 
 
 def refused(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **how: object) -> Refused:

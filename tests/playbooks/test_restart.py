@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from played import restart_broker, run_playbook
-from stand_in_node import SECRET, Node
+from stand_in_node import SECRET, Node, to
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
@@ -25,7 +25,7 @@ from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts import ansible_runs
 from kraft_runbook.io.hosts.kept_modules import kept_modules
-from kraft_runbook.io.hosts.playbooks import PlaybookResult, playbook_directory
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 
 pytestmark = pytest.mark.usefixtures("a_provisioned_controller")
@@ -35,10 +35,6 @@ STOP, START = (
     "Stop the service if its process is older than its files",
     "Start the service if it does not run, and wait for its port",
 )
-
-
-def to(node: Node, mode: BrokerMode = BrokerMode.HYBRID, **kwargs: object) -> PlaybookResult:
-    return restart_broker(node.spec, 1, mode, secrets=environment_secrets(), **kwargs)  # type: ignore[arg-type]
 
 
 def test_a_broker_is_rendered_whole_and_started_and_a_second_run_changes_nothing(node: Node) -> None:

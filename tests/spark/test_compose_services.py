@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 import pyspark
 import pytest
 import yaml
+from free_ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SERVICES = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
@@ -41,12 +41,6 @@ def unprivileged() -> list[str]:
         return []
     reads = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
     return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *reads]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Played:

@@ -24,6 +24,7 @@ from kraft_runbook.cluster.feature_levels import (
     SoftwareLevels,
     WrittenLevel,
 )
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.hosts.feature_state import software_of
 from lab.installation import JARS, JARS4
 
@@ -118,3 +119,10 @@ def all_registered() -> FeatureObservation:
     assert isinstance(seen.log, LevelsInLog)
     ready = {i: replace(each, migration_ready=True) for i, each in seen.log.controllers.items()}
     return in_log(seen, controllers=ready)
+
+
+def shown(seen: FeatureObservation) -> dict[str, tuple[int, str | Unread]]:
+    """The version of each node, by what it is called."""
+    return {
+        seen.who(i): (i, each if isinstance(each, Unread) else each.software_version) for i, each in seen.nodes.items()
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from feature_looks import BROKERS, CONTROLLERS, kafka3, kafka4, look
+from feature_looks import BROKERS, CONTROLLERS, kafka3, kafka4, look, shown
 
 from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
@@ -19,12 +19,6 @@ def on_new(*node_ids: int) -> FeatureObservation:
         brokers={i: (newer if i in node_ids else seen).brokers[i] for i in BROKERS},
         controllers={i: (newer if i in node_ids else seen).controllers[i] for i in CONTROLLERS},
     )
-
-
-def shown(seen: FeatureObservation) -> dict[str, tuple[int, str | Unread]]:
-    return {
-        seen.who(i): (i, each if isinstance(each, Unread) else each.software_version) for i, each in seen.nodes.items()
-    }
 
 
 @pytest.mark.parametrize(
