@@ -12,7 +12,7 @@ import yaml
 from kraft_runbook.cluster.adoption import Adopted
 from kraft_runbook.cluster.node_ranges import KINDS, MOST, filled
 
-_BLOCKS = ("broker_properties", "controller_properties", "secrets")
+_BLOCKS = ("broker_properties", "broker_properties_in_kraft", "controller_properties", "secrets")
 _WIDTH = 120
 _PADDING = "0{0,7}"
 _TRIED = 5

@@ -28,6 +28,8 @@ from kraft_runbook.errors import RunbookError
 
 NOT_ON_ZOOKEEPER = ("process.roles", "zookeeper.metadata.migration.enable")
 _AUTHORIZER, _SUPER_USERS, _CONNECT = "authorizer.class.name", "super.users", "zookeeper.connect"
+CONFLUENTS_AUTHORIZER = "io.confluent.kafka.security.authorizer.ConfluentServerAuthorizer"
+RULE_PROVIDERS = "confluent.authorizer.access.rule.providers"
 _OUR_PROVIDER = f"{PROVIDERS}.{SECRETS}.class"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 
@@ -105,8 +107,11 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
         kafka["inter_broker_protocol_version"] = ibp
     servers, slash, chroot = common(_CONNECT, lambda each: each.get(_CONNECT, "")).partition("/")
     authorizer = common(_AUTHORIZER, lambda each: each.get(_AUTHORIZER, ""))
-    if authorizer not in ("", ZOOKEEPER_AUTHORIZER):
-        notes.add(f"authorizer.class.name={authorizer}: this tool renders {ZOOKEEPER_AUTHORIZER} alone")
+    if authorizer not in ("", ZOOKEEPER_AUTHORIZER, CONFLUENTS_AUTHORIZER):
+        notes.add(
+            f"authorizer.class.name={authorizer}: name it, and the class that takes its place in KRaft mode, as"
+            " authorizer: {zookeeper: …, kraft: …}"
+        )
     users = common(_SUPER_USERS, lambda each: tuple(sorted(listed(each.get(_SUPER_USERS, ""), ";"))))
     if users and not authorizer:
         notes.add("super.users is in the brokers' files without an authorizer, and is rendered with one alone")
@@ -152,9 +157,10 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
         "brokers": entries,
         "controllers": _controllers(controllers, entries, distribution_of(str(kafka["version"])), notes),
         "controller_listener": {"name": _free_name(entries), "protocol": protocol},
-        **({"authorizer": True} if authorizer else {}),
+        **({"authorizer": _authorizers(authorizer)} if authorizer else {}),
         **({"super_users": list(users)} if users and authorizer else {}),
         "broker_properties": {key: value for key, value in once.items() if key not in of_zookeeper},
+        **_rule_providers(once, of_each, notes),
         **(
             {"secrets_file": secrets_file, "secrets": {key: {"env": name} for key, name in secrets.items()}}
             if secrets
@@ -175,6 +181,28 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
             " controller_properties)"
         )
     return Adopted(data, secrets, notes.told())
+
+
+def _authorizers(class_name: str) -> bool | dict[str, str]:
+    return {mode: class_name for mode in ("zookeeper", "kraft")} if class_name == CONFLUENTS_AUTHORIZER else True
+
+
+def _rule_providers(
+    once: Mapping[str, str], of_each: Mapping[int, Mapping[str, str]], notes: Notes
+) -> dict[str, dict[str, str]]:
+    """Where Confluent's authorizer reads its ACLs has one value on ZooKeeper and another in KRaft mode (cp-ansible)."""
+    if any(RULE_PROVIDERS in each for each in of_each.values()):
+        notes.add(
+            f"{RULE_PROVIDERS} is not the same at all brokers, so none is proposed for KRaft mode: make it one, then"
+            " set broker_properties_in_kraft and controller_properties"
+        )
+        return {}
+    names = listed(once.get(RULE_PROVIDERS, ""))
+    if "ZK_ACL" not in names:
+        return {}
+    in_kraft = {RULE_PROVIDERS: ",".join("KRAFT_ACL" if each == "ZK_ACL" else each for each in names)}
+    notes.add(f"{RULE_PROVIDERS}: {in_kraft[RULE_PROVIDERS]} in KRaft mode and at the controllers is a proposal")
+    return {"broker_properties_in_kraft": in_kraft, "controller_properties": in_kraft}
 
 
 def _id(found: FoundBroker) -> int:

@@ -189,6 +189,12 @@ def _properties(spec: ClusterDeclaration) -> Iterator[str]:
                 )
             if key in OWNED_PROPERTIES:
                 yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
+    for at, broker in enumerate(spec.brokers):
+        for key in sorted(broker.properties.keys() & spec.broker_properties_in_kraft.keys()):
+            yield (
+                f"brokers.{at}.properties.{key}: broker_properties_in_kraft has this key for all brokers in KRaft mode,"
+                " so this broker's own value would hold on ZooKeeper alone: take it out of one of them"
+            )
     if spec.secrets and not spec.secrets_file:
         yield (
             "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's"
@@ -331,6 +337,7 @@ def _taken(sockets: dict[tuple[str, int], str], host: str, port: int, where: str
 
 def _property_maps(spec: ClusterDeclaration) -> Iterator[tuple[str, Mapping[str, str]]]:
     yield "broker_properties", spec.broker_properties
+    yield "broker_properties_in_kraft", spec.broker_properties_in_kraft
     yield "controller_properties", spec.controller_properties
     yield "controller_log4j", spec.controller_log4j
     if spec.zookeeper is not None:

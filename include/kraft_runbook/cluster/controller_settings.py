@@ -255,10 +255,13 @@ def carried(spec: ClusterSpec, mode: ControllerMode) -> dict[str, str]:
     """The broker settings that the controllers get in a mode: each setting on which all brokers agree, if any broker
     sets it.
 
-    A setting on which brokers disagree is left out. ``KRB-PRE-070`` blocks until they agree, or the cluster file sets
-    the controllers' value.
+    Of a setting with a value per mode they get the one of KRaft mode. A setting on which brokers disagree is left out.
+    ``KRB-PRE-070`` blocks until they agree, or the cluster file sets the controllers' value.
     """
-    of_brokers = {broker.id: declared(spec, broker) for broker in spec.brokers}
+    of_brokers = {
+        broker.id: declared(spec, broker) | dict(spec.broker_properties_in_kraft)  # no broker has a value of its own
+        for broker in spec.brokers
+    }
     keys = {key for properties in of_brokers.values() for key in properties if _is_for(key, mode)}
     found = {}
     for key in sorted(keys):

@@ -33,6 +33,7 @@ from kraft_runbook.cluster.owned_properties import (
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses
 from kraft_runbook.cluster.spans import Schedule
 from kraft_runbook.cluster.spec_parts import (
+    Authorizer,
     Broker,
     ClientSecurity,
     Controller,
@@ -76,6 +77,8 @@ class ClusterDeclaration(Model):
     reach: Reach
     service_manager: ServiceManager
     broker_properties: Mapping[str, str] = Field(default_factory=dict)
+    broker_properties_in_kraft: Mapping[str, str] = Field(default_factory=dict)
+    """What brokers have in KRaft mode, in place of the same keys of ``broker_properties`` or beside them."""
     controller_properties: Mapping[str, str] = Field(default_factory=dict)
     controller_heap: str | None = Field(default=None, pattern=r"^[1-9]\d*[mMgG]$")
     """The -Xmx of the controllers' services: compared with what the metadata's copy needs, never set."""
@@ -84,7 +87,7 @@ class ClusterDeclaration(Model):
     MiB). Compared, never set.
     """
     controller_log4j: Mapping[str, str] = Field(default_factory=dict)
-    authorizer: bool = False
+    authorizer: bool | Authorizer = False
     super_users: tuple[str, ...] = ()
     secrets: Mapping[str, SecretRef] = Field(default_factory=dict)
     secrets_file: str | None = None
@@ -117,6 +120,13 @@ class ClusterDeclaration(Model):
     """None: as Airflow's roles say of all DAGs."""
     parity_schedule: Schedule | None = None
     way_back_schedule: Schedule | None = "*/10 * * * *"
+
+    @property
+    def authorizers(self) -> Authorizer | None:
+        """The classes that enforce ACLs; None: nothing does."""
+        if isinstance(self.authorizer, Authorizer):
+            return self.authorizer
+        return Authorizer() if self.authorizer else None
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

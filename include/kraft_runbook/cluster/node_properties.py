@@ -16,10 +16,10 @@ from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_parts import Authorizer, Broker, Controller
 
-ZOOKEEPER_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
-KRAFT_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ZOOKEEPER_AUTHORIZER = Authorizer().zookeeper
+KRAFT_AUTHORIZER = Authorizer().kraft
 MIGRATION_FLAG = "zookeeper.metadata.migration.enable"
 ID_GENERATION = "broker.id.generation.enable"
 MOST_RESERVED = 1000
@@ -30,11 +30,12 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
     """``server.properties`` of one broker in one mode, in a stable order.
 
     ZOOKEEPER: as before the migration, without what only calls controllers. HYBRID: the same, with the flag and the
-    quorum. KRAFT: no ZooKeeper key at all. What a mode refuses or has no use for is left out, whoever declares it
-    (``mode_settings``). A broker.id above reserved.broker.max.id is refused on ZooKeeper unless
-    broker.id.generation.enable is false (``KafkaConfig.validateValues``). Where the id was generated, the broker's own
-    file names none. A broker that is a controller too has the controllers' keys in the same file. Raises Refused for a
-    mode of ZooKeeper's where the cluster file names no ensemble.
+    quorum. KRAFT: no ZooKeeper key at all, and ``broker_properties_in_kraft`` in place of the same keys. What a mode
+    refuses or has no use for is left out, whoever declares it (``mode_settings``). A broker.id above
+    reserved.broker.max.id is refused on ZooKeeper unless broker.id.generation.enable is false
+    (``KafkaConfig.validateValues``). Where the id was generated, the broker's own file names none. A broker that is a
+    controller too has the controllers' keys in the same file. Raises Refused for a mode of ZooKeeper's where the
+    cluster file names no ensemble.
     """
     in_kraft = mode is BrokerMode.KRAFT
     properties: dict[str, str] = {}
@@ -69,8 +70,9 @@ def broker_properties(spec: ClusterSpec, broker: Broker, mode: BrokerMode) -> di
         properties["metadata.log.dir"] = own.log_dir
     if broker.rack:
         properties["broker.rack"] = broker.rack
-    properties |= _authorizer(spec, KRAFT_AUTHORIZER if in_kraft else ZOOKEEPER_AUTHORIZER)
+    properties |= _authorizer(spec, in_kraft=in_kraft)
     properties |= _secrets(spec, without_zookeeper=in_kraft) | dict(spec.broker_properties)
+    properties |= dict(spec.broker_properties_in_kraft) if in_kraft else {}
     properties |= (dict(spec.controller_properties) if own is not None else {}) | dict(broker.properties)
     if mode is BrokerMode.ZOOKEEPER:
         name = spec.controller_listener.name
@@ -119,7 +121,7 @@ def controller_properties(
         "listener.security.protocol.map": _pairs(protocols),
         "log.dirs": controller.log_dir,
     }
-    properties |= _authorizer(spec, KRAFT_AUTHORIZER)
+    properties |= _authorizer(spec, in_kraft=True)
     properties |= _secrets(spec, without_zookeeper=mode is ControllerMode.KRAFT) | carried(spec, mode)
     properties |= dict(spec.controller_properties) | dict(controller.properties)
     if mode is ControllerMode.MIGRATION:
@@ -147,10 +149,11 @@ def _quorum(spec: ClusterSpec) -> dict[str, str]:
     return spec.quorum_properties | {"controller.listener.names": spec.controller_listener.name}
 
 
-def _authorizer(spec: ClusterSpec, class_name: str) -> dict[str, str]:
-    if not spec.authorizer:
+def _authorizer(spec: ClusterSpec, *, in_kraft: bool) -> dict[str, str]:
+    classes = spec.authorizers
+    if classes is None:
         return {}
-    return {"authorizer.class.name": class_name} | (
+    return {"authorizer.class.name": classes.kraft if in_kraft else classes.zookeeper} | (
         {"super.users": ";".join(spec.super_users)} if spec.super_users else {}
     )
 

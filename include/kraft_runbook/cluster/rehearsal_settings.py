@@ -119,7 +119,11 @@ def not_a_throwaway(
             ]
         if broker.controller is not None and broker.controller.bind_host is not None:
             hosts.append((f"brokers.{at}.controller", broker.controller.bind_host))
-    hosts += [(f"controllers.{at}.host", controller.host) for at, controller in enumerate(controllers)]
+    of_brokers = {broker.id for broker in brokers}
+    for at, controller in enumerate(controllers):
+        hosts.append((f"controllers.{at}.host", controller.host))
+        if controller.bind_host is not None and controller.id not in of_brokers:
+            hosts.append((f"controllers.{at}.bind_host", controller.bind_host))
     hosts += [("zookeeper.servers", split_address(each)[0]) for each in (zookeeper.servers if zookeeper else ())]
     hosts += [("rehearses.stand_ins", each.host) for each in rehearses.stand_ins]
     for where, host in hosts:

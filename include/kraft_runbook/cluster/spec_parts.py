@@ -298,6 +298,18 @@ class Controller(Model):
         return self.address if self.bind_host in EVERY_ADDRESS else self.bound
 
 
+ClassName = Annotated[str, Field(pattern=r"^[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)+$")]
+
+
+class Authorizer(Model):
+    """``authorizer.class.name`` while brokers are in ZooKeeper or migration mode, and in KRaft mode, where controllers
+    are from the start. Kafka's own by default.
+    """
+
+    zookeeper: ClassName = "kafka.security.authorizer.AclAuthorizer"
+    kraft: ClassName = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
 class QuorumKind(StrEnum):
     """STATIC: every node's file names the voters (``controller.quorum.voters``). DYNAMIC: they stand in the metadata
     log, each with the id of its directory, and a file only says where to look for the leader

@@ -137,6 +137,9 @@ def throwaway_of(
         | SEATS
         | PATIENT
         | STILL,
+        broker_properties_in_kraft=left_out.of(
+            "broker_properties_in_kraft", source.broker_properties_in_kraft, why_left_out
+        ),
         controller_properties=left_out.of("controller_properties", source.controller_properties, why_left_out)
         | PATIENT
         | STAND_INS_LIVE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.node_properties import KRAFT_AUTHORIZER, ZOOKEEPER_AUTHORIZER, controller_properties
+from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import (
     BrokerMode,
     ClusterObservation,
@@ -146,22 +146,33 @@ def no_metadata_log_of_a_former_try(seen: ClusterObservation, spec: ClusterSpec)
 def the_authorizer_is_kept(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """If the brokers have AclAuthorizer, the controllers get StandardAuthorizer.
 
-    Otherwise the ACLs are copied and nobody enforces them, or brokers refuse each other.
+    Otherwise the ACLs are copied and nobody enforces them, or brokers refuse each other. Where the cluster file names
+    classes under 'authorizer', these count.
     """
     wrong = []
+    classes = spec.authorizers
     files, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "config"))
     for broker_id, config in files.items():
-        found = (config or {}).get("authorizer.class.name", "")
-        if found and not spec.authorizer:
+        found = (config or {}).get("authorizer.class.name", "").strip()
+        if found and classes is None:
             wrong.append(f"broker {broker_id} has {found}; the cluster file says 'authorizer: false'")
-        elif found not in ("", ZOOKEEPER_AUTHORIZER, KRAFT_AUTHORIZER):
-            wrong.append(f"broker {broker_id} has {found}, which this runbook can't carry over")
+        elif classes is not None and found not in ("", classes.zookeeper, classes.kraft):
+            wrong.append(
+                f"broker {broker_id} has {found}, which this runbook can't carry over unless the cluster file's"
+                " 'authorizer' names it, and what takes its place: {zookeeper: …, kraft: …}"
+            )
     tree = seen.tree
     if was_read(tree) and tree.acl_count and not spec.authorizer:
         wrong.append(f"ZooKeeper holds {tree.acl_count} ACLs; the cluster file says 'authorizer: false'")
     return settle(
-        wrong, unread, "AclAuthorizer becomes StandardAuthorizer" if spec.authorizer else "no authorizer is used"
+        wrong,
+        unread,
+        f"{_short(classes.zookeeper)} becomes {_short(classes.kraft)}" if classes else "no authorizer is used",
     )
+
+
+def _short(class_name: str) -> str:
+    return class_name.rpartition(".")[2]
 
 
 @check(
