@@ -74,7 +74,17 @@ def test_the_canary_goes_alone_and_before_all() -> None:
 
 def test_the_forty_brokers_of_the_docs_take_as_many_turns_as_their_page_says() -> None:
     spec = parse_cluster((DOCS / "forty-brokers.yaml").read_text(), source="forty.yaml", environment={})
-    assert len(spec.batches) == 13 and "take 13 turns, not 40" in (DOCS / "by-rack.md").read_text()
+    faster = spec.model_copy(update={"roll": Roll(by="rack", at_once=4)})
+    page = (DOCS / "by-rack.md").read_text()
+    assert len(spec.batches) == 21 and "take 21 turns, not 40" in page
+    assert f"With\n`at_once: 4` they take {len(faster.batches)};" in page
+
+
+def test_the_forty_brokers_of_the_docs_are_rolled_with_care() -> None:
+    spec = parse_cluster((DOCS / "forty-brokers.yaml").read_text(), source="forty.yaml", environment={})
+    assert spec.canary is not None and spec.canary.soak >= 3600
+    assert spec.approvals.needed == 2 and spec.approvals.exclude_trigger and len(spec.approvals.users) > 2
+    assert spec.reach.known_hosts is not None
 
 
 @pytest.mark.parametrize(
