@@ -41,6 +41,7 @@ class Sight:
         self._stable, self._silent = True, False
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
+        self._gone: frozenset[str] = frozenset()
         self._not_joined_since: float | None = None
 
     @property
@@ -154,12 +155,19 @@ class Sight:
     def _require_topics(self, *, first: bool) -> None:
         if self._registration.pattern != STATIC:
             return
-        for topic in self._registration.subscription:
-            if topic in self.view.partitions:
-                continue
+        gone = self._registration.subscription.keys() - self.view.partitions.keys()
+        for topic in sorted(gone - self._gone):
             if first:
                 raise ConsumerError(f"there is no topic {topic}", way_out="create it, or correct its name")
-            logger.warning("there is no topic %s any more", topic)
+            logger.warning(
+                "there is no topic %s any more: nothing of it is handed out. What to do: start the group's members"
+                " without it; or create it again, once /consumers/%s/offsets/%s is deleted: those offsets are of the"
+                " topic that has gone, and a member would begin there",
+                topic,
+                self._settings.group,
+                topic,
+            )
+        self._gone = frozenset(gone)
 
     def _subscribe(self) -> None:
         exclude = self._settings.exclude_internal

@@ -93,6 +93,29 @@ def test_a_topic_that_is_deleted_is_unlocked_by_a_member_with_a_pattern(monkeypa
     assert set(one.state.held) == {("t", 0), ("u", 0)}
 
 
+def test_a_topic_that_goes_is_named_once_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree: dict[str, tuple[bytes | None, int]] = {}
+    topic(tree, "t", 1)
+    topic(tree, "u", 1)
+    one = member(monkeypatch, tree, Registration({"t": 1, "u": 1}))
+    turn(one)
+    kept = tree["/brokers/topics/u"]
+    for _ in range(2):
+        del tree["/brokers/topics/u"]
+        turn(one)
+        turn(one)
+        assert set(one.state.held) == {("t", 0)}
+        (told,) = [each.getMessage() for each in caplog.records if "no topic" in each.getMessage()]
+        assert told.startswith("there is no topic u any more: nothing of it is handed out. What to do: start the")
+        assert "once /consumers/g/offsets/u is deleted" in told
+        caplog.clear()
+        tree["/brokers/topics/u"] = kept
+        turn(one)
+        assert set(one.state.held) == {("t", 0), ("u", 0)}
+
+
 def test_a_member_gets_no_share_before_kafka_has_told_who_is_in_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each of its sessions: it would take nothing, and nobody else would."""
     tree: dict[str, tuple[bytes | None, int]] = {}
