@@ -9,19 +9,22 @@ import argparse
 import logging
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer
+from kraft_runbook_consumer.handed_out import HandedOutLog
 
 
 def main() -> int:
     """Records go to standard output: partition, offset and text; what the member does, to standard error. Exit code 2:
-    a setting can't be used, or a server did not answer.
+    a setting or the log can't be used, or a server did not answer.
     """
     parser = argparse.ArgumentParser(prog="python -m kraft_runbook_consumer", description=__doc__)
     parser.add_argument("--topic", required=True)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of docs/migrating-consumer.md")
     parser.add_argument("--config", type=Path, help="a file of KEY=VALUE lines: others can read a command line")
+    parser.add_argument("--log", type=Path, help="a file to which a line is added for each record (docs/proof.md)")
     asked = parser.parse_args()
     try:
         settings = dict(each.partition("=")[::2] for each in [*_lines(asked.config), *asked.settings])
@@ -34,12 +37,19 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _frame: told_to_end.append(got))
     try:
-        with MigratingConsumer(settings, {asked.topic: 1}) as consumer:
+        with ExitStack() as ends:
+            log = ends.enter_context(HandedOutLog(asked.log)) if asked.log is not None else None
+            consumer = ends.enter_context(MigratingConsumer(settings, {asked.topic: 1}))
+            if log is not None:
+                log.member = consumer.member_id
             while not told_to_end:
                 message = consumer.streams[0].poll(0.2)
-                if message is not None:
-                    text = (message.value() or b"").decode("utf-8", "replace")
-                    print(message.partition(), message.offset(), text, flush=True)
+                if message is None:
+                    continue
+                if log is not None:
+                    log.write(message)
+                text = (message.value() or b"").decode("utf-8", "replace")
+                print(message.partition(), message.offset(), text, flush=True)
     except ConsumerError as error:
         print(error, file=sys.stderr)
         return 2
