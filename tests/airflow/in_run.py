@@ -19,6 +19,9 @@ class Claimed(OfTask):
     def take(self) -> None:
         pass
 
+    def await_groups(self) -> None:
+        pass
+
     def renew(self) -> None:
         pass
 

@@ -124,6 +124,9 @@ class Ports:
     def take(self) -> None:
         self.asked.append("claim")
 
+    def await_groups(self) -> None:
+        pass
+
     def renew(self) -> None:
         self.asked.append("claim again")
 

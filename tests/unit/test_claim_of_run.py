@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 from observations import SPEC, gauges, observation, part, with_quorum
-from recording import RecordingCluster
+from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import Unread, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import RunbookError, Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState
+from kraft_runbook.io.group_claims import Acts
+from kraft_runbook.steps import claim_of_run
 from kraft_runbook.steps.claim_of_run import ClaimOfRun
+from kraft_runbook.steps.node_step import take_step
+from kraft_runbook.steps.restart import BROKER
 
 TASK = "roll.broker_1.restart"
 
@@ -28,6 +32,13 @@ class Held(ClaimOfRun):
         super().__init__(cluster, Claim("d", "r", at.isoformat(), "here", at), TASK, lambda _: RunState.ENDED, state)
         self.away, self.failures = away, 99
         self.rested: list[str] = []
+        self.busy = 0
+        """So many times a task acts on a group."""
+
+    def refuse_while_groups_act(self) -> None:
+        self.busy -= 1
+        if self.busy >= 0:
+            raise Acts("run two acts on group g of cluster lab", way_out="wait")
 
     def hold(self) -> None:
         if self.away:
@@ -91,3 +102,55 @@ def test_a_task_that_took_no_claim_says_nothing_at_its_end(tmp_path: Path) -> No
     claim = Held(RecordingCluster(), tmp_path)
     claim.rest()
     assert claim.rested == []
+
+
+def test_a_task_on_a_group_is_waited_for_before_a_node_restarts(tmp_path: Path) -> None:
+    cluster = RecordingCluster()
+    claim = Held(cluster, tmp_path)
+    claim.busy = 3
+    claim.await_groups()
+    assert claim.busy == 3, "without the claim nobody is held back, so there is nothing to wait for"
+    claim.take()
+    claim.await_groups()
+    assert claim.busy < 0
+    assert cluster.told == ["Waiting: run two acts on group g of cluster lab"]
+    claim.busy = 10**6
+    with pytest.raises(Acts):
+        claim.await_groups()
+    assert claim.acts, "whatever it waited for: at the task's end the claim says that it rests"
+
+
+class Busy(Ports):
+    """A task of another run acts on a group, and does not end."""
+
+    def await_groups(self) -> None:
+        raise Acts("run two acts on group g of cluster lab", way_out="clear it")
+
+
+def test_no_node_is_stopped_while_a_task_acts_on_a_group(tmp_path: Path) -> None:
+    cluster, ports = RecordingCluster(observation(Phase.FINALIZED)), Busy()
+    with pytest.raises(Acts):
+        take_step(run_on(cluster, ports, state=tmp_path), BROKER, 1)
+    assert (ports.asked, cluster.looks, cluster.did) == (["claim"], [], []), "what it saw before the wait would be old"
+
+
+def test_a_task_that_acts_on_groups_says_so_until_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, str, object]] = []
+    monkeypatch.setattr(
+        claim_of_run, "hold_groups", lambda _, groups, mine, **how: done.append((groups[0], mine.acting, how["waits"]))
+    )
+    monkeypatch.setattr(
+        claim_of_run, "rest_group", lambda _, group, mine, **how: done.append((group, mine.acting, "rests"))
+    )
+    at = datetime(2026, 3, 4, tzinfo=UTC)
+    mine = Claim("d", "r", at.isoformat(), "here", at)
+    claim = ClaimOfRun(RecordingCluster(), mine, TASK, lambda _: RunState.ENDED, tmp_path)
+    claim.take_groups(["a", "b"], waits=True)
+    claim.rest()
+    assert done == [("a", TASK, True)], "it only waits"
+    done.clear()
+    claim.take_groups(["a", "b"])
+    claim.take_groups(["c"])
+    claim.rest()
+    claim.rest()
+    assert done == [("a", TASK, False), ("a", TASK, "rests"), ("c", TASK, False), ("c", TASK, "rests")]

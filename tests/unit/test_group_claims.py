@@ -14,15 +14,23 @@ from observations import SPEC
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.cluster_claim import Claim, RunState, hold_cluster, lease_end, rest_cluster
-from kraft_runbook.io.group_claims import Acts, group_lease_end, group_path, hold_groups, release_groups
+from kraft_runbook.io.group_claims import (
+    Acts,
+    group_lease_end,
+    hold_groups,
+    refuse_while_groups_act,
+    release_groups,
+    rest_group,
+)
 from kraft_runbook.io.secrets import environment_secrets
-from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode
+from kraft_runbook.io.zookeeper.claim_znode import PATH, ClaimZnode, group_path
 from kraft_runbook.io.zookeeper.znode import Znode
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 ONE = Claim("zk_to_kraft_migration__lab", "one", "2026-03-04T09:00:00+00:00", "host-a", NOW + timedelta(hours=2))
 TWO = Claim("move_consumer_group__lab", "two", "2026-03-04T09:30:00+00:00", "host-b", NOW + timedelta(hours=2))
 ACTING = replace(ONE, acting="roll_brokers_to_kraft.broker_1.restart")
+MOVING = replace(TWO, acting="wave_1.move.commit")
 SECRETS = environment_secrets({})
 
 
@@ -54,6 +62,15 @@ class Znodes:
     ) -> None:
         given: dict[str, Any] = {"secrets": SECRETS, "directory": directory, "now": NOW, **how}
         hold_groups(SPEC, groups, mine, ask=lambda _: state, znodes=lambda *_, **__: nullcontext(self.at), **given)
+
+    def refuse(self, mine: Claim, state: RunState = RunState.ACTIVE) -> None:
+        """As a task that restarts a node asks, once its claim on the cluster says that it acts."""
+        claims = {group: self.at(group_path(group)) for group in ("a", "b", "c") if group_path(group) in self.data}
+        given: dict[str, Any] = {"secrets": SECRETS, "znodes": lambda *_, **__: nullcontext(claims)}
+        refuse_while_groups_act(SPEC, mine, ask=lambda _: state, now=NOW, **given)
+
+    def rest(self, group: str, mine: Claim) -> None:
+        rest_group(SPEC, group, mine, secrets=SECRETS, znodes=lambda *_, **__: nullcontext(self.at))
 
 
 @pytest.fixture
@@ -133,3 +150,41 @@ def test_a_run_that_waits_says_so_where_it_still_holds_the_claim(znodes: Znodes,
     znodes.data[PATH] = ACTING.to_json()
     rest_cluster(SPEC, replace(TWO, acting=ACTING.acting), **given)
     assert znodes.data[PATH] == ACTING.to_json(), "another run's claim is left alone"
+
+
+def test_no_task_acts_on_the_cluster_while_one_acts_on_a_group(znodes: Znodes, tmp_path: Path) -> None:
+    znodes.hold(["b", "a"], MOVING, tmp_path)
+    assert znodes.data[group_path("b")] == MOVING.to_json() and znodes.data[group_path("a")] == TWO.to_json()
+    for state in (RunState.ACTIVE, RunState.UNKNOWN):
+        with pytest.raises(Acts, match=r"run two of .* acts on group b of cluster lab: its task wave_1\.move\.commit"):
+            znodes.refuse(ACTING, state)
+    znodes.refuse(ACTING, RunState.ENDED)
+    znodes.refuse(MOVING)
+    znodes.rest("b", MOVING)
+    assert znodes.data[group_path("b")] == TWO.to_json(), "the run still has the group"
+    znodes.refuse(ACTING)
+
+
+def test_a_run_with_groups_that_waits_does_not_hold_up_a_restart(znodes: Znodes, tmp_path: Path) -> None:
+    znodes.hold(["a"], MOVING, tmp_path, waits=True)
+    assert znodes.data == {group_path("a"): TWO.to_json()}
+    znodes.refuse(ACTING)
+    znodes.hold(["a"], MOVING, tmp_path)
+    znodes.hold(["a"], replace(TWO, acting="wave_1.start.started"), tmp_path, waits=True)
+    assert znodes.data == {group_path("a"): MOVING.to_json()}, "another task of the run still acts"
+
+
+def test_of_two_that_begin_at_the_same_moment_the_one_with_the_groups_gives_way(znodes: Znodes, tmp_path: Path) -> None:
+    """The node's task says that it acts after the group's task has looked, and before it has said so itself."""
+    znodes.hold(["a"], TWO, tmp_path, waits=True)
+    create = znodes.create
+
+    def meanwhile(path: str, data: bytes) -> bool:
+        znodes.data[PATH] = ACTING.to_json()
+        return create(path, data)
+
+    znodes.create = meanwhile  # type: ignore[method-assign]
+    with pytest.raises(Acts, match=r"run one .* acts on cluster lab: its task roll_brokers"):
+        znodes.hold(["a", "b"], MOVING, tmp_path)
+    assert znodes.data == {PATH: ACTING.to_json(), group_path("a"): TWO.to_json()}, "what it had, it keeps"
+    znodes.refuse(ACTING)

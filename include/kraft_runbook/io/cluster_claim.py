@@ -183,13 +183,16 @@ def rest_cluster(
     nothing is written. Raises Refused, Unreachable, as ``hold_cluster``.
     """
     with claim_file(directory, spec.name) as file:
-        _rest(file, mine)
+        rest(file, mine)
         if spec.zookeeper is not None:
             with znode(spec.zookeeper, secrets=secrets) as place:
-                _rest(place, mine)
+                rest(place, mine)
 
 
-def _rest(place: ClaimPlace, mine: Claim) -> None:
+def rest(place: ClaimPlace, mine: Claim) -> None:
+    """Let the claim say that this task (``mine.acting``) acts no more. Where another run holds it, nothing is written.
+    Raises Refused, as ``holder_of``.
+    """
     while True:
         holder = holder_of(place)
         if holder is None or not holder.is_of(mine) or mine.acting not in holder.acting.split():

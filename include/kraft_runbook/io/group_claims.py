@@ -1,11 +1,14 @@
 """The claim on a consumer group, in the group's own znodes: a run that moves groups claims these and not the cluster,
-so that they move while a migration soaks. While the run that holds the cluster acts, no group is claimed.
+so that they move while a migration soaks. While the run that holds the cluster acts, such as one that restarts a node,
+nobody acts on a group; and while a task acts on groups, none stops a node. Each says first that it acts, then looks for
+the other: of two that begin at the same moment, the one with the groups gives way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,16 +25,19 @@ from kraft_runbook.io.cluster_claim import (
     holder_of,
     lease_end,
     release_claim,
+    rest,
 )
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.claim_znode import PATH, claim_znodes
+from kraft_runbook.io.zookeeper.claim_znode import PATH, claim_znodes, claims_of_groups, group_path
 
 InZookeeper = Callable[..., AbstractContextManager[Callable[[str], ClaimPlace]]]
 """As ``claim_znodes`` is called."""
+OfGroups = Callable[..., AbstractContextManager[Mapping[str, ClaimPlace]]]
+"""As ``claims_of_groups`` is called."""
 
 
 class Acts(Refused):
-    """Another run acts on the cluster at this moment: what waits for it may be done soon."""
+    """Another run acts on the cluster, or on a group, at this moment: what waits for it may be done soon."""
 
 
 ANSWER_SECONDS = 24 * 3600.0
@@ -46,11 +52,6 @@ def group_lease_end(spec: ClusterSpec, now: datetime) -> datetime:
     return max(lease_end(spec, now), now.astimezone(UTC) + timedelta(seconds=seconds))
 
 
-def group_path(group: str) -> str:
-    """Where a group's claim lies. Consumers do not read it, and the migration does not copy it."""
-    return f"/consumers/{group}/kraft_runbook_claim"
-
-
 def hold_groups(
     spec: ClusterSpec,
     groups: Sequence[str],
@@ -63,25 +64,56 @@ def hold_groups(
     waits: bool = False,
     znodes: InZookeeper = claim_znodes,
 ) -> None:
-    """Take or renew the claim on each of these groups for one DAG run, or on none of them. ``waits``: this run only
-    waits and looks, so it does not matter whether another run acts on the cluster.
+    """Take or renew the claim on each of these groups for one DAG run, or on none of them. That of the first one says
+    which task acts (``mine.acting``), until ``rest_group``. ``waits``: this run only waits and looks, so it does not
+    matter whether another run acts on the cluster.
 
     Raises Acts where the run that holds the cluster acts at this moment; Refused, naming the run that holds a group;
     Unreachable.
     """
     with claim_file(directory, spec.name) as file, znodes(spec.ensemble, secrets=secrets) as at:
-        for of_cluster in () if waits else (file, at(PATH)):
-            _refuse_while_acting(of_cluster, spec.name, mine, ask, now)
-        taken: list[ClaimPlace] = []
+        of_cluster = () if waits else (file, at(PATH))
+        for place in of_cluster:
+            _refuse_while_acting(place, f"cluster {spec.name}", mine, ask, now)
+        waiting, taken = replace(mine, acting=""), list[ClaimPlace]()
         try:
             for group in groups:
-                place = at(group_path(group))
-                if not hold_claim(place, f"{spec.name}'s group {group}", mine, ask=ask, now=now):
+                place, says = at(group_path(group)), mine if of_cluster and group == groups[0] else waiting
+                if not hold_claim(place, f"{spec.name}'s group {group}", says, ask=ask, now=now):
                     taken.append(place)
+            for place in of_cluster:  # it may have begun to act meanwhile, before it saw that this run acts
+                _refuse_while_acting(place, f"cluster {spec.name}", mine, ask, now)
         except RunbookError:
             for place in taken:
                 release_claim(place, mine)
+            if of_cluster and groups:
+                rest(at(group_path(groups[0])), mine)
             raise
+
+
+def rest_group(
+    spec: ClusterSpec, group: str, mine: Claim, *, secrets: Secrets, znodes: InZookeeper = claim_znodes
+) -> None:
+    """Let the claim on this group say that this task (``mine.acting``) acts no more. Raises RunbookError."""
+    with znodes(spec.ensemble, secrets=secrets) as at:
+        rest(at(group_path(group)), mine)
+
+
+def refuse_while_groups_act(
+    spec: ClusterSpec,
+    mine: Claim,
+    *,
+    secrets: Secrets,
+    ask: AskRun,
+    now: datetime,
+    znodes: OfGroups = claims_of_groups,
+) -> None:
+    """Raise Acts while a task of another run acts on a consumer group; Refused where a claim can't be understood,
+    Unreachable.
+    """
+    with znodes(spec.ensemble, secrets=secrets) as claims:
+        for group, place in claims.items():
+            _refuse_while_acting(place, f"group {group} of cluster {spec.name}", mine, ask, now)
 
 
 def release_groups(
@@ -93,14 +125,13 @@ def release_groups(
             release_claim(at(group_path(group)), mine)
 
 
-def _refuse_while_acting(place: ClaimPlace, cluster: str, mine: Claim, ask: AskRun, now: datetime) -> None:
+def _refuse_while_acting(place: ClaimPlace, what: str, mine: Claim, ask: AskRun, now: datetime) -> None:
     holder = holder_of(place)
     if holder is None or holder.is_of(mine) or not holder.acting:
         return
     state = ask(holder)
     if state is RunState.ACTIVE or (state is RunState.UNKNOWN and now < holder.until):
         raise Acts(
-            f"run {holder.run_id} of {holder.dag_id} acts on cluster {cluster}: its task {holder.acting} goes on, or"
-            " was killed",
+            f"run {holder.run_id} of {holder.dag_id} acts on {what}: its task {holder.acting} goes on, or was killed",
             way_out="wait until that task has ended, or clear it where it was killed; then clear this one",
         )

@@ -19,10 +19,19 @@ from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError, SecretMissing, Unreachable
 from kraft_runbook.io.cluster_claim import AskRun, Claim, hold_cluster, lease_end, release_cluster, rest_cluster
-from kraft_runbook.io.group_claims import group_lease_end, hold_groups, release_groups
+from kraft_runbook.io.group_claims import (
+    Acts,
+    group_lease_end,
+    hold_groups,
+    refuse_while_groups_act,
+    release_groups,
+    rest_group,
+)
 from kraft_runbook.io.hosts.ansible_runs import remove_what_killed_runs_left
 from kraft_runbook.steps.handle import Cluster
 
+BUSY_SECONDS = 900.0
+"""How long the task of another run is waited for, such as one that restarts a node, or moves a group."""
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +53,8 @@ class ClaimOfRun:
     again_seconds: float = 1.0
     acts: bool = field(default=False, init=False)
     """Whether the claim says that this task acts."""
+    acts_on: str = field(default="", init=False)
+    """The group whose claim says so; empty: none."""
 
     def take(self) -> None:
         """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
@@ -70,6 +81,30 @@ class ClaimOfRun:
             log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
         remove_what_killed_runs_left()
 
+    def await_groups(self) -> None:
+        """Before a node stops, once the claim says that this task acts, so that no further one begins to act on a
+        consumer group: wait for those that do. Where ZooKeeper is gone for good nobody moves a group. Raises Acts where
+        one takes too long, Refused where a claim can't be understood, Unreachable.
+        """
+        if self.cluster.spec.zookeeper is None or not self.acts:
+            return
+        ends, told = self.cluster.now() + BUSY_SECONDS, False
+        while True:
+            try:
+                return self.refuse_while_groups_act()
+            except Acts as busy:
+                if self.cluster.now() >= ends:
+                    raise
+                if not told:
+                    self.cluster.tell(f"Waiting: {busy.problem}")
+                told = True
+                self.cluster.pause(self.again_seconds)
+
+    def refuse_while_groups_act(self) -> None:
+        """Raises as ``group_claims.refuse_while_groups_act``."""
+        now, spec = datetime.now(UTC), self.cluster.spec
+        refuse_while_groups_act(spec, self.mine, secrets=self.cluster.secrets, ask=self.ask, now=now)
+
     def renew(self) -> None:
         """Raises as ``hold``."""
         self.hold()
@@ -86,24 +121,28 @@ class ClaimOfRun:
 
     def rest(self) -> None:
         """Let the claim say that this task acts no more, where it took it. It is tried for some seconds. What can't be
-        said is left: consumer groups that other runs move wait then for the run's next task.
+        said is left: consumer groups that other runs move wait then for the run's next task, and the nodes that other
+        runs restart for that of one with groups.
         """
         ends = time.monotonic() + self.rest_seconds
-        while self.acts:
+        while self.acts or self.acts_on:
             try:
                 self.say_it_rests()
-                self.acts = False
+                self.acts, self.acts_on = False, ""
             except RunbookError as error:
                 if time.monotonic() >= ends:
                     log.warning("The claim still says that this task acts: %s", error.problem)
-                    self.acts = False
+                    self.acts, self.acts_on = False, ""
                 else:
                     time.sleep(self.again_seconds)
 
     def say_it_rests(self) -> None:
         """Raises RunbookError."""
-        mine = self._acting(datetime.now(UTC))
-        rest_cluster(self.cluster.spec, mine, secrets=self.cluster.secrets, directory=self.directory)
+        mine, spec, secrets = self._acting(datetime.now(UTC)), self.cluster.spec, self.cluster.secrets
+        if self.acts_on:
+            rest_group(spec, self.acts_on, mine, secrets=secrets)
+        if self.acts:
+            rest_cluster(spec, mine, secrets=secrets, directory=self.directory)
 
     def give_back(self) -> None:
         """Release the claim at a run's end, where the run holds it. What can't be released is said and left: its lease
@@ -119,11 +158,14 @@ class ClaimOfRun:
 
     def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
         """Take or renew the claims on these consumer groups. Raises as ``group_claims.hold_groups``."""
-        now = datetime.now(UTC)
+        now, acts_on = datetime.now(UTC), "" if waits or not groups else groups[0]
+        if self.acts_on not in ("", acts_on):
+            self.rest()
+        self.acts_on = acts_on or self.acts_on
         hold_groups(
             self.cluster.spec,
             groups,
-            replace(self.mine, until=group_lease_end(self.cluster.spec, now)),
+            replace(self.mine, until=group_lease_end(self.cluster.spec, now), acting=self.task),
             secrets=self.cluster.secrets,
             directory=self.directory,
             ask=self.ask,

@@ -209,6 +209,7 @@ def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follow
     found = aim(form, seen, run.spec)
     _require_still(run, form, found)
     run.claim.take()
+    run.claim.await_groups()
     run.signatures.require(QUORUM_DRILL, DRILL, seen, exhibit=form.digest)
     if not standing(run.journal.records(), DRILL).begun:
         run.signatures.begins(DRILL)

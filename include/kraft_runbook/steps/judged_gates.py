@@ -92,6 +92,9 @@ class JudgedPorts:
         """Nobody else has it: a lock says so (``procedures.throwaway_cluster``)."""
         require_throwaway(self.cluster.spec)
 
+    def await_groups(self) -> None:
+        pass
+
     def renew(self) -> None:
         require_throwaway(self.cluster.spec)
 

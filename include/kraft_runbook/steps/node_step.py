@@ -144,6 +144,7 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
     if unasked := _left_out(run, step):
         return unasked
     run.claim.take()
+    run.claim.await_groups()
     look = look_at(run, step, node)
     done = step.why_done(look)
     if done:

@@ -66,6 +66,11 @@ class Claim(Protocol):
     def take(self) -> None:
         """Take or renew it, and clear away what a killed try left here. Raises Refused, naming who has it."""
 
+    def await_groups(self) -> None:
+        """Before a node stops, and after ``take``: wait until no task acts on a consumer group. Raises Acts, which
+        names one that takes too long.
+        """
+
     def renew(self) -> None:
         """Renew it in the middle of a step, or raise Refused."""
 

@@ -4,17 +4,23 @@ was read. So it holds wherever a task runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.zookeeper.read_groups import CONSUMERS
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from kraft_runbook.io.zookeeper.znode import Znode
 
 PATH = "/kraft_runbook_claim"
 """Below the chroot. Kafka does not read it, and the migration does not copy it."""
+
+
+def group_path(group: str) -> str:
+    """Where a consumer group's claim lies. Consumers do not read it, and the migration does not copy it."""
+    return f"{CONSUMERS}/{group}/kraft_runbook_claim"
 
 
 class ClaimZnode:
@@ -59,3 +65,13 @@ def claim_znodes(zookeeper: ZooKeeper, *, secrets: Secrets) -> Iterator[Callable
     """The znode at any path, over one session. Raises Unreachable."""
     with ZookeeperReader(zookeeper, secrets=secrets) as reader:
         yield lambda path: ClaimZnode(reader, path)
+
+
+@contextmanager
+def claims_of_groups(zookeeper: ZooKeeper, *, secrets: Secrets) -> Iterator[Mapping[str, ClaimZnode]]:
+    """The claims on consumer groups that are there now, each by its group, over one session. Raises Unreachable."""
+    with ZookeeperReader(zookeeper, secrets=secrets) as reader:
+        groups = reader.children(CONSUMERS) or ()
+        found = reader.get_many([group_path(each) for each in groups])
+        there = [group for group, znode in zip(groups, found, strict=True) if znode is not None]
+        yield {group: ClaimZnode(reader, group_path(group)) for group in there}

@@ -31,6 +31,7 @@ from kraft_runbook.procedures.move_group import (
 )
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.watch_groups import Starting
+from kraft_runbook.steps.claim_of_run import BUSY_SECONDS
 from kraft_runbook.steps.handle import Act as Change
 from kraft_runbook.steps.run import Run
 
@@ -45,8 +46,7 @@ class Done(Generic[T]):
     stayed: dict[str, Stayed]
 
 
-BUSY_SECONDS, LOOK_SECONDS = 900.0, 5.0
-"""How long the task of another run is waited for, such as one that restarts a node."""
+LOOK_SECONDS = 5.0
 
 
 def claim_groups(run: Run, groups: Sequence[str], *, waits: bool = False) -> None:
