@@ -1,6 +1,7 @@
 """``make demo-groups``: KIP-125's example with real members. Two old consumers of Kafka 1.1.1 are replaced by migrating
 ones, the group is toggled to Kafka's assignment, and these are replaced by KafkaConsumers of 3.9, while records come.
-After each step a picture: who owns what. At the end every record is accounted for.
+After each step a picture: who owns what. At the end every record is accounted for; ``build/demo-groups/report.html``
+shows all of it.
 
 ``python -m lab.demo_groups``; nothing is left running.
 """
@@ -35,6 +36,7 @@ from kraft_runbook.steps.toggles.toggling import see_twice
 from kraft_runbook.steps.toggles.waiting import Settling
 from lab import lifecycle
 from lab.clients import lab_secrets
+from lab.demo_groups_page import Page
 from lab.health import admin, wait_until_healthy
 from lab.installation import JARS
 from lab.layout import ROOT, load
@@ -47,6 +49,7 @@ STEP_SECONDS = 120.0
 """How long a step may take until the group has settled."""
 OLD_JARS = ROOT / "build" / "jars-old"
 HOME = ROOT / "build" / "demo-groups"
+REPORT = HOME / "report.html"
 PRINTED = re.compile(r"(\d+) (\d+)$", re.MULTILINE)
 Say = Callable[[str], None]
 
@@ -195,6 +198,7 @@ def run(say: Say = print) -> int:
     for file in (each for kind in ("log", "err", "properties") for each in HOME.glob(f"*.{kind}")):
         file.unlink()
     cluster, members, records = Cluster(spec, lab_secrets(spec), say), Members(spec, HOME), None
+    page, proof = Page(spec.name), None
     try:
         say("starting the lab: 1 ZooKeeper, 3 brokers")
         lifecycle.up(spec, say=lambda line: None)
@@ -208,7 +212,9 @@ def run(say: Say = print) -> int:
                 records = Records(spec)
                 records.start()
             time.sleep(2)
-            say(picture(number, stage, seen(cluster), sum(records.sent.values())))
+            found = seen(cluster)
+            say(told := picture(number, stage, found, sum(records.sent.values())))
+            page.step(number, stage.title, told, owners(found), PARTITIONS)
         assert records is not None
         records.stop()
         sent = records.sent
@@ -225,6 +231,9 @@ def run(say: Say = print) -> int:
         for name in list(members.running):
             members.stop(name)
         lifecycle.down(spec, purge=True)
+        page.end(proof)
+        REPORT.write_text(page.html())
+        say(f"the report: {REPORT}")
 
 
 def take(cluster: Cluster, members: Members, stage: Stage) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 from confluent_kafka import Consumer
 from kazoo.client import KazooClient
 from labs import Lab
-from migrating_members import PARTITIONS, Group, await_mode, note
+from migrating_members import LEVEL, PARTITIONS, Group, await_mode, note
 from toggling_runs import await_shares, run_of, toggled
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
@@ -201,6 +201,74 @@ def require_only_moved_let_go(group: Group, zookeeper: KazooClient, before: Mapp
     let_go = {each for each in stayed if now[each] != before[each]}
     group.counted |= {"let_go": len(let_go), "stayed_silent": f"{group.silent(stayed):.2f}"}
     assert let_go == set() and stayed
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_from_old_to_new_and_back(group: Group, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIP-125's whole example in one run, while records come: each member is replaced by one of the next kind, the
+    group is toggled between, and all the way back. Who comes has its share before who goes stops.
+    """
+    monkeypatch.setattr(toggling, "APART_SECONDS", 0.5)
+    with ExitStack() as ends:
+
+        def comes(member: AbstractContextManager[Any]) -> tuple[ExitStack, Any]:
+            one = ends.enter_context(ExitStack())
+            return one, one.enter_context(member)
+
+        def old_reads_what_comes() -> bool:
+            """One that is ended while it lags prints on after its last commit."""
+            owned = {n for n, who in group.owners(zookeeper).items() if who not in migrating}
+            last: dict[int, int] = {}
+            for each in group.by_old():
+                last[each.partition] = max(each.offset, last.get(each.partition, 0))
+            return bool(owned) and all(group.sent[n] - last.get(n, -99) <= LEVEL for n in owned)
+
+        migrating: set[str] = set()
+        with group.records():
+            old = [comes(group.old_member({"auto.offset.reset": "smallest"})) for _ in range(2)]
+            group.await_owners(zookeeper, [6, 6])
+            await_class(group, GroupClass.ALL_OLD)
+            group.since = time.monotonic()
+            ours = []
+            for leaves, settled in ((old[0], GroupClass.MIXED_OLD), (old[1], GroupClass.ALL_MIGRATING)):
+                ours.append(comes(group.member()))
+                migrating.add(ours[-1][1].member_id)
+                group.await_owners(zookeeper, [4, 4, 4])
+                by_hand.wait_until("the old ones read what comes", old_reads_what_comes, within=120)
+                leaves[0].close()
+                group.await_owners(zookeeper, [6, 6])
+                await_class(group, settled)
+            await_shares(group, [6, 6])
+            toggled(group, Direction.TO_KAFKA)
+            new = []
+            for leaves, left, settled in ((ours[0], [6], GroupClass.MIXED_NEW), (ours[1], [], GroupClass.ALL_NEW)):
+                new.append(comes(group.new_member(f"new-{len(new)}")))
+                await_shares(group, [4, 4, 4])
+                leaves[0].close()
+                await_shares(group, [6, 6])
+                group.await_owners(zookeeper, left)
+                await_class(group, settled)
+            ours = []
+            to = ([6], GroupClass.MIXED_NEW), ([6, 6], GroupClass.ALL_MIGRATING)
+            for leaves, (left, settled) in zip(new, to, strict=True):
+                ours.append(comes(group.member()))
+                migrating.add(ours[-1][1].member_id)
+                await_shares(group, [4, 4, 4])
+                leaves[0].close()
+                await_shares(group, [6, 6])
+                group.await_owners(zookeeper, left)
+                await_class(group, settled)
+            toggled(group, Direction.BACK)
+            for leaves, settled in ((ours[0], GroupClass.MIXED_OLD), (ours[1], GroupClass.ALL_OLD)):
+                comes(group.old_member())
+                group.await_owners(zookeeper, [4, 4, 4])
+                leaves[0].close()
+                group.await_owners(zookeeper, [6, 6])
+                await_class(group, settled)
+            by_hand.wait_until("the old ones read what comes", old_reads_what_comes, within=120)
+        told = group.require_each_once()
+    print(f"{sum(group.sent.values())} records, silent at most {group.silent():.2f} s; {'; '.join(told.summary())}")
 
 
 @pytest.mark.long

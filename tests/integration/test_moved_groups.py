@@ -4,12 +4,17 @@ twice.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import by_hand
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.protocol.consumer import OffsetDeleteRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kazoo.client import KazooClient
@@ -47,6 +52,7 @@ from kraft_runbook.procedures.move_group import (
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.procedures.watch_groups import Listening, Starting
+from lab.installation import JARS, java
 
 
 @dataclass
@@ -191,3 +197,42 @@ def test_from_old_to_new_and_back(own_lab: Lab, zookeeper: KazooClient, tmp_path
     require_each_once(records, old.read, new.read)
     assert min(by_old, len(new.read), len(old.read) - by_old) > 0
     print(f"{records.sent} records: {by_old} by old members, {len(new.read)} by the new one, then by old ones again")
+
+
+@pytest.mark.long
+def test_our_acts_on_a_group_take_less_than_half_a_second(
+    own_lab: Lab, zookeeper: KazooClient, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Of twenty groups with twelve partitions each, from the last look to the last read back; and Kafka's own tool,
+    which resets the offsets of one group. For ``benchmarks.group_bars``.
+    """
+    spec, number = own_lab.spec, 20
+    given: dict[str, Any] = {"secrets": own_lab.secrets}
+    topic = f"timed-{time.time_ns()}"
+    admin = AdminClient({"bootstrap.servers": ",".join(spec.bootstrap_servers)})
+    by_hand.answered(admin.create_topics([NewTopic(topic, 12, 3)]))
+    groups = [f"{topic}-{n}" for n in range(number)]
+    for group in groups:
+        for partition in range(12):
+            zookeeper.create(f"/consumers/{group}/offsets/{topic}/{partition}", b"0", makepath=True)
+    took = []
+    for group in groups:
+        planned = plan_move(see_group(spec, group, **given), Direction.TO_KAFKA)
+        assert isinstance(planned, MovePlan), planned
+        began = time.monotonic()
+        plan = stop_read(spec, planned, None, **given)
+        assert fence_group(spec, plan, **given) == commit_group(spec, plan, **given) == 12
+        require_in_place(spec, plan, **given)
+        took.append(time.monotonic() - began)
+    file = tmp_path / "offsets.csv"
+    file.write_text("".join(f"{topic},{partition},0\n" for partition in range(12)))
+    began = time.monotonic()
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    asked = ["--bootstrap-server", spec.bootstrap_servers[0], "--group", f"{topic}-by-hand", "--reset-offsets"]
+    command = [java(), "-cp", f"{JARS}/*", tool, *asked, "--from-file", str(file), "--execute"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    by_the_tool = time.monotonic() - began
+    counted = {"ours": sum(took) / number, "slowest": max(took), "by_kafkas_tool": by_the_tool}
+    counted["load"] = os.getloadavg()[0]
+    request.node.user_properties += [(name, f"{value:.2f}") for name, value in counted.items()]
+    assert counted["ours"] < 0.5, took

@@ -13,6 +13,7 @@ from kraft_runbook.errors import StepFailed
 from kraft_runbook.groups.look import Owner
 from kraft_runbook.groups.report import report
 from lab.demo_groups import EXAMPLE, GROUP, Members, await_that, command, owners, picture
+from lab.demo_groups_page import Page, drawing
 
 
 def test_the_picture_shows_who_reads_what() -> None:
@@ -55,3 +56,27 @@ def test_a_member_that_ends_by_itself_ends_the_demo(tmp_path: Path) -> None:
     members.running["old-1"].wait(30)
     with pytest.raises(StepFailed, match="old-1 ended"):
         await_that(members, "nothing", lambda: False)
+
+
+def test_the_page_shows_each_step_and_whether_every_record_came_once() -> None:
+    page = Page("lab")
+    for number, stage in enumerate(EXAMPLE, 1):
+        page.step(number, stage.title, f"as text {number}", {"old-1": ["0", "2"], "<new>": ["1"]}, 3)
+    proof = Members(SPEC, Path("nowhere")).proof({0: 1})
+    page.end(proof)
+    html = page.html()
+    assert html.index("1 · two old members") < html.index("6 · and the other one") < html.index("1 lost, 0 twice")
+    assert html.count("data:image/svg+xml;base64,") == len(EXAMPLE) and "as text 6" in html
+    assert "Stopped in ZOOKEEPER; failed: proof" in html and "Chain verified: 8 records" in html
+
+
+def test_a_demo_that_ended_early_has_a_page_too() -> None:
+    page = Page("lab")
+    page.end(None)
+    assert "Stopped in ZOOKEEPER; failed: example" in page.html()
+
+
+def test_each_partition_is_drawn_in_its_place() -> None:
+    shown = drawing({"old-1": ["0", "2"], "<new>": ["1"]}, 3)
+    assert [shown.count(f'x="{150 + n * 26}"') for n in range(3)] == [1, 1, 1]
+    assert "&lt;new&gt;" in shown and "<new>" not in shown
