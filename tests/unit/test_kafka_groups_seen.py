@@ -206,6 +206,10 @@ def test_a_group_that_is_not_classic_is_not_taken_for_absent(brokers: Brokers) -
     brokers.types = {"new": "consumer"}
     brokers.errors, brokers.states = {"new": 69}, {}
     assert reason(brokers.read("new")["new"]) == "it comes or goes at this moment"
+    brokers.errors = {"new": 29}
+    assert reason(brokers.read("new")["new"]).startswith(
+        "this tool's identity may not describe a topic that the group's"
+    )
 
 
 @pytest.mark.parametrize("kind", ["", "classic"])
@@ -217,7 +221,7 @@ def test_a_group_that_came_since_is_asked_for_again(brokers: Brokers, kind: str)
 
 @pytest.mark.parametrize(
     ("error", "why"),
-    [(14, "its coordinator loads it"), (29, "Kafka answers error 29"), (999, "broker 1 did not answer")],
+    [(14, "its coordinator loads it"), (58, "Kafka answers error 58"), (999, "broker 1 did not answer")],
 )
 def test_a_group_is_absent_only_where_the_list_of_groups_was_read(brokers: Brokers, error: int, why: str) -> None:
     brokers.coordinators, brokers.states, brokers.list_error = {"a": 1, "b": 1}, {"a": "Dead"}, error

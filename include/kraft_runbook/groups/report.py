@@ -51,7 +51,7 @@ class PartitionRow:
 class GroupReport:
     """One group. ``members``: names by kind. ``needs_zookeeper``: whether somebody is registered there; None: not
     known. ``mode``: the znode's; ``follows``: whose offsets count. ``fenced``: how many partitions.
-    ``kafka_type``: of Kafka's group, such as classic, consumer (KIP-848) or share.
+    ``kafka_state``, ``kafka_type``: of Kafka's group; its type is classic, consumer (KIP-848), share or streams.
     ``last_write``: of an offset znode, by ZooKeeper's clock. ``refused``: why it must not be moved now.
     """
 
@@ -208,7 +208,7 @@ def report(look: GroupLook) -> GroupReport:
         members=_members(look, standing),
         mode=zookeeper.mode if was_read(zookeeper) else None,
         follows=side,
-        kafka_state=kafka.state if kafka is not None else None,
+        kafka_state=(kafka.state or None) if kafka is not None else None,
         kafka_type=kafka.group_type if kafka is not None else None,
         fenced=len(zookeeper.fenced) if was_read(zookeeper) else 0,
         partitions=rows,

@@ -37,11 +37,12 @@ GROUPS_A_REQUEST = 200
 TRIES, APART_SECONDS = 5, 0.3
 """A group whose coordinator moves, or loads it, is looked for again: so often, so many seconds apart."""
 OFFSETS_TOPIC = "__consumer_offsets"
-NOT_AUTHORIZED, ID_NOT_FOUND = 30, 69
+TOPIC_NOT_AUTHORIZED, NOT_AUTHORIZED, ID_NOT_FOUND = 29, 30, 69
 _ERRORS = {
     14: "its coordinator loads it",
     15: "its coordinator is not available",
     16: "its coordinator has just changed",
+    TOPIC_NOT_AUTHORIZED: "this tool's identity may not describe a topic that the group's members subscribe to",
     NOT_AUTHORIZED: "this tool's identity may not describe the group",
 }
 _CHANGES = "it comes or goes at this moment"
