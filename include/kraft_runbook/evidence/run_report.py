@@ -17,6 +17,7 @@ from kraft_runbook.evidence.kinds import of_kind
 from kraft_runbook.evidence.outcomes import OBSERVED_BEFORE, Outcome, outcome_of
 from kraft_runbook.evidence.proofs import GateProof, ParityRun, gate_proofs, parity_runs
 from kraft_runbook.evidence.record import FIRST, Break, EvidenceRecord, lacks
+from kraft_runbook.evidence.rehearsal_card import RehearsalCard, card_of
 from kraft_runbook.evidence.watches import NOT_CLOSED, is_watch, outcome_of_watch
 
 MOMENTS = (
@@ -195,6 +196,7 @@ class RunReport:
     windows: tuple[ControllerlessWindow, ...]
     workloads: tuple[Workload, ...]
     moves: tuple[Moved, ...]
+    rehearsal: RehearsalCard | None
     problems: tuple[Problem, ...]
     entries: tuple[Entry, ...]
 
@@ -244,6 +246,7 @@ def make_report(run: str, records: Sequence[EvidenceRecord], broken: Break | Non
             )
             for r, each in of_kind(sound, kinds.Moves)
         ),
+        rehearsal=_rehearsal(sound),
         problems=_problems(sound, trusted),
         entries=entries,
     )
@@ -270,6 +273,12 @@ def _phases(entries: Sequence[Entry]) -> tuple[PhaseSpan, ...]:
     starts = [each for place, each in enumerate(seen) if place == 0 or seen[place - 1][1] != each[1]]
     ends = [at for at, _ in starts[1:]] + [max(e.at for e in entries)]
     return tuple(PhaseSpan(phase, began, ended) for (began, phase), ended in zip(starts, ends, strict=True))
+
+
+def _rehearsal(records: Sequence[EvidenceRecord]) -> RehearsalCard | None:
+    """The run's last word on a rehearsal. A body that holds nothing of one has no verdict."""
+    cards = [card_of(datetime.fromisoformat(record.at), told) for record, told in of_kind(records, kinds.Canary)]
+    return next((each for each in reversed(cards) if each.verdict), None)
 
 
 def _nodes(records: Sequence[EvidenceRecord]) -> tuple[NodeWork, ...]:

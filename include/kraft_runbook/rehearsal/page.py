@@ -1,4 +1,4 @@
-"""A rehearsal's result, for a person. Pure."""
+"""A rehearsal's result as text. Pure."""
 
 from __future__ import annotations
 
@@ -6,22 +6,7 @@ from collections.abc import Iterator
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.rehearsal.throwaway import NOT_TOLD
-
-_LABELS = (
-    ("partitions", "partitions", "{:,}"),
-    ("topics", "topics", "{:,}"),
-    ("brokers", "brokers stood in for", "{}"),
-    ("tree_seconds", "reading the source", "{:.1f} s"),
-    ("copy", "Kafka's metadata copy", "{:.1f} s"),
-    ("copied_records", "records copied", "{:,}"),
-    ("window", "window of the way back", "{:.1f} s"),
-    ("tries", "tries to leave KRaft", "{}"),
-    ("controller_rss", "a controller's memory at its peak", "{} MiB"),
-    ("cpu", "processor time of everything", "{:.0f} s"),
-    ("load", "highest load average of a minute", "{:.1f}"),
-    ("seconds", "the whole rehearsal", "{:.0f} s"),
-)
+from kraft_runbook.evidence.rehearsal_card import NOT_TOLD, numbers_of
 
 
 def render(spec: ClusterSpec, told: Canary) -> str:
@@ -34,9 +19,7 @@ def _lines(spec: ClusterSpec, told: Canary) -> Iterator[str]:
     yield from (f"  {reason}" for reason in told.reasons)
     yield ""
     yield f"Done: {', '.join(told.rungs) or 'nothing'}"
-    for key, label, form in _LABELS:
-        value = told.measured.get(key)
-        yield f"  {label}: {'not measured' if value is None else form.format(value)}"
+    yield from (f"  {label}: {number}" for label, number in numbers_of(told.measured))
     if told.left_out:
         yield ""
         yield "Settings that the throwaway did not have:"

@@ -273,14 +273,3 @@ def heaps(source: ClusterSpec, spec: ClusterSpec, needed_mib: int) -> dict[str, 
     needed = f"{max(LEAST_HEAP_MIB, needed_mib)}m"
     found = {controller.service: source.controller_heap or needed for controller in spec.controllers}
     return found | {broker.service: needed for broker in spec.brokers} | {"zookeeper": needed}
-
-
-NOT_TOLD = (
-    "hosts, their disks and the network between them",
-    "TLS and SASL, and every listener setting",
-    "clients, and what they see of a restart",
-    "the ACLs of znodes",
-    "restarts of brokers that hold replicas",
-    "metadata that changes while the migration runs",
-)
-"""What no rehearsal tells; its page says so."""

@@ -1,0 +1,80 @@
+"""A rehearsal's result for a person: what was done, its numbers, and what no rehearsal tells. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kraft_runbook.evidence.kinds import Canary
+
+NUMBERS = (
+    ("partitions", "partitions", "{:,}"),
+    ("topics", "topics", "{:,}"),
+    ("brokers", "brokers stood in for", "{}"),
+    ("tree_seconds", "reading the source", "{:.1f} s"),
+    ("copy", "Kafka's metadata copy", "{:.1f} s"),
+    ("copied_records", "records copied", "{:,}"),
+    ("window", "window of the way back", "{:.1f} s"),
+    ("tries", "tries to leave KRaft", "{}"),
+    ("controller_rss", "a controller's memory at its peak", "{} MiB"),
+    ("cpu", "processor time of everything", "{:.0f} s"),
+    ("load", "highest load average of a minute", "{:.1f}"),
+    ("seconds", "the whole rehearsal", "{:.0f} s"),
+)
+NOT_TOLD = (
+    "hosts, their disks and the network between them",
+    "TLS and SASL, and every listener setting",
+    "clients, and what they see of a restart",
+    "the ACLs of znodes",
+    "restarts of brokers that hold replicas",
+    "metadata that changes while the migration runs",
+)
+"""What no rehearsal tells; its page says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalCard:
+    """One rehearsal. ``numbers``: each with its label, "not measured" where it was not."""
+
+    at: datetime
+    verdict: str
+    whole: bool
+    reasons: tuple[str, ...]
+    rungs: tuple[str, ...]
+    numbers: tuple[tuple[str, str], ...]
+    left_out: tuple[str, ...]
+    kafka: str
+    tool: str
+    source: str
+    not_told: tuple[str, ...] = NOT_TOLD
+
+    @property
+    def good(self) -> bool:
+        return self.verdict == "PASSED"
+
+
+def card_of(at: datetime, told: Canary) -> RehearsalCard:
+    """Of one record."""
+    return RehearsalCard(
+        at,
+        told.verdict,
+        told.whole,
+        told.reasons,
+        told.rungs,
+        numbers_of(told.measured),
+        told.left_out,
+        told.kafka,
+        told.tool,
+        told.source,
+    )
+
+
+def numbers_of(measured: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Each number with its label."""
+    return tuple((label, _told(measured.get(key), form)) for key, label, form in NUMBERS)
+
+
+def _told(value: object, form: str) -> str:
+    return form.format(value) if isinstance(value, int | float) and not isinstance(value, bool) else "not measured"
