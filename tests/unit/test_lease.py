@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kraft_runbook.io.local import lease
+from kraft_runbook.io.local import remains as found
 from kraft_runbook.io.local.remains import end_remains, remains, started_at
 
 
@@ -42,6 +43,21 @@ def test_what_runs_from_its_directory_is_found_and_ended_and_nothing_else_is(tmp
         assert ours.wait(10) != 0
         assert theirs.poll() is None, "another cluster's"
         assert reader.poll() is None, "a person who reads a log there"
+
+
+@pytest.mark.parametrize("whose", ["another user's", "a container's"])
+def test_a_process_with_the_same_path_that_is_not_this_user_s_on_this_machine_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Such as a real broker's, whose installation has the same path in its container."""
+    with process(f"{tmp_path}/kafka/libs/x.jar") as theirs:
+        assert [each.pid for each in remains(tmp_path)] == [theirs.pid]
+        if whose == "another user's":
+            monkeypatch.setattr(os, "geteuid", lambda: 4711)
+        else:
+            monkeypatch.setattr(found, "_pid_namespace", lambda entry: 1 if entry.name == "self" else 2)
+        assert remains(tmp_path) == () and end_remains(tmp_path) == ()
+        assert theirs.poll() is None
 
 
 def test_a_program_of_ours_is_known_by_its_module_and_its_directory(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 import xmlrpc.client
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +24,9 @@ from kraft_runbook.procedures import throwaway_cluster
 from kraft_runbook.procedures.throwaway_cluster import MARK, one_rehearsal, own_directory, remove_when_free
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
+from kraft_runbook.rehearsal.replacing import Replaced
 from kraft_runbook.rehearsal.suspects import Halved
+from kraft_runbook.steps import rehearse as steps_rehearse
 from kraft_runbook.steps.rehearse import Ask, _blame, _narrowed, rehearse
 
 
@@ -129,6 +132,37 @@ def test_where_it_can_not_be_put_on_record_it_does_not_begin_and_nothing_is_left
 def test_the_source_is_named_only_once_it_was_read(source: ClusterSpec) -> None:
     told = rehearsed(source, raising(Unreachable("no", way_out="x")))
     assert (told.source, told.kept, told.measured["copy"]) == ("", {}, None)
+
+
+def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_it(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert source.rehearsal is not None
+    limited = source.model_copy(update={"rehearsal": source.rehearsal.model_copy(update={"time_limit": 0.05})})
+    tree = SimpleNamespace(
+        snapshot=None,
+        source_cluster_id="c291cmNl",
+        kept=SimpleNamespace(to_dict=dict),
+        why_not_whole=(),
+        live_brokers=frozenset({1}),
+        assigned_brokers=frozenset({1, 2}),
+        partitions=5,
+        topics=1,
+        znodes=20,
+        seconds=4000.0,
+        replaced={Replaced.REPORTERS: 1},
+    )
+
+    def slow(*_: Any, **__: Any) -> Any:
+        time.sleep(0.1)
+        return tree
+
+    monkeypatch.setattr(steps_rehearse, "keep_tree", lambda *_: None)
+    monkeypatch.setattr(throwaway_cluster.ThrowawayCluster, "prepare", lambda *_, **__: None)
+    told = rehearsed(limited, slow)
+    assert told.verdict == "INCONCLUSIVE"
+    assert any("reached before anything was started: the tree took 4000 s to read" in each for each in told.reasons)
+    assert "/config/brokers/<default>, metric.reporters: classes that may send to other servers" in told.left_out
 
 
 def test_a_file_without_a_rehearsal_is_refused() -> None:

@@ -149,6 +149,17 @@ def test_whatever_else_may_be_secret_does_not_stay_and_is_counted(path: str, dat
     assert b"hunter2secret" not in held(path, data, GIVEN).data
 
 
+def test_classes_that_every_broker_would_load_do_not_come_into_the_throwaway() -> None:
+    """Its seats and controllers have the configs of all brokers: a reporter would send to servers of the source's."""
+    written = data_of(config(metric__reporters="com.example.Reporter", log__cleaner__threads="2"))
+    found = held("/config/brokers/<default>", written, GIVEN)
+    assert config_in(found) == {"metric.reporters": "", "log.cleaner.threads": "2"}
+    assert found.replaced == (Replaced.REPORTERS,)
+    assert held("/config/brokers/1", written, GIVEN).replaced == (), "nobody in the throwaway is broker 1"
+    none = data_of(config(metric__reporters=""))
+    assert held("/config/brokers/<default>", none, GIVEN).replaced == ()
+
+
 def test_what_is_replaced_is_told_an_entry_each() -> None:
     users = data_of(config(**dict.fromkeys(SCRAM_MECHANISMS, CREDENTIAL), producer_byte_rate="5"))
     assert held("/config/users/a", users, GIVEN).replaced == (Replaced.SCRAM_CREDENTIAL,) * 2

@@ -43,6 +43,8 @@ class Replaced(StrEnum):
     ENCODED_PASSWORD = "encoded password"  # noqa: S105 - a kind, not a password
     SENSITIVE_CONFIG = "sensitive config"
     """A config that Kafka types PASSWORD, or does not know: it may hold anything."""
+    REPORTERS = "metrics reporters"
+    """Classes that brokers and controllers would load: they may send to servers of anybody's."""
     DELEGATION_TOKEN = "delegation token"  # noqa: S105
     UNKNOWN_DATA = "data that Kafka does not read"
 
@@ -104,6 +106,7 @@ def why_dropped(path: str, *, ephemeral: bool) -> Dropped | None:
 
 # -- their data --------------------------------------------------------------------------------------------------------
 
+METRIC_REPORTERS = "metric.reporters"
 _NOT_JSON = b"{"
 """In the place of data that is no JSON."""
 _TOKEN_FIELDS = frozenset(
@@ -131,6 +134,8 @@ def held(path: str, data: bytes, given: Replacements) -> Held:
             return Held(_json({"version": "1", "id": given.cluster_id}), (Replaced.CLUSTER_ID,))
         case ["config", "topics", _] if _is_plain_topic_config(data):
             return Held(data)
+        case ["config", "brokers", "<default>"]:
+            return _config(data, lambda name, value: _of_all_brokers(name, value, given))
         case ["config", "topics" | "brokers" as kind, _]:
             return _config(data, lambda name, value: _property(kind, name, value, given))
         case ["config", "users" | "clients" | "ips", _]:
@@ -171,6 +176,11 @@ def _property(kind: str, name: str, value: str, given: Replacements) -> _Change:
     if is_sensitive(name) or not is_known(kind, name):
         return scrambled(value, given.random), Replaced.SENSITIVE_CONFIG
     return value, None
+
+
+def _of_all_brokers(name: str, value: str, given: Replacements) -> _Change:
+    """A config of all brokers, which the throwaway's seats and controllers have too."""
+    return ("", Replaced.REPORTERS) if name == METRIC_REPORTERS and value else _property("brokers", name, value, given)
 
 
 def _quota(name: str, value: str, given: Replacements, *, nested: bool) -> _Change:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from kraft_runbook import __version__
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import Refused, RunbookError
+from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.gates.proof import digest_of_file
@@ -39,6 +39,7 @@ from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
+from kraft_runbook.rehearsal.replacing import METRIC_REPORTERS, Replaced
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
@@ -193,6 +194,7 @@ def _climb(
     tell: Tell,
     ask: Ask,
 ) -> None:
+    began = time.monotonic()
     encoder, cluster_id = random_values.token_urlsafe(24), new_cluster_id()
     data = directory / "zookeeper" / "data"
     data.parent.mkdir(mode=0o700)
@@ -218,13 +220,22 @@ def _climb(
         broker_ids=brokers,
     )
     climb.left_out = made.left_out
+    if copied.replaced.get(Replaced.REPORTERS):
+        climb.left_out += (f"/config/brokers/<default>, {METRIC_REPORTERS}: classes that may send to other servers",)
     needed = heap_needed(copied.partitions, len(brokers) + settings.seats).mib
     throwaway = ThrowawayCluster(
         made.spec, _values(made.spec, encoder), heaps(source, made.spec, needed), tell, lease=ask.lease
     )
     throwaway.prepare(jars, class_archive=ask.class_archive)
+    left = settings.time_limit - (time.monotonic() - began)
+    if left <= 0:
+        raise StepFailed(
+            f"the time limit of {settings.time_limit:g} s was reached before anything was started: the tree took"
+            f" {copied.seconds:.0f} s to read",
+            way_out="raise rehearsal.time_limit, or zookeeper.read_rate, in the cluster file",
+        )
     with ExitStack() as stack:
-        watch = stack.enter_context(throwaway.watched(settings.time_limit))
+        watch = stack.enter_context(throwaway.watched(left))
         stack.callback(_note_usage, climb, throwaway)
         try:
             throwaway.start_zookeeper()

@@ -29,22 +29,33 @@ class Found:
 
 def remains(directory: Path, *, but: frozenset[int] = frozenset()) -> tuple[Found, ...]:
     """What runs of the cluster in this directory, without the pids of ``but``. A person who reads a log there, or this
-    tool itself, is none of it.
+    tool itself, is none of it. Nor is a process of another user, or one of a container, whose paths are of its own file
+    system: a real cluster's may be spelt the same.
     """
     found = []
+    here = _pid_namespace(PROC / "self")
     for entry in PROC.iterdir():
         if not entry.name.isdigit() or int(entry.name) in but:
             continue
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
+            is_ours = entry.stat().st_uid == os.geteuid() and _pid_namespace(entry) in (here, None)
         except OSError:  # gone meanwhile
             continue
-        if _is_of(directory, words):
+        if is_ours and _is_of(directory, words):
             command = b" ".join(words).decode(errors="replace")
             started = started_at(int(entry.name))
             if started is not None:
                 found.append(Found(int(entry.name), started, command))
     return tuple(found)
+
+
+def _pid_namespace(process: Path) -> int | None:
+    """Which pids it sees: a container's process has others. None where this user may not know."""
+    try:
+        return (process / "ns" / "pid").stat().st_ino
+    except OSError:
+        return None
 
 
 def _is_of(directory: Path, words: Sequence[bytes]) -> bool:
