@@ -1,4 +1,6 @@
-"""Read, and change nothing: whether key stores and trust stores are there and open with their passwords."""
+"""Read, and change nothing: whether key stores and trust stores are there and open with their passwords, and whether a
+node's file holds the secrets that would be written.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,21 @@ import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.java import any_java
-from ansible.module_utils.kafka_host import HostError, read_text, why
+from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.key_stores import SECONDS, Unknown, Wrong, opened
-from ansible.module_utils.properties_text import properties_of
+from ansible.module_utils.node_secrets import told
+from ansible.module_utils.references import Lacking, followed
 from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
 module: kafka_stores
-short_description: Look into the stores of a Kafka node without changing them
+short_description: Look into the stores and the secrets of a Kafka node without changing them
 description:
   - C(keytool) of the service's Java opens each store. A password goes to it by its environment, never by its arguments.
-  - The result has the certificates of each, which are no secret.
+  - The result has the certificates of each, which are no secret. Passwords that are compared are digests in it.
 options:
   node: {description: The node's id., type: int, required: true}
-  asked: {description: "JSON, the stores by node, with passwords: the task has C(no_log).", type: str, required: true}
+  asked: {description: "JSON, what is asked by node, with passwords: the task has no_log.", type: str, required: true}
   name: {description: The service., type: str, required: true}
   manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
@@ -40,10 +43,11 @@ def main() -> None:
     )
     service = service_manager(module.params["manager"], module.params["name"], module.params["socket"], SECONDS)
     asked = json.loads(module.params["asked"])[str(module.params["node"])]
-    module.exit_json(changed=False, host_state={"stores": [look(each, service) for each in asked]})
+    stores = [look(each, asked["secrets"]["providers"], service) for each in asked["stores"]]
+    module.exit_json(changed=False, host_state={"stores": stores, "secrets": told(asked["secrets"])})
 
 
-def look(store: dict, service: object) -> dict:
+def look(store: dict, providers: dict, service: object) -> dict:
     """What is wrong with one store (``wrong``), why that can't be told (``unread``), or its ``certificates`` in PEM."""
 
     def java() -> str:
@@ -53,7 +57,8 @@ def look(store: dict, service: object) -> dict:
             raise Unknown(error.problem) from None
 
     try:
-        return {"certificates": opened(store, _resolved(store["password"]), _resolved(store["key_password"]), java)}
+        passwords = [_resolved(store[each], providers) for each in ("password", "key_password")]
+        return {"certificates": opened(store, *passwords, java)}
     except Wrong as error:
         return {"wrong": str(error)}
     except OSError as error:
@@ -62,17 +67,15 @@ def look(store: dict, service: object) -> dict:
         return {"unread": str(error) if isinstance(error, Unknown) else type(error).__name__}
 
 
-def _resolved(password: dict) -> str | None:
-    """Given, or in the file of this host that the reference names, trimmed as Kafka does; None where none is set."""
+def _resolved(password: dict, providers: dict) -> str | None:
+    """Given, or what its references lead to on this host, trimmed as Kafka does; None where none is set."""
     if password["reference"] is None:
         return None if password["value"] is None else password["value"].strip()
-    path, key = password["reference"]
-    text = read_text(path)
-    if text is None:
-        raise Wrong(f"the file with its password, {path}, is not there")
-    found = properties_of(text).get(key)
-    if found is None:
-        raise Wrong(f"{path} has no {key}, its password")
+    found, unfollowed = followed(password["reference"], providers)
+    if unfollowed and isinstance(unfollowed[0], Lacking):
+        raise Wrong(f"its password: {unfollowed[0].problem}")
+    if unfollowed:
+        raise Unknown(unfollowed[0].problem)
     return found.strip()
 
 

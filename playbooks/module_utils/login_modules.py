@@ -1,4 +1,5 @@
-"""The login modules' classes in a login configuration (JAAS), and nothing else of it: its options hold passwords.
+"""The login modules in a login configuration (JAAS): their classes and, apart from these, their options, which hold
+passwords.
 
 This file stands twice, in ``playbooks/module_utils`` for the hosts and in ``kraft_runbook.cluster``; a test compares
 the two.
@@ -40,6 +41,43 @@ def sections_of(text: str) -> dict[str, tuple[str, ...]]:
         found[tokens[at]] = tuple(_modules(tokens[at + 2 : end]))
         at = end + (2 if tokens[end + 1 : end + 2] == [";"] else 1)
     return found
+
+
+def options_of(line: str) -> dict[str, str]:
+    """The options of the one login module in the value of ``sasl.jaas.config``, as Kafka reads them: these are secrets.
+
+    Raises ValueError where the line is not understood, or names several modules, which Kafka refuses.
+    """
+    tokens = _tokens(line)
+    if len(_modules(tokens)) != 1:
+        raise ValueError("it names no login module, or several")
+    rest = tokens[2:-1] if tokens[-1] == ";" else tokens[2:]
+    if len(rest) % 3 or any(mark != "=" for mark in rest[1::3]):
+        raise ValueError("an option is no name with = and a value")
+    return {rest[at]: _plain(rest[at + 2]) for at in range(0, len(rest), 3)}
+
+
+def meaning_of(key: str, value: str) -> str:
+    """A property's value in one spelling: trimmed, as Kafka does; of a login its class and its options in order."""
+    if not key.endswith("sasl.jaas.config"):
+        return value.strip()
+    try:
+        module, flag = _tokens(value)[:2]
+        options = options_of(value)
+    except ValueError:
+        return value.strip()
+    return repr((module, flag.lower(), sorted(options.items())))
+
+
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def _plain(value: str) -> str:
+    """Without its quotes and escapes (``StreamTokenizer``)."""
+    if value[0] not in "\"'":
+        return value
+    return _ESCAPE.sub(lambda m: chr(int(m[1], 8)) if m[1][0].isdigit() else _ESCAPED.get(m[1], m[1]), value[1:-1])
 
 
 def is_class(name: str) -> bool:

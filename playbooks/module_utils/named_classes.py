@@ -16,13 +16,12 @@ from ansible.module_utils.installation import jar_directories
 from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.kafka_user import with_descendants
 from ansible.module_utils.login_modules import is_class, modules_of, sections_of
-from ansible.module_utils.properties_text import properties_of, read_file
+from ansible.module_utils.properties_text import properties_of
+from ansible.module_utils.references import followed
 
 KAFKA = "kafka.Kafka"
 LOGIN_FILE = "java.security.auth.login.config"
 LISTENER = "listener.name."
-_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
-_PROVIDERS = "org.apache.kafka.common.config.provider."
 _NOT_ON_THE_PATH = re.compile(r"(-(test|test-sources|src|scaladoc|javadoc)\.jar|jar\.asc|connect-file.*\.jar)$")
 """What kafka-run-class.sh leaves out."""
 _OF_JAVA = tuple(
@@ -154,7 +153,8 @@ class Search:
         return next((each for each in self.keys if key.endswith(f".{each}")), None)
 
     def _of_property(self, key: str, base: str, value: str) -> Iterator[Wanted]:
-        given, whole, reasons = self._followed(value)
+        given, unfollowed = followed(value, self.properties, self.process.environment if self.process else None)
+        reasons = [each.problem for each in unfollowed]
         kind = self.keys.get(base, "class")
         if kind == "login":
             try:
@@ -162,7 +162,7 @@ class Search:
             except ValueError as error:
                 self._cannot(key, "; ".join([str(error), *reasons]))
             return
-        if not whole:
+        if reasons:
             self._cannot(key, "; ".join(reasons))
             return
         names = [each.strip() for each in given.split(",")] if kind == "classes" else [given.strip()]
@@ -178,36 +178,6 @@ class Search:
 
     def _cannot(self, key: str, reason: str) -> None:
         self.unread.append(f"which class {key} names can't be told ({reason}): {_BESIDES}")
-
-    def _followed(self, value: str) -> tuple:
-        """The value with its references followed, whether all of them could be, and why not."""
-        reasons = []
-
-        def one(match: re.Match) -> str:
-            provider, path, key = match.group(1), match.group(2) or "", match.group(3)
-            try:
-                found = self._provided(provider, path, key)
-            except (OSError, HostError) as error:
-                reasons.append(why(error) if isinstance(error, OSError) else error.problem)
-                return match.group(0)
-            if found is None:
-                reasons.append(f"the config provider {provider} has no such key")
-                return match.group(0)
-            return found
-
-        followed = _REFERENCE.sub(one, value)
-        return followed, not reasons, reasons
-
-    def _provided(self, provider: str, path: str, key: str) -> str | None:
-        named = self.properties.get(f"config.providers.{provider}.class", "no class")
-        if named == f"{_PROVIDERS}FileConfigProvider":
-            return properties_of(read_file(path)).get(key)
-        if named == f"{_PROVIDERS}DirectoryConfigProvider":
-            with open(os.path.join(path, os.path.basename(key)), encoding="utf-8", errors="replace") as stream:
-                return stream.read()
-        if named == f"{_PROVIDERS}EnvVarConfigProvider" and self.process:
-            return self.process.environment(key)
-        raise HostError(f"the config provider {provider} ({named}) is not asked from here", _BESIDES)
 
     def of_login_file(self, process: Process) -> Iterator[Wanted]:
         """Of the sections that Kafka reads; the one of a ZooKeeper client stays behind unread."""

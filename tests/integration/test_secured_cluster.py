@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import ZookeeperSession
@@ -26,6 +27,10 @@ from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import Verdict as Judged
 from lab.health import wait_until_healthy
+from lab.layout import layout
+from lab.logins import CONTROLLER_LOGIN
+from lab.secret_files import read_environment_file
+from lab.secured import OF_KEYSTORES
 from lab.secured.certificates import Authority
 
 
@@ -64,6 +69,29 @@ def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secure
     assert f"its certificate is for {spec.broker(1).host}, not for {spec.controller(102).host}" in names.evidence, (
         names.evidence
     )
+
+
+def test_logins_and_secrets_that_would_not_do_are_named_before_anything_is_changed(secured: Lab) -> None:
+    """The nodes' user is no super user; the key stores' password is another; the controllers do not know this tool."""
+    spec = secured.spec.model_copy(update={"super_users": ("User:tool",)})
+
+    def other(ref: SecretRef) -> str:
+        if ref.env == CONTROLLER_LOGIN:
+            return secured.secrets(ref).replace("user_tool", "user_other")
+        return "another password" if ref.env == OF_KEYSTORES else secured.secrets(ref)
+
+    seen = observe(spec, secrets=other, scope=Scope.FULL, with_hosts=True)
+    supers, held, known = (CHECKS[f"KRB-PRE-{n}"].run(seen, spec) for n in (106, 127, 128))
+    assert {each.verdict for each in (supers, held, known)} == {Judged.FAIL}
+    for who in ("controller 101 calls brokers", "broker 1 calls controllers"):
+        assert f"{who} as User:kafka, which is no super user" in supers.evidence
+    hosts = ", ".join(each.host for each in spec.brokers)
+    assert f"ssl.keystore.password of brokers 1, 2, 3 ({hosts}) has another value in its file" in held.evidence
+    assert "password.encoder.secret" not in held.evidence
+    assert "this tool logs in as tool, and there is no user_tool at the controllers" in known.evidence
+    told = str([each.evidence for each in (supers, held, known)]) + str(seen)
+    secret = read_environment_file(layout(spec).secrets_environment).values()
+    assert not [each for each in ("another password", *secret) if each in told]
 
 
 def test_this_tools_own_login_must_be_right(secured: Lab) -> None:

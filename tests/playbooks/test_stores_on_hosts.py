@@ -11,7 +11,7 @@ from observations import SPEC
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.spec_parts import SecretRef
 from kraft_runbook.io.hosts import ansible_reports
-from kraft_runbook.io.hosts.stores import read_stores
+from kraft_runbook.io.hosts.stores import read_secured
 from kraft_runbook.io.secrets import environment_secrets
 
 RIGHT, WRONG = "right-of-the-store", "wrong-of-the-store"
@@ -66,7 +66,7 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
     monkeypatch.setattr(ansible_reports.Fold, "add", seen)
 
     def look(word: str) -> dict[str, tuple[str | None, str | None]]:
-        found = read_stores(spec, secrets=environment_secrets({"KRB_STORE_WORD": word}))
+        found = read_secured(spec, secrets=environment_secrets({"KRB_STORE_WORD": word})).stores
         assert was_read(found[101])
         certificate = found[101][0].certificate
         if word == RIGHT:
@@ -81,6 +81,54 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
     assert told["ssl.keystore.location"] == told["ssl.truststore.location"] == (None, None)
     assert told[f"{OWN}.keystore.location"] == ("it is not there", None)
     assert told["listener.name.a.ssl.keystore.location"][0] == "it is no store of type PKCS12, or is damaged"
-    assert "has no nokey, its password" in str(told["listener.name.b.ssl.truststore.location"][0])
+    assert "has no nokey" in str(told["listener.name.b.ssl.truststore.location"][0])
     assert look(WRONG)["ssl.keystore.location"] == ("its password does not open it", None)
+    assert not [each for each in events if RIGHT in each or WRONG in each]
+
+
+def test_secrets_are_compared_on_the_host_and_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a broker's file: one password stands there as it is to be, one is another, one is in a file of its own, one
+    comes from a provider that is not asked. A controller's login is in a file of the host.
+    """
+    plain, own = "listener.name.controller.plain.sasl.jaas.config", tmp_path / "own.properties"
+    line = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="kafka" password="{RIGHT}"'
+    own.write_text(f"word={RIGHT}\nlogin={line} user_kafka={RIGHT} user_tool={WRONG};\n")
+    scram = "listener.name.internal.scram-sha-512.sasl.jaas.config"
+    config = tmp_path / "server.properties"
+    config.write_text(
+        "config.providers=files,vault\n"
+        "config.providers.files.class=org.apache.kafka.common.config.provider.FileConfigProvider\n"
+        "config.providers.vault.class=com.example.Vault\n"
+        f"ssl.truststore.password={WRONG}\nssl.key.password = ${{files:{own}:word}}\n"
+        "password.encoder.secret=${vault:kafka:word}\nssl.keystore.password=${files:" + f"{own}:none}}\n"
+        f"{scram}=org.apache.kafka.common.security.scram.ScramLoginModule  required password='{RIGHT}' username=a;\n"
+    )
+    names = ("ssl.truststore.password", "ssl.key.password", "password.encoder.secret", "ssl.keystore.password")
+    login = f'org.apache.kafka.common.security.scram.ScramLoginModule required username="a" password="{RIGHT}";'
+    spec = SPEC.model_copy(
+        update={
+            "brokers": (SPEC.brokers[0].model_copy(update={"config_file": str(config)}),),
+            "controllers": SPEC.controllers[:1],
+            "secrets": {**{each: SecretRef(env="WORD") for each in names}, scram: SecretRef(env="LOGIN")},
+            "controller_properties": {**SPEC.controller_properties, plain: f"${{secrets:{own}:login}}"},
+        }
+    )
+    events: list[str] = []
+    add = ansible_reports.Fold.add
+
+    def seen(self: object, event: dict[str, object]) -> None:
+        events.append(repr(event))
+        add(self, event)
+
+    monkeypatch.setattr(ansible_reports.Fold, "add", seen)
+    found = read_secured(spec, secrets=environment_secrets({"WORD": RIGHT, "LOGIN": login}))
+    told = dict(found.secrets[1].as_on_host)
+    vault, lacking = told.pop("password.encoder.secret"), told.pop("ssl.keystore.password")
+    assert told == {"ssl.truststore.password": False, "ssl.key.password": True, scram: True}
+    assert not was_read(vault) and "vault (com.example.Vault) is not asked from here" in vault.reason
+    assert not was_read(lacking) and "has no none" in lacking.reason
+    of_controller = found.secrets[101].logins[plain]
+    assert was_read(of_controller) and of_controller.user == "kafka"
+    assert of_controller.users["kafka"] == of_controller.password != of_controller.users["tool"]
+    assert found.secrets[101].as_on_host == {}
     assert not [each for each in events if RIGHT in each or WRONG in each]

@@ -54,6 +54,7 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
 )
 from kraft_runbook.cluster.replica_directories import IdsApart
+from kraft_runbook.cluster.secrets_seen import SecretsSeen
 from kraft_runbook.cluster.stores import StoreSeen
 
 FAILS: dict[str, list[Case]] = {
@@ -288,6 +289,14 @@ FAILS: dict[str, list[Case]] = {
             None,
             on_host(2, secrets_readable="/x belongs to root (0600), Kafka runs as kafka"),
             "node 2: /x belongs to root",
+        )
+    ],
+    "KRB-PRE-127": [
+        (
+            Z,
+            None,
+            both(*(on_host(i, secrets=SecretsSeen(as_on_host={"ssl.key.password": i == 1})) for i in (1, 2))),
+            "ssl.key.password of broker 2 (127.10.0.12) has another value in its file",
         )
     ],
     "KRB-PRE-104": [

@@ -44,6 +44,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import ReplicaDirectories, ReplicasCompared
+from kraft_runbook.cluster.secrets_seen import SecretsSeen
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
 
@@ -111,6 +112,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         configuration_managers=(),
         stop_seconds=330.0,
         stores=(),
+        secrets=SecretsSeen(),
         replicas=ReplicaDirectories(44),
         unformatted_dirs={},
         listener_threads=(

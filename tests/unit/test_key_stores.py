@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from asked_java import ask_java
+from feature_looks import host_module
 from kafka_jars import kafka_jar
 
 OF_STORE, OF_KEY, GUESSED = "of-the-store", "of-the-key", "guessed-one"
-ROOT = Path(__file__).resolve().parents[2]
 
 
-def load() -> ModuleType:
-    """What the hosts get of it."""
-    file = ROOT / "playbooks" / "module_utils" / "key_stores.py"
-    spec = importlib.util.spec_from_file_location("key_stores_of_hosts", file)
-    assert spec and spec.loader
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-key_stores = load()
+key_stores = host_module("key_stores")
 
 
 def run(*words: str | Path) -> None:

@@ -23,7 +23,7 @@ from kraft_runbook.io.hosts.feature_state import classes_of
 from lab.installation import JARS, JARS4, kafka4_version
 from lab.layout import load
 
-for needed in ("kafka_host", "installation", "properties_text", "kafka_user", "login_modules"):
+for needed in ("kafka_host", "installation", "properties_text", "kafka_user", "login_modules", "references"):
     host_module(needed)
 reader = host_module("named_classes")
 further = host_module("further_jars")

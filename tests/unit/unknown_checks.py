@@ -203,6 +203,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-076": (Z, None, on_host(2, secrets_readable=WHY), "node 2"),
     "KRB-PRE-104": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-105": (Z, None, on_host(101, stores=WHY), "controller 101"),
+    "KRB-PRE-127": (Z, None, on_host(2, secrets=WHY), "broker 2"),
     "KRB-PRE-123": (Z, None, on_host(2, stores=WHY), "broker 2"),
     "KRB-PRE-077": (F, None, on_host(2, secrets_keys=WHY), "node 2"),
     "KRB-PRE-040": (Z, None, on_host(2, clock_skew_seconds=WHY), "node 2"),
@@ -260,9 +261,9 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-GATE-011": (D, "finalize", broker(2, mode=WHY), "broker 2"),
 }
 NEVER_FAIL = {"KRB-PRE-001", "KRB-PRE-009"}
-ELSEWHERE = {"KRB-PRE-116", "KRB-PRE-117", "KRB-PRE-118", "KRB-PRE-119", "KRB-PRE-126"}
+ELSEWHERE = {"KRB-PRE-116", "KRB-PRE-117", "KRB-PRE-118", "KRB-PRE-119", "KRB-PRE-126", "KRB-PRE-128"}
 """They ask more only where the file says so: a listener is TLS (``test_certificates``), brokers are restarted together
-(``test_broker_batches``), systemd runs the nodes (``test_stop_times``).
+(``test_broker_batches``), systemd runs the nodes (``test_stop_times``), a login is by PLAIN (``test_logins_seen``).
 """
 NEVER_UNKNOWN = {
     "KRB-PRE-017",
@@ -285,6 +286,6 @@ NEVER_UNKNOWN = {
     "KRB-PRE-114",
     *ELSEWHERE,
 }
-"""These ask the cluster file alone; KRB-PRE-106 the hosts too where a listener is SSL (``test_principals``), and
+"""These ask the cluster file alone; KRB-PRE-106 the hosts too where a listener is secured (``test_principals``), and
 KRB-PRE-112 the brokers' metrics where there is a canary (``test_canary_broker``).
 """

@@ -14,8 +14,8 @@ PROVIDERS = "config.providers"
 SECRETS = "secrets"
 """The name of the provider that this tool declares for the host's secrets file."""
 SECRETS_PROVIDER = {PROVIDERS: SECRETS, f"{PROVIDERS}.{SECRETS}.class": FILE_CONFIG_PROVIDER}
-_REFERENCE = re.compile(r"\$\{([^}:]*):[^}]*\}")
-"""``ConfigTransformer.DEFAULT_PATTERN``, as far as the provider's name."""
+REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+"""``ConfigTransformer.DEFAULT_PATTERN``: the provider, the path if there is one, and the key."""
 _CLASS = re.compile(r"config\.providers\.([^.]+)\.class")
 
 
@@ -23,7 +23,7 @@ def providers_asked(properties: Mapping[str, str]) -> dict[str, list[str]]:
     """The providers that values refer to, each with the keys of those values."""
     found: dict[str, list[str]] = {}
     for key, value in properties.items():
-        for name in dict.fromkeys(_REFERENCE.findall(value)):
+        for name in dict.fromkeys(name for name, _, _ in REFERENCE.findall(value)):
             found.setdefault(name, []).append(key)
     return found
 

@@ -22,6 +22,7 @@ from kraft_runbook.cluster.quorum_seen import CopySpan as CopySpan
 from kraft_runbook.cluster.quorum_seen import QuorumState as QuorumState
 from kraft_runbook.cluster.quorum_seen import Voter as Voter
 from kraft_runbook.cluster.replica_directories import ReplicaDirectories, ReplicasCompared
+from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.cluster.unread import Unread as Unread
 from kraft_runbook.cluster.unread import was_read as was_read
@@ -210,6 +211,8 @@ class HostState:
     """
     stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
     """The key stores and trust stores that the node's properties name."""
+    secrets: SecretsSeen | Unread = Unread("not examined")
+    """Its logins, and whether its file holds the secrets that would be written."""
     replicas: ReplicaDirectories | Unread = Unread("not examined")
     unformatted_dirs: Mapping[str, str] | Unread = Unread("not examined")
     """The log directories without ``meta.properties``, by path: what is there instead."""
@@ -248,6 +251,8 @@ class ClusterObservation:
     """
     own_stores: tuple[StoreSeen, ...] | Unread = Unread("not asked for: this tool's own certificates were not read")
     """The files with this tool's certificates, and with those that it trusts: of a look of scope FULL with hosts."""
+    own_login: LoginSeen | Unread = Unread("not asked for: this tool's own login was not looked at")
+    """This tool's at the controllers, of the same look; its password has the numbers of the nodes' logins."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
     """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)

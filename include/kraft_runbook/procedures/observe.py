@@ -31,8 +31,10 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import ReplicasCompared
+from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.stores import THIS_TOOL, StoreSeen
+from kraft_runbook.io.hosts.stores import SecuredRead, read_secured
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.node_metrics import NodeMetrics
@@ -84,16 +86,8 @@ def _read_hosts(
     return gather_host_facts(spec, node_ids, replicas=replicas, secrets=secrets)
 
 
-Stores = Mapping[int, tuple[StoreSeen, ...] | Unread]
-"""What was seen of each node's key stores and trust stores, and of this tool's own (``THIS_TOOL``); a node that names
-none is left out.
-"""
-
-
-def _read_stores(spec: ClusterSpec, secrets: Secrets) -> Stores | Unread:
-    from kraft_runbook.io.hosts.stores import read_stores
-
-    return read_stores(spec, secrets=secrets)
+def _read_secured(spec: ClusterSpec, secrets: Secrets) -> SecuredRead:
+    return read_secured(spec, secrets=secrets)
 
 
 @dataclass(frozen=True)
@@ -106,7 +100,7 @@ class Sources:
     controller: Callable[..., ControllerState] = look_at_controller
     metrics: Callable[..., MetricsClient] = MetricsClient
     hosts: Callable[..., Mapping[int, HostState]] = _read_hosts
-    stores: Callable[[ClusterSpec, Secrets], Stores | Unread] = _read_stores
+    secured: Callable[[ClusterSpec, Secrets], SecuredRead] = _read_secured
     seconds: float = SOURCE_SECONDS
 
 
@@ -158,7 +152,7 @@ def observe(
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
             hosts = pool.submit(sources.hosts, spec, replicas=read_topics, secrets=secrets) if with_hosts else None
-            stores = pool.submit(sources.stores, spec, secrets) if with_hosts and read_topics else None
+            secured = pool.submit(sources.secured, spec, secrets) if with_hosts and read_topics else None
             levels = (
                 pool.submit(observe_features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
             )
@@ -183,10 +177,12 @@ def observe(
             if hosts:
                 host_states = in_time(hosts, Deadline(began, HOSTS_SECONDS), "the hosts")
             own_stores: tuple[StoreSeen, ...] | Unread = Unread("not asked for: this tool's certificates were not read")
-            if stores and was_read(host_states):
-                stores_read = in_time(stores, Deadline(began, HOSTS_SECONDS), "the stores")
-                host_states = _with_stores(host_states, stores_read)
-                own_stores = stores_read.get(THIS_TOOL, ()) if was_read(stores_read) else stores_read
+            own_login: LoginSeen | Unread = Unread("not asked for: this tool's own login was not looked at")
+            if secured and was_read(host_states):
+                read = in_time(secured, Deadline(began, HOSTS_SECONDS), "the stores")
+                host_states = _with_secured(host_states, read)
+                own_stores = read.stores.get(THIS_TOOL, ()) if was_read(read) else read
+                own_login = read.own_login if was_read(read) else read
             features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
             if levels:
                 features = in_time(levels, Deadline(began, HOSTS_SECONDS), "the feature levels")
@@ -218,6 +214,7 @@ def observe(
         hosts=host_states,
         replicas=replicas,
         own_stores=own_stores,
+        own_login=own_login,
         features=features,
     )
     if with_hosts and spec.roll:
@@ -228,11 +225,14 @@ def observe(
     return seen
 
 
-def _with_stores(hosts: Mapping[int, HostState], stores: Stores | Unread) -> Mapping[int, HostState]:
-    """The hosts, each with what was seen of its node's stores; a host that was not read has its reason."""
-    if not was_read(stores):
-        return {i: replace(each, stores=stores) for i, each in hosts.items()}
-    return {i: replace(each, stores=stores.get(i, ())) for i, each in hosts.items()}
+def _with_secured(hosts: Mapping[int, HostState], read: SecuredRead | Unread) -> Mapping[int, HostState]:
+    """The hosts, each with what was seen of its node's stores and secrets; a host that was not read has its reason."""
+    if not was_read(read):
+        return {i: replace(each, stores=read, secrets=read) for i, each in hosts.items()}
+    return {
+        i: replace(each, stores=read.stores.get(i, ()), secrets=read.secrets.get(i, SecretsSeen()))
+        for i, each in hosts.items()
+    }
 
 
 def _groups(

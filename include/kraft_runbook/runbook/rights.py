@@ -117,7 +117,11 @@ SERVICE = "to write the node's files as their owner, and to start and stop its s
 HOSTS = (
     Right("gather_host_facts", FILES, "preflight"),
     Right("read_feature_state", FILES, "feature levels and classes"),
-    Right("read_stores", "to read key stores and trust stores, and to run keytool", "preflight of a secured cluster"),
+    Right(
+        "read_stores",
+        "to read key stores, trust stores, the node's file and what its references name, and to run keytool",
+        "preflight of a secured cluster",
+    ),
     Right("prove_migration_mode", FILES, "whether a start could make the migration final"),
     Right("read_metadata_logs", f"{FILES}; to stop its service", "the way back where no quorum leads", changes=True),
     Right("provision_controller", SERVICE, "the controllers; one that lost its disk", changes=True),

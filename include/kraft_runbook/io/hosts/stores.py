@@ -1,22 +1,25 @@
-"""Looking into the nodes' key stores and trust stores on their hosts. Changes nothing; no password is in any file,
-argument, log or result.
+"""Looking into the nodes' key stores, trust stores and secrets on their hosts. Changes nothing; no password is in any
+file, argument, log or result.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
+from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Broker, Controller
 from kraft_runbook.cluster.stores import KEYS, THIS_TOOL, TRUST, StoreNamed, StoreSeen, stores_named
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.certificates import StoreRead, store_read, with_anchors
+from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets
 from kraft_runbook.io.secrets import Secrets
 
 SECONDS = 120.0
@@ -24,31 +27,63 @@ PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.
 _REFERENCE = re.compile(r"\$\{secrets:([^:{}]+):([^{}]+)\}")
 
 
-def node_stores(spec: ClusterSpec, node: Broker | Controller) -> tuple[StoreNamed, ...]:
-    """The stores that a node's properties name: those of the migration where there is a ZooKeeper, else of KRaft."""
-    return tuple(stores_named(_properties(spec, node)))
-
-
-def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[StoreSeen, ...] | Unread]:
-    """What each node's host shows of its stores, by node; a node that names none is left out. This tool's own are at
-    ``THIS_TOOL``. A host or a store that can't be read gives the reason, never an exception.
+@dataclass(frozen=True, slots=True)
+class SecuredRead:
+    """``stores``: what each node's host shows of its stores, by node; a node that names none is left out. This tool's
+    own are at ``THIS_TOOL``. ``secrets``: the same of each node's secrets. ``own_login``: this tool's, at the
+    controllers.
     """
-    nodes = spec.nodes
-    asked = {node.id: stores for node in nodes if (stores := node_stores(spec, node))}
+
+    stores: Mapping[int, tuple[StoreSeen, ...] | Unread]
+    secrets: Mapping[int, SecretsSeen]
+    own_login: LoginSeen | Unread
+
+
+def read_secured(spec: ClusterSpec, *, secrets: Secrets) -> SecuredRead:
+    """The stores and the secrets of all nodes, in one run. A host or a part that can't be read gives the reason, never
+    an exception.
+    """
+    look = Look(spec, secrets)
+    properties = {node.id: _properties(spec, node) for node in spec.nodes}
+    asked = {node: tuple(stores_named(its)) for node, its in properties.items()}
+    secrets_of = {node.id: NodeSecrets(look, node, properties[node.id]) for node in spec.nodes}
+    there = [node for node in spec.nodes if asked[node.id] or secrets_of[node.id].asks]
+    values: list[str] = []
+    given = {
+        str(node.id): {
+            "stores": [_asked(look, each, properties[node.id], values) for each in asked[node.id]],
+            "secrets": secrets_of[node.id].asked,
+        }
+        for node in there
+    }
+    told = _told(spec, there, given, values) if there else {}
     own = list(own_stores(spec))
-    if not asked:
-        return with_anchors({THIS_TOOL: own} if own else {})
+    found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
+    for node in there:
+        if not asked[node.id]:
+            continue
+        facts = told[node.id]
+        found[node.id] = (
+            facts
+            if isinstance(facts, Unread)
+            else [_read(*each) for each in zip(asked[node.id], facts["stores"], strict=True)]
+        )
+    nothing: dict[str, Any] = {"secrets": {"logins": {}, "compared": {}}}
+    seen: dict[int, SecretsSeen] = {}
+    for node_id, its in secrets_of.items():
+        facts = told.get(node_id, nothing)
+        seen[node_id] = its.seen(facts if isinstance(facts, Unread) else facts["secrets"])
+    return SecuredRead(with_anchors(found), seen, look.own_login(spec.controller_security))
+
+
+def _told(
+    spec: ClusterSpec, there: Sequence[Broker | Controller], given: Mapping[str, Any], values: Sequence[str]
+) -> dict[int, Mapping[str, Any] | Unread]:
+    """What these nodes' hosts answer."""
     from kraft_runbook.io.hosts.ansible_runs import run_ansible  # slow to import, and only this needs it
     from kraft_runbook.io.hosts.inventory import host_name, node_variables
     from kraft_runbook.io.hosts.playbooks import playbook_directory
 
-    values: list[str] = []
-    given = {
-        str(node.id): [_asked(spec, each, _properties(spec, node), secrets, values) for each in asked[node.id]]
-        for node in nodes
-        if node.id in asked
-    }
-    there = [node for node in nodes if node.id in asked]
     report = run_ansible(
         playbook_directory() / "read_stores.yml",
         {host_name(node): node_variables(spec, node) for node in there},
@@ -60,15 +95,12 @@ def read_stores(spec: ClusterSpec, *, secrets: Secrets) -> dict[int, tuple[Store
         secrets=secrets,
         labels={host_name(node): node.named for node in there},
     )
-    found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
+    told: dict[int, Mapping[str, Any] | Unread] = {}
     for node in there:
         host = report.hosts[host_name(node)]
-        told = host.facts.get("stores")
-        if told is None:
-            found[node.id] = Unread(host.failure[1] if host.failure else f"ansible ended as {report.status}")
-        else:
-            found[node.id] = [_read(*each) for each in zip(asked[node.id], told, strict=True)]
-    return with_anchors(found)
+        why = host.failure[1] if host.failure else f"ansible ended as {report.status}"
+        told[node.id] = host.facts if host.facts.get("stores") is not None else Unread(why)
+    return told
 
 
 def _properties(spec: ClusterSpec, node: Broker | Controller) -> dict[str, str]:
@@ -78,27 +110,19 @@ def _properties(spec: ClusterSpec, node: Broker | Controller) -> dict[str, str]:
     return controller_properties(spec, node, ControllerMode.MIGRATION if migrates else ControllerMode.KRAFT)
 
 
-def _asked(
-    spec: ClusterSpec, store: StoreNamed, properties: Mapping[str, str], secrets: Secrets, values: list[str]
-) -> dict[str, Any]:
+def _asked(look: Look, store: StoreNamed, properties: Mapping[str, str], values: list[str]) -> dict[str, Any]:
     """What the host is asked of a store: with the passwords that this tool would write, or where its own are."""
-    passwords: dict[str, dict[str, Any]] = {}
+    passwords: dict[str, dict[str, str | None]] = {}
     unknown = []
     for name, key in (("password", store.password), ("key_password", store.key_password)):
-        passwords[name] = {"value": None, "reference": None}
-        if key is None:
-            continue
-        match = _REFERENCE.fullmatch(properties[key])
-        if match is None:
-            unknown.append(f"{key} is no reference to a file of the host")
-        elif match.group(1) == spec.secrets_file and match.group(2) in spec.secrets:
-            try:
-                passwords[name]["value"] = secrets(spec.secrets[match.group(2)])
-                values.append(passwords[name]["value"])
-            except RunbookError as error:
-                unknown.append(error.problem)
-        else:
-            passwords[name]["reference"] = [match.group(1), match.group(2)]
+        value = reference = None
+        try:
+            value = None if key is None else look.follow(properties[key])
+            reference = properties[key] if key is not None and value is None else None
+        except RunbookError as error:
+            unknown.append(error.problem)
+        values += [value] if value else []
+        passwords[name] = {"value": value, "reference": reference}
     return {
         "path": store.path,
         "kind": store.kind,

@@ -8,13 +8,14 @@ from kraft_runbook.cluster.broker_calls import KEYSTORE as KEYSTORES
 from kraft_runbook.cluster.broker_calls import Properties, client_auth_of, for_listener, has_any, jaas_key
 from kraft_runbook.cluster.controller_calls import controllers_listener, login_key
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.principals import of_certificate, of_login
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Listener
 from kraft_runbook.cluster.stores import THIS_TOOL
 from kraft_runbook.cluster.tls_calls import key_store
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.logins_seen import BY_PASSWORD, login_of
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, sample, settle
 from kraft_runbook.runbook.checklist import Needs
 
@@ -38,10 +39,11 @@ def callers_are_super_users(seen: ClusterObservation, spec: ClusterSpec) -> Find
     Controllers call the brokers, and all call the controllers, which know no ACL before the copy. Without the right the
     copy and dual write look healthy, and brokers refuse UpdateMetadata: no topic can be created any more (measured on
     3.9.2). By the certificate where the listener is SSL and asks for one, through its ssl.principal.mapping.rules; a
-    caller that has none, where the listener only requests it, is User:ANONYMOUS. Else by the user that a login names
-    openly. A login that is a secret, a certificate that is no file and a principal.builder.class of your own are not
-    looked at, and a pass names those callers. Controllers whose listener gives nobody a name are KRB-PRE-091's; where
-    the brokers' listener gives none, controllers call as the brokers call each other today.
+    caller that has none, where the listener only requests it, is User:ANONYMOUS. Else by the user that its login names:
+    of a login that is a secret nothing but that name is taken. A certificate that is no file, a token (OAUTHBEARER) and
+    a principal.builder.class of your own are not looked at, and a pass names those callers. Controllers whose listener
+    gives nobody a name are KRB-PRE-091's; where the brokers' listener gives none, controllers call as the brokers call
+    each other today.
     """
     if not spec.authorizer:
         return passed("no ACLs are enforced")
@@ -115,10 +117,21 @@ def _caller(
     if _own_builder(called):
         yield who, where, None, ""
     elif listener.protocol.is_sasl:
-        yield who, where, of_login(caller.get(login, "")), ""
+        yield (who, where, *_by_login(seen, node_id, caller, login))
     elif listener.protocol.is_tls and client_auth_of(called, listener) != "none":
         path, named = for_listener(caller, listener, KEYSTORE), has_any(caller, listener, KEYSTORES)
         yield from _by_certificate(seen, who, node_id, path, named, for_listener(called, listener, RULES), where)
+
+
+def _by_login(seen: ClusterObservation, node_id: int, caller: Properties, login: str) -> tuple[str | None, str]:
+    if openly := of_login(caller.get(login, "")):
+        return openly, ""
+    if not login.upper().endswith(BY_PASSWORD):
+        return None, ""
+    found = login_of(seen, node_id, caller, login)
+    if isinstance(found, Unread):
+        return None, found.reason
+    return (f"User:{found.user}", "") if found.user else (None, f"{login} names no user")
 
 
 def _by_certificate(

@@ -1,0 +1,159 @@
+"""The secrets: as the brokers' hosts hold them, and passwords that both ends of a login have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kraft_runbook.cluster.broker_calls import Properties, jaas_key, prefixed
+from kraft_runbook.cluster.controller_calls import controllers_listener, login_key
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
+from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import Listener, SaslMechanism
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.controller_logins import name_nodes
+from kraft_runbook.migration.checks.logins_seen import login_of
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.read_parts import host_parts, split_read
+
+PLAIN = SaslMechanism.PLAIN.value
+JUDGED_ELSEWHERE = "plain.sasl.server.callback.handler.class"
+
+
+@check(
+    "KRB-PRE-127",
+    severity=Severity.BLOCKING,
+    fix=(
+        "give the secret, where the cluster file says it comes from, the value that the broker's file has. A password"
+        " that is to change: change it on the host first, by hand, and restart the broker. One that can't be followed:"
+        " write the host's own reference under broker_properties in place of the name under 'secrets'"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def brokers_hold_the_secrets_that_would_be_written(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every secret that would be written into a broker's file is the one that the file holds now.
+
+    Files are written whole: a broker that is restarted with another password can't open its stores, or is refused by
+    the others. Compared are digests, on the host; a login by its meaning. What the file lacks, such as what only calls
+    the controllers, is not compared.
+    """
+    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "secrets"))
+    differing: dict[str, list[int]] = {}
+    unknown: dict[str, list[int]] = {}
+    compared = 0
+    for broker_id, secrets in found.items():
+        for key, same in secrets.as_on_host.items():
+            compared += 1
+            if isinstance(same, Unread):
+                unknown.setdefault(f"{key}: {same.reason}", []).append(broker_id)
+            elif not same:
+                differing.setdefault(key, []).append(broker_id)
+    wrong = [f"{key} of {_with_hosts(spec, ids)} has another value in its file" for key, ids in differing.items()]
+    unread += [f"{_with_hosts(spec, ids)}: {told}" for told, ids in unknown.items()]
+    return settle(wrong, unread, f"{compared} compared, all alike")
+
+
+def _with_hosts(spec: ClusterSpec, ids: Sequence[int]) -> str:
+    return f"{nodes('broker', ids)} ({', '.join(dict.fromkeys(spec.broker(each).host for each in ids))})"
+
+
+@check(
+    "KRB-PRE-128",
+    severity=Severity.BLOCKING,
+    fix=(
+        f"add {OF_USER}NAME with the caller's password to the PlainLoginModule of those that it calls (the secret"
+        " listener.name.<listener>.plain.sasl.jaas.config), or correct the caller's"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def plain_logins_are_known_where_they_log_in(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every user that logs in by PLAIN is known where it does, with its password.
+
+    PlainLoginModule of the called node has the users, as user_NAME. A controller that the others do not know is never
+    elected; one that the brokers do not know copies, and no broker hears of a change; a broker that the controllers do
+    not know can't register. Passwords are compared without being shown. A listener with a server callback handler of
+    its own is not looked at.
+    """
+    wrong: dict[str, list[str]] = {}
+    unread: dict[str, list[str]] = {}
+    alike = 0
+    for called, callers in _plain_calls(seen, spec):
+        users = called.login
+        if isinstance(users, Unread):
+            unread.setdefault(users.reason, []).append(called.who)
+            continue
+        for caller in callers:
+            if isinstance(caller.login, Unread):
+                unread.setdefault(caller.login.reason, []).append(caller.who)
+            elif told := _refused(caller.login, users):
+                wrong.setdefault(f"{{}} {told} {called.kind}s", []).append(caller.who)
+            else:
+                alike += 1
+    if not wrong and not unread and not alike:
+        return passed("nobody logs in by PLAIN")
+    told_wrong = [phrase.format(name_nodes(who)) for phrase, who in wrong.items()]
+    return settle(told_wrong, [f"{name_nodes(who)}: {why}" for why, who in unread.items()], "all are")
+
+
+def _refused(caller: LoginSeen, called: LoginSeen) -> str | None:
+    """Why the called one does not let the caller in; None: it does."""
+    if caller.user is None:
+        return "names no user for"
+    known = called.users.get(caller.user)
+    if known is None:
+        return f"logs in as {caller.user}, and there is no {OF_USER}{caller.user} at the"
+    if known != caller.password:
+        return f"logs in as {caller.user}, and {OF_USER}{caller.user} has another password at the"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    kind: str
+    who: str
+    login: LoginSeen | Unread
+
+
+def _plain_calls(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[tuple[_End, list[_End]]]:
+    """Each node that takes logins by PLAIN from others of the migration, with those who log in so."""
+    controllers = {c.id: controller_properties(spec, c, ControllerMode.MIGRATION) for c in spec.controllers}
+    brokers = {b.id: broker_properties(spec, b, BrokerMode.HYBRID) for b in spec.brokers}
+    inter_broker, own = spec.brokers[0].listener(spec.kafka.inter_broker_listener), controllers_listener(spec)
+    by_plain = prefixed(inter_broker, f"{PLAIN.lower()}.sasl.jaas.config")
+    to_brokers = [
+        _end(seen, "controller", i, its, by_plain)
+        for i, its in controllers.items()
+        if jaas_key(its, inter_broker) == by_plain
+    ]
+    if inter_broker.protocol.is_sasl and to_brokers:
+        for i, its in brokers.items():
+            if not _judges_itself(its, inter_broker):
+                yield _end(seen, "broker", i, its, by_plain), to_brokers
+    if not own.protocol.is_sasl:
+        return
+    by_plain = prefixed(own, f"{PLAIN.lower()}.sasl.jaas.config")
+    to_controllers = [
+        _end(seen, kind, i, its, by_plain)
+        for kind, each in (("controller", controllers), ("broker", brokers))
+        for i, its in each.items()
+        if login_key(its, own) == by_plain
+    ]
+    if spec.controller_security.sasl_mechanism is SaslMechanism.PLAIN:
+        to_controllers.append(_End("", "this tool", seen.own_login))
+    for i, its in controllers.items() if to_controllers else ():
+        if not _judges_itself(its, own):
+            yield _end(seen, "controller", i, its, by_plain), to_controllers
+
+
+def _judges_itself(called: Properties, listener: Listener) -> bool:
+    return prefixed(listener, JUDGED_ELSEWHERE) in called
+
+
+def _end(seen: ClusterObservation, kind: str, node_id: int, properties: Properties, key: str) -> _End:
+    return _End(kind, f"{kind} {node_id}", login_of(seen, node_id, properties, key))

@@ -1,0 +1,79 @@
+"""What a host tells of a node's secrets, so that none leaves it: whether its file holds what would be written there,
+and whom login lines name. A password is told as a digest, with a key that this one look has and nothing keeps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from ansible.module_utils.kafka_host import HostError, read_text, why
+from ansible.module_utils.login_modules import meaning_of, options_of
+from ansible.module_utils.properties_text import properties_of
+from ansible.module_utils.references import followed
+
+NOT_UNDERSTOOD = "it is not understood: write it as Kafka's documents do"
+
+
+def digest(key: str, text: str) -> str:
+    return hmac.new(bytes.fromhex(key), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def told(asked: dict) -> dict:
+    """``logins``: by property, of its line, whose references the host follows. ``compared``: by property of the node's
+    file, whether it is as it would be written; one that the file lacks is left out.
+    """
+    logins = {key: _part(lambda text=text: _login(asked, text)) for key, text in asked["logins"].items()}
+    return {"logins": logins, "compared": _compared(asked)}
+
+
+def _login(asked: dict, text: str) -> dict:
+    key = asked["key"]
+    try:
+        options = options_of(_whole(text, asked["providers"]))
+    except ValueError:
+        raise HostError(NOT_UNDERSTOOD, "") from None
+    users = {name[len("user_") :]: digest(key, each) for name, each in options.items() if name.startswith("user_")}
+    own = options.get("password")
+    return {"user": options.get("username"), "password": None if own is None else digest(key, own), "users": users}
+
+
+def _compared(asked: dict) -> dict:
+    if not asked["wanted"]:
+        return {}
+    try:
+        text = read_text(asked["config_file"])
+    except OSError as error:
+        return {name: {"unread": why(error)} for name in asked["wanted"]}
+    held = properties_of(text or "")
+    return {
+        name: _part(lambda name=name, wanted=wanted: _is_same(asked, name, held, wanted))
+        for name, wanted in asked["wanted"].items()
+        if name in held
+    }
+
+
+def _is_same(asked: dict, name: str, held: dict, wanted: dict) -> bool:
+    """``wanted``: the digest of the value, or the text whose references the host follows."""
+    if wanted.get("text") is not None and wanted["text"].strip() == held[name].strip():
+        return True
+    found = digest(asked["key"], meaning_of(name, _whole(held[name], held)))
+    if wanted.get("text") is None:
+        return found == wanted["digest"]
+    return found == digest(asked["key"], meaning_of(name, _whole(wanted["text"], asked["providers"])))
+
+
+def _whole(text: str, properties: dict) -> str:
+    value, unfollowed = followed(text, properties)
+    if unfollowed:
+        raise HostError("; ".join(each.problem for each in unfollowed), "")
+    return value
+
+
+def _part(ask: object) -> dict:
+    try:
+        return {"value": ask()}
+    except HostError as error:
+        return {"unread": error.problem}
+    except OSError as error:
+        return {"unread": why(error)}
