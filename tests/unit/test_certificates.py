@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from observations import NOW, SPEC, WHY, both, observation, on_host
 from secured import KEYS, TRUST, secured
 
@@ -238,3 +244,37 @@ def test_this_tools_files_are_read_and_one_that_is_not_there_is_told(tmp_path: P
     keys, trust = (each.seen for each in own_stores(spec.model_copy(update={"controller_security": security})))
     assert keys.certificate and keys.certificate.subject == "CN=tool"
     assert trust.wrong == "this tool can't read it (No such file or directory)"
+
+
+def certificate(common: str, issuer: str, ends: datetime, *names: x509.GeneralName) -> str:
+    """In PEM, signed by a key that nobody has."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject, by = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)]) for each in (common, issuer))
+    serial = x509.random_serial_number()
+    made = x509.CertificateBuilder(by, subject, key.public_key(), serial, ends - timedelta(days=9), ends)
+    if names:
+        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+
+
+def as_told(*chain: str) -> Certificate:
+    told = store_read(StoreNamed("ssl.keystore.location", "/k", "keystore", "PEM", None), chain).seen.certificate
+    assert told is not None
+    return told
+
+
+def test_a_common_name_stands_for_a_host_where_java_takes_it() -> None:
+    """Java's HostnameChecker: for a host where no DNS name is among the alternative ones, for an address never."""
+    dns, address = x509.DNSName("a.example.org"), x509.IPAddress(ip_address("127.0.0.1"))
+    assert as_told(certificate("c1", "ca", NOW)).names == ("c1",)
+    assert as_told(certificate("127.0.0.2", "ca", NOW)).names == ()
+    assert as_told(certificate("c1", "ca", NOW, address)).names == ("127.0.0.1", "c1")
+    assert as_told(certificate("c1", "ca", NOW, dns, address)).names == ("a.example.org", "127.0.0.1")
+
+
+def test_of_a_chain_the_first_intermediate_certificate_to_end_counts_and_the_authoritys_own_does_not() -> None:
+    later, sooner = NOW + timedelta(days=2), NOW + timedelta(days=1)
+    own, authority = certificate("c1", "second", later), certificate("ca", "ca", NOW)
+    told = as_told(own, certificate("second", "first", later), certificate("first", "ca", sooner), authority)
+    assert (told.ends, told.issuers_end) == (later, sooner)
+    assert as_told(own, authority).issuers_end is None

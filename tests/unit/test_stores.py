@@ -91,10 +91,19 @@ def test_a_controllers_certificate_must_name_the_host_that_the_others_call() -> 
     other = Certificate("CN=c9", NOW - DAY, NOW + DAY, ("c9.example.org",))
     host = SPEC.controller(101).host
     assert f"its certificate is for c9.example.org, not for {host}" in asked(other, by_tls()).evidence
-    assert asked(other, by_tls(ssl__endpoint__identification__algorithm="")).passed
+    assert not asked(other, by_tls(ssl__endpoint__identification__algorithm="")).passed  # this tool looks at it too
     assert asked(other, by_tls(), "zookeeper.ssl.keystore.location", "/zk.jks").passed
     assert asked(other, SPEC).passed
     assert asked(Certificate("CN=c1", NOW - DAY, NOW + DAY, (host,)), by_tls()).passed
+
+
+def test_controllers_that_check_names_look_at_those_of_brokers_who_do_not() -> None:
+    key, keys = "ssl.endpoint.identification.algorithm", ("ssl.keystore.location", "/etc/kafka/keys.jks")
+    other, spec = Certificate("CN=c9", NOW - DAY, NOW + DAY, ("c9.example.org",)), secured(SecurityProtocol.SSL)
+    lax = spec.model_copy(update={"broker_properties": {**spec.broker_properties, key: ""}})
+    assert f"not for {SPEC.broker(1).host}" in asked(other, lax, *keys).evidence
+    both = lax.model_copy(update={"controller_properties": {**lax.controller_properties, key: ""}})
+    assert asked(other, both, *keys).passed
 
 
 def test_of_several_key_stores_the_one_of_the_listener_must_name_the_host() -> None:
@@ -109,4 +118,6 @@ def test_of_several_key_stores_the_one_of_the_listener_must_name_the_host() -> N
 def test_a_certificate_that_has_ended_or_not_begun_is_named() -> None:
     host = SPEC.controller(101).host
     assert "ended at" in asked(Certificate("CN=c", NOW - 2 * DAY, NOW, (host,)), by_tls()).evidence
+    chain = Certificate("CN=c", NOW - DAY, NOW + DAY, (host,), issuers_end=NOW)
+    assert "an intermediate certificate of its chain ended at" in asked(chain, by_tls()).evidence
     assert "begins at" in asked(Certificate("CN=c", NOW + DAY, NOW + 2 * DAY, (host,)), by_tls()).evidence

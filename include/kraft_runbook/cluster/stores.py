@@ -41,9 +41,11 @@ class StoreNamed:
 class Certificate:
     """The first certificate of a store's private key. ``subject``: as Java writes it (RFC 2253); None where it has an
     attribute that RFC 2253 does not name, of which Java writes the bytes. ``names``: the DNS names and addresses that
-    it is for; where it has none, its common name. ``usages``: what its extended key usage allows, ``serverAuth`` and
-    ``clientAuth`` by these names, others by their numbers; None: it does not say, which allows all. ``signs``: whether
-    its key usage, if it has one, allows digital signatures.
+    it is for; without a DNS name among them, its common name too, which stands for no address (Java's
+    ``HostnameChecker``). ``usages``: what its extended key usage allows, ``serverAuth`` and ``clientAuth`` by these
+    names, others by their numbers; None: it does not say, which allows all. ``signs``: whether its key usage, if it has
+    one, allows digital signatures. ``issuers_end``: when the first of the intermediate certificates in its chain ends;
+    None: it has none.
     """
 
     subject: str | None
@@ -52,6 +54,13 @@ class Certificate:
     names: tuple[str, ...]
     usages: tuple[str, ...] | None = None
     signs: bool = True
+    issuers_end: datetime | None = None
+
+    def ending(self) -> Iterator[tuple[str, datetime]]:
+        """It, and what its chain needs besides, each with its end. Java trusts an authority's own without its dates."""
+        yield "its certificate", self.ends
+        if self.issuers_end is not None:
+            yield "an intermediate certificate of its chain", self.issuers_end
 
     def unfit_for(self, use: str) -> str | None:
         """Why Java refuses it of a server (``serverAuth``) or of a client (``clientAuth``), as its

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -66,7 +67,9 @@ def store_read(store: StoreNamed, texts: Sequence[str]) -> StoreRead:
     if store.kind != KEYS:
         return StoreRead(seen, trusted=tuple(found))
     try:
-        return StoreRead(replace(seen, certificate=_decoded(found[0])), chain=tuple(found))
+        ends = [each.not_valid_after_utc for each in found[1:] if each.issuer != each.subject]
+        certificate = replace(_decoded(found[0]), issuers_end=min(ends, default=None))
+        return StoreRead(replace(seen, certificate=certificate), chain=tuple(found))
     except (ValueError, IndexError):
         return StoreRead(replace(seen, unread="its certificate could not be decoded"))
 
@@ -136,11 +139,24 @@ def _signs(certificate: x509.Certificate) -> bool:
 
 
 def _names(certificate: x509.Certificate) -> Iterator[str]:
+    dns: list[str] = []
     try:
         extension = certificate.extensions.get_extension_for_oid(ExtensionOID.SUBJECT_ALTERNATIVE_NAME).value
     except x509.ExtensionNotFound:
-        yield from (str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
-        return
-    assert isinstance(extension, x509.SubjectAlternativeName)
-    yield from extension.get_values_for_type(x509.DNSName)
-    yield from map(str, extension.get_values_for_type(x509.IPAddress))
+        pass
+    else:
+        assert isinstance(extension, x509.SubjectAlternativeName)
+        dns = extension.get_values_for_type(x509.DNSName)
+        yield from dns
+        yield from map(str, extension.get_values_for_type(x509.IPAddress))
+    if not dns:
+        common = (str(each.value) for each in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+        yield from (each for each in common if not _is_address(each))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from kraft_runbook.cluster.broker_calls import HOST_NAMES, KEYSTORE, Properties, for_listener
+from kraft_runbook.cluster.broker_calls import HOST_NAMES, KEYSTORE, for_listener
 from kraft_runbook.cluster.controller_calls import controllers_listener
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener
 from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.migration.checks.catalogue import UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import Finding, Severity, settle
@@ -64,9 +63,10 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
 def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every node's certificate is in force and names the hosts under which others reach it.
 
-    Clients check both, unless ssl.endpoint.identification.algorithm is empty. The names are those of the key store
-    that serves the controllers' listener, or the brokers' inter-broker listener. This tool's own certificate must be
-    in force too. Whether others trust who signed it is KRB-PRE-116's.
+    The names are those of the key store that serves the controllers' listener, or the brokers' inter-broker listener.
+    This tool always checks the controllers' names, and controllers the brokers' unless theirs is an empty
+    ssl.endpoint.identification.algorithm. Intermediate certificates in a key store, and this tool's own certificate,
+    must be in force too. Whether others trust who signed it is KRB-PRE-116's.
     """
     wrong, unread = [], []
     for node_id, host, path in (*_of_controllers(spec), *_of_brokers(spec)):
@@ -80,7 +80,7 @@ def every_certificate_is_in_force(seen: ClusterObservation, spec: ClusterSpec) -
     for who, stores, missing in _own(seen):
         unread += missing
         wrong += [f"{who}: {each.path}: {text}" for each in stores for text in _faults(seen, each, None)]
-    return settle(wrong, unread, "all are")
+    return settle(dict.fromkeys(wrong), unread, "all are")
 
 
 @check(
@@ -100,11 +100,13 @@ def no_certificate_ends_soon(seen: ClusterObservation, spec: ClusterSpec) -> Fin
     for who, stores, missing in _stores(seen, spec):
         unread += missing
         wrong += [
-            f"{who}: {each.path}: its certificate ends at {each.certificate.ends:%Y-%m-%d %H:%M} UTC"
+            f"{who}: {each.path}: {what} ends at {ends:%Y-%m-%d %H:%M} UTC"
             for each in stores
-            if each.certificate is not None and seen.observed_at < each.certificate.ends <= seen.observed_at + SOON
+            if each.certificate is not None
+            for what, ends in each.certificate.ending()
+            if seen.observed_at < ends <= seen.observed_at + SOON
         ]
-    return settle(wrong, unread, "none does")
+    return settle(dict.fromkeys(wrong), unread, "none does")
 
 
 def _faults(seen: ClusterObservation, store: StoreSeen, host: str | None) -> Iterator[str]:
@@ -112,8 +114,9 @@ def _faults(seen: ClusterObservation, store: StoreSeen, host: str | None) -> Ite
     found = store.certificate
     if found is None:
         return
-    if found.ends <= seen.observed_at:
-        yield f"its certificate ended at {found.ends:%Y-%m-%d %H:%M} UTC"
+    for what, ends in found.ending():
+        if ends <= seen.observed_at:
+            yield f"{what} ended at {ends:%Y-%m-%d %H:%M} UTC"
     if found.begins > seen.observed_at:
         yield f"its certificate begins at {found.begins:%Y-%m-%d %H:%M} UTC"
     if host is not None and not found.is_for(host):
@@ -148,20 +151,22 @@ with it. None: nobody does, or there is no such store.
 
 
 def _of_controllers(spec: ClusterSpec) -> Iterator[Served]:
+    """This tool's client checks names, whatever the nodes do."""
     listener = controllers_listener(spec)
     for each in spec.controllers:
         properties = controller_properties(spec, each, ControllerMode.MIGRATION)
-        yield each.id, each.host, _compared(properties, listener)
+        yield each.id, each.host, for_listener(properties, listener, KEYSTORE[0]) if listener.protocol.is_tls else None
 
 
 def _of_brokers(spec: ClusterSpec) -> Iterator[Served]:
+    """Those who call them for the migration are the controllers, by their own settings."""
+    callers = [controller_properties(spec, each, ControllerMode.MIGRATION) for each in spec.controllers]
     for each in spec.brokers:
         listener = each.listener(spec.kafka.inter_broker_listener)
         properties = broker_properties(spec, each, BrokerMode.HYBRID)
-        yield each.id, listener.advertised_host or each.host, _compared(properties, listener)
-
-
-def _compared(properties: Properties, listener: Listener) -> str | None:
-    if not listener.protocol.is_tls or for_listener(properties, listener, HOST_NAMES) == "":
-        return None
-    return for_listener(properties, listener, KEYSTORE[0])
+        compared = listener.protocol.is_tls and any(for_listener(its, listener, HOST_NAMES) != "" for its in callers)
+        yield (
+            each.id,
+            listener.advertised_host or each.host,
+            for_listener(properties, listener, KEYSTORE[0]) if compared else None,
+        )
