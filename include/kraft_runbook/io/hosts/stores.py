@@ -56,7 +56,7 @@ def read_secured(spec: ClusterSpec, *, secrets: Secrets) -> SecuredRead:
         }
         for node in there
     }
-    told = _told(spec, there, given, values) if there else {}
+    told = _told(spec, there, given, values, secrets) if there else {}
     own = list(own_stores(spec))
     found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
     for node in there:
@@ -77,7 +77,11 @@ def read_secured(spec: ClusterSpec, *, secrets: Secrets) -> SecuredRead:
 
 
 def _told(
-    spec: ClusterSpec, there: Sequence[Broker | Controller], given: Mapping[str, Any], values: Sequence[str]
+    spec: ClusterSpec,
+    there: Sequence[Broker | Controller],
+    given: Mapping[str, Any],
+    values: Sequence[str],
+    secrets: Secrets,
 ) -> dict[int, Mapping[str, Any] | Unread]:
     """What these nodes' hosts answer."""
     from kraft_runbook.io.hosts.ansible_runs import run_ansible  # slow to import, and only this needs it
