@@ -22,6 +22,7 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.migration.operation import MIGRATION
+from kraft_runbook.steps.soak_watch import Watched
 from kraft_runbook_airflow.base import environment, journal, task_waits
 from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
@@ -219,8 +220,9 @@ def test_the_soak_s_watch_tells_what_broke_also_where_it_can_not_begin(monkeypat
     (payload,) = asyncio.run(told(Unreadable("lab", 0.0)))
     assert "the cluster file is wrong" in payload["broken"] and "mend it" in payload["broken"]
     monkeypatch.setattr(health_watch, "watch_health", watched_without_a_finding)
-    assert asyncio.run(told(Recorded("lab", 0.0))) == [{"broken": None}]
+    assert asyncio.run(told(Recorded("lab", 0.0))) == [Watched(None, 3.0, 1, 31).to_dict()]
 
 
-async def watched_without_a_finding(cluster: Any, until: float, *, sleep: Any) -> None:
+async def watched_without_a_finding(cluster: Any, until: float, *, sleep: Any) -> Watched:
     assert isinstance(cluster, RecordingCluster) and until == 0.0
+    return Watched(None, 3.0, 1, 31)

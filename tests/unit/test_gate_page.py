@@ -63,7 +63,7 @@ def test_what_passes_is_counted_and_the_rest_of_it_stands_elsewhere():
     page = render_page(proof(Gate.DUAL_WRITE, checks=(FINE,) * 50), in_full="[the log](/there)")
     assert "Checks that pass: **50 of 50**" in page
     assert "the evidence of it" not in page
-    assert page.endswith("The evidence of each is in [the log](/there).")
+    assert page.endswith("The evidence of each is in [the log](/there).\n\nKRB-TEST-001.")
     assert len(page.splitlines()) < 45
     full = render_in_full(proof(Gate.DUAL_WRITE, checks=(FINE,) * 50))
     assert full.count("the evidence of it") == 50
@@ -161,3 +161,9 @@ def test_what_comes_from_the_cluster_is_text_and_no_markup(evil):
     ):
         assert evil not in page
         assert "\n# shout" not in page
+
+
+def test_codes_are_short_and_lose_none() -> None:
+    codes = [*(f"KRB-PRE-{n:03}" for n in (1, 2, 3, 7, 9, 10)), "KRB-GATE-002", "REA-001", "plain"]
+    assert gate_page.in_short(codes) == "KRB-PRE-001 to 003, 007, 009 to 010; KRB-GATE-002; REA-001; plain"
+    assert gate_page.in_short([]) == ""

@@ -5,7 +5,10 @@ number; checks and their counting are real.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from observations import SPEC, Spoil, broker, config, dual_writing, observation, part, zookeeper
@@ -14,14 +17,19 @@ from recording import RecordingCluster
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerZnode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
+from kraft_runbook.evidence.kind import Kind
+from kraft_runbook.evidence.kinds import Compared
+from kraft_runbook.evidence.record import EvidenceRecord, make_record
+from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.steps.disk_watch import Hosts
-from kraft_runbook.steps.soak_watch import watch_health
+from kraft_runbook.steps.soak_watch import Watched, soak_in_words, stretch_on_record, watch_health
 
 HEALTHY = observation(Phase.DUAL_WRITE)
 FINE = HEALTHY.hosts
 UNFLAGGED = config(102, zookeeper__metadata__migration__enable=None)(HEALTHY).hosts
 NOT_ASKED = part(hosts=Unread("not asked for"))
-Watch = Callable[..., str | None]
+AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+Watch = Any
 
 
 class Shows(RecordingCluster):
@@ -41,7 +49,7 @@ def refuse(unread: Unread) -> None:
 @pytest.fixture
 def watch() -> Watch:
     """Watches dual write, look by look; ``spoil``: what is wrong at which look, from 0. Returns what broke;
-    ``watch.ended_at``: when, of how many seconds.
+    ``watch.ended_at``: when, of how many seconds; ``watch.watched``: all that it says.
     """
     now = [1_000_000.0]
 
@@ -68,7 +76,8 @@ def watch() -> Watch:
         vars(cluster)["now"] = lambda: now[0]
         found = asyncio.run(watch_health(cluster, now[0] + seconds, sleep=sleep))
         go.ended_at = now[0] - began  # type: ignore[attr-defined]
-        return found
+        go.watched = found  # type: ignore[attr-defined]
+        return found.broken
 
     return go
 
@@ -140,3 +149,48 @@ def test_what_can_not_be_read_counts_as_broken(watch: Watch) -> None:
 def test_two_controllers_at_work_end_the_watch(watch: Watch) -> None:
     broken = watch(60, spoil=dict.fromkeys(range(3, 30), zookeeper(controller=ControllerZnode(102, 4))))
     assert broken is not None and "KRB-GATE-006" in broken
+
+
+def test_it_says_how_long_it_watched_and_what_was_amiss_for_a_moment(watch: Watch) -> None:
+    down = broker(2, running=False, mode=Unread("it does not run"))
+    assert watch(60, spoil=dict.fromkeys((4, 5, 8, 9), down)) is None
+    told = watch.watched
+    assert 60 <= told.seconds == watch.ended_at and 15 <= told.looks <= 21 and told.checks > 20
+    assert told.amiss["KRB-PRE-004"] == 4
+    assert json.loads(json.dumps(told.to_dict())) == told.to_dict(), "Airflow hands it over as JSON"
+
+
+def records(*told: Kind) -> list[EvidenceRecord]:
+    found: list[EvidenceRecord] = []
+    for each in told:
+        found.append(make_record(found[-1] if found else None, {"task": "soak", **each.body()}, at=AT))
+    return found
+
+
+def stretch(soak: str, **more: Any) -> Kind:
+    watched = Watched(None, **{"seconds": 900.0, "looks": 290, "checks": 31, "amiss": {}, **more})
+    return stretch_on_record(watched.to_dict(), soak=soak, now=AT)
+
+
+def test_the_gate_says_what_the_last_soak_watched_and_for_how_long() -> None:
+    once = Compared(values={}, verdict=None, digest="d", offset=1, report="r", final=False, phase="DUAL_WRITE")
+    found = soak_in_words(
+        records(
+            stretch("an earlier one", looks=99),
+            once,
+            stretch("now", amiss={"KRB-PRE-004": 2}),
+            once,
+            stretch("now", seconds=420.0, looks=130, amiss={"KRB-PRE-004": 1, "KRB-GATE-009": 1}),
+            once,
+        ),
+        "soak",
+    )
+    assert found is not None
+    assert "**22.0 min** of watching between 2026-01-01 11:45:00 and 2026-01-01 12:00:00 UTC" in found.rendered
+    assert "420 looks, each with 31 checks\n" in found.rendered
+    assert "`KRB-GATE-009` at 1; `KRB-PRE-004` at 3" in found.rendered
+    assert found.digest == sha256_of(found.rendered)
+
+
+def test_of_a_task_that_watched_nothing_nothing_is_said() -> None:
+    assert soak_in_words(records(stretch("now")), "parity_in_hybrid") is None

@@ -28,7 +28,22 @@ def render_page(proof: Proof, terms: GateTerms, *, in_full: str = "the log of th
     ]
     if proof.parity:
         lines += [_first_line(proof.parity.rendered), ""]
-    return "\n".join([*lines, f"{', '.join(fine)}.", "", f"The evidence of each is in {in_full}."])
+    return "\n".join([*lines, f"The evidence of each is in {in_full}.", "", f"{in_short(fine)}."])
+
+
+def in_short(codes: Iterable[str]) -> str:
+    """Codes by what they have in common, in their order: KRB-PRE-001 to 003, 007; KRB-GATE-002."""
+    spans: dict[str, list[list[str]]] = {}
+    for code in dict.fromkeys(codes):
+        kind, _, number = code.rpartition("-")
+        known = spans.setdefault(kind, [])
+        if known and number.isdecimal() and known[-1][-1].isdecimal() and int(number) == int(known[-1][-1]) + 1:
+            known[-1] = [known[-1][0], number]
+        else:
+            known.append([number])
+    return "; ".join(
+        f"{kind}{'-' if kind else ''}{', '.join(' to '.join(span) for span in known)}" for kind, known in spans.items()
+    )
 
 
 def render_in_full(proof: Proof, terms: GateTerms) -> str:

@@ -36,6 +36,7 @@ from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.second_look import look_and_judge
+from kraft_runbook.steps.soak_watch import soak_in_words
 from kraft_runbook.steps.way_back_facts import (
     epoch_not_writable,
     examine_the_hosts_of_those_down,
@@ -144,7 +145,8 @@ def _way_back(cluster: Cluster, gate: str, seen: ClusterObservation, checks: Ite
 
 @dataclass(frozen=True, slots=True)
 class ShowsParity:
-    """What a gate shows of the comparison that this task of its run made. None where that task has no report on record.
+    """What a gate shows of the comparison that this task of its run made, and of what it watched before, where it is a
+    soak. None where that task has no report on record.
 
     The task's answer only points: the report is the one in the run's evidence, where a value written by hand is not.
     """
@@ -154,7 +156,12 @@ class ShowsParity:
     def __call__(self, run: Run) -> Shown:
         """Raises Refused."""
         compared = run.answer_of(self.task)
-        return Shown(parity=self._summary(run, compared.get("digest", "")) if compared else None, by=self.task)
+        soak = soak_in_words(run.journal.records(), self.task)
+        return Shown(
+            parity=self._summary(run, compared.get("digest", "")) if compared else None,
+            exhibits=(soak,) if soak else (),
+            by=self.task,
+        )
 
     def _summary(self, run: Run, digest: str) -> ParitySummary:
         found = concluded(run.journal.records(), self.task, digest)

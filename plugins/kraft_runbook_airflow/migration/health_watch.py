@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from airflow.triggers.base import TriggerEvent
 
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.steps.soak_watch import watch_health
+from kraft_runbook.steps.soak_watch import Watched, watch_health
 from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 
 
@@ -22,7 +22,7 @@ class HealthWatchTrigger(ClusterTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         try:
-            broken = await watch_health(self.hand(), self.until, sleep=self.sleep)
+            watched = await watch_health(self.hand(), self.until, sleep=self.sleep)
         except RunbookError as error:
-            broken = str(error)
-        yield TriggerEvent({"broken": broken})
+            watched = Watched(str(error))
+        yield TriggerEvent(watched.to_dict())

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.evidence.kinds import TaskFailed
 from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.soak_watch import stretch_on_record
 from kraft_runbook_airflow.base.journal import record
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from kraft_runbook_airflow.migration.parity import ParityOperator
@@ -58,6 +59,7 @@ class SoakOperator(ParityOperator):
         if event.get("broken"):
             record(context, self.cluster, TaskFailed(error=f"the soak found the cluster unhealthy: {event['broken']}"))
             raise AirflowFailException(f"the soak found the cluster unhealthy: {event['broken']}")
+        record(context, self.cluster, stretch_on_record(event, soak=ends_at, now=datetime.now(UTC)))
         self.ends_at = datetime.fromisoformat(ends_at)
         compared = self.act_or_rehearse(
             context, act=lambda context, run: self.compare(context, run, Phase.DUAL_WRITE), rehearse=self.rehearse
