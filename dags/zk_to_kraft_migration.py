@@ -21,7 +21,7 @@ from kraft_runbook_airflow.migration.words import (
     verify_parity,
 )
 
-for cluster in clusters_with_zookeeper():
+for cluster in clusters_with_zookeeper(history="zk_to_kraft_migration"):
     with runbook_dag("zk_to_kraft_migration", cluster, doc=__doc__, params=FORWARD):
         ready = preflight(cluster)
         start = approve(cluster, Gate.START)

@@ -23,7 +23,7 @@ from kraft_runbook_airflow.migration.words import (
     verify_rollback,
 )
 
-for cluster in clusters_with_zookeeper():
+for cluster in clusters_with_zookeeper(history="zk_to_kraft_rollback"):
     with runbook_dag("zk_to_kraft_rollback", cluster, doc=__doc__, params=BACK):
         plan = plan_rollback(cluster)
         agreed = approve(cluster, Gate.ROLLBACK)

@@ -58,6 +58,8 @@ class ClusterDeclaration(Model):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_\-]{0,62}$")
     description: str = ""
+    owner: str = Field(default="kraft-runbook", pattern=r"^[^\s,]([^,\r\n]{0,98}[^\s,])?$")
+    """Whose DAGs they are, in Airflow's list. It gives nobody a right."""
     cluster_id: str | None = None
     kafka: Kafka
     zookeeper: ZooKeeper | None = None

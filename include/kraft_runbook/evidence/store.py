@@ -139,6 +139,11 @@ def runs_in(directory: Path) -> tuple[str, ...]:
     return tuple(sorted(files | copies))
 
 
+def has_runs(directory: Path, dag_id: str) -> bool:
+    """Whether a run of this DAG has left evidence there."""
+    return next(directory.glob(f"{dag_id}__*"), None) is not None
+
+
 def find_run(directory: Path, wanted: str) -> str:
     """The run named ``wanted``: its name here, or Airflow's run id. Raises RunbookError if no run or several match."""
     dag_id, slash, run_id = wanted.partition("/")

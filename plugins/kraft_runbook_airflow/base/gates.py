@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from airflow.configuration import conf
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow.triggers.base import StartTriggerArgs
@@ -31,6 +30,7 @@ from kraft_runbook_airflow.base.environment import cluster_spec, state_directory
 from kraft_runbook_airflow.base.journal import record, records_of, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.people import assigned_users, triggered_by, users_of_simple_auth_manager
+from kraft_runbook_airflow.base.report_link import airflows_path
 
 READ_BACK_SECONDS = 600.0
 """How long the triggerer may take to read the answers back; it takes one request each. At its first one Airflow 3.3
@@ -149,7 +149,7 @@ class ApprovalGate(ActsOrRehearses, ApprovalOperator):
     def _ask(self, context: Any, proof: Proof) -> Any:
         ti = context["ti"]
         prove = f"gate_{self.gate}.prove"
-        base = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+        base = airflows_path()
         self.body = render_page(
             proof,
             self.terms,

@@ -1,4 +1,4 @@
-"""A cluster file that can't be used, shown where operators look: in the list of DAGs."""
+"""What can't be used any more, or not at all, shown where operators look: in the list of DAGs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 
 class ShowProblem(BaseOperator):
-    """Fails with the text of a cluster file's problems."""
+    """Fails with the text of what is wrong."""
 
     def __init__(self, *, problem: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -12,11 +12,18 @@ from airflow.sdk import BaseOperatorLink
 
 PAGES = "/kafka_clusters"
 """Where Airflow's server has the pages of clusters and of runs (``dashboard.server``)."""
+ROUTE = "kafka"
+"""Of Airflow's page that shows them: /plugin/kafka."""
 
 
 def airflows_path() -> str:
     """The path at which this Airflow is, without the host; empty for the root."""
     return urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+
+
+def cluster_page(cluster: str) -> str:
+    """Where Airflow shows how the cluster stands."""
+    return f"{airflows_path()}/plugin/{ROUTE}?cluster={quote(cluster, safe='')}"
 
 
 class ReportLink(BaseOperatorLink):

@@ -23,6 +23,7 @@ from kraft_runbook.steps import demotions
 from kraft_runbook.steps.examine import Examines, require_preflight
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.environment import clusters_directory
+from kraft_runbook_airflow.base.forms import dry_run
 from kraft_runbook_airflow.base.gates import ApprovalGate, ConfirmGate, ProveGate, Shows, shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClaimOperator
@@ -54,6 +55,23 @@ def permitted(cluster: ClusterSpec) -> dict[str, Any]:
     }
 
 
+def of_cluster(name: str, cluster: ClusterSpec, what: str, doc: str | None, *tags: str) -> dict[str, Any]:
+    """What every DAG of a cluster has, for ``DAG``: names, whose it is, what it does in words, no retries (a person
+    decides) and no catch-up.
+    """
+    shown = name.replace("_", " ").replace("zk to kraft", "ZooKeeper to KRaft")
+    return {
+        "dag_id": f"{name}__{cluster.name}",
+        "dag_display_name": f"{shown[:1].upper()}{shown[1:]}: {cluster.name}",
+        "description": what,
+        "doc_md": doc,
+        "catchup": False,
+        "tags": [*TAGS, cluster.name, *tags],
+        "default_args": {"owner": cluster.owner, "retries": 0},
+        **permitted(cluster),
+    }
+
+
 def clusters_served_by(operation: Operation) -> Iterator[ClusterSpec]:
     """Those whose file lets them have the operation."""
     return (cluster for cluster in load_clusters() if operation.serves(cluster))
@@ -68,23 +86,13 @@ def runbook_dag(name: str, cluster: ClusterSpec, *, doc: str | None, params: Map
     nodes = "".join(f"\n| broker {b.id} | {b.host} |" for b in cluster.brokers) + "".join(
         f"\n| controller {c.id} | {c.host} |" for c in cluster.controllers
     )
+    told = f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}\n\n| node | host |\n|---|---|{nodes}"
     with DAG(
-        f"{name}__{cluster.name}",
-        description=f"{name.replace('_', ' ')} of {cluster.name}",
-        doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}\n\n| node | host |\n|---|---|{nodes}",
+        **of_cluster(name, cluster, f"{name.replace('_', ' ')} of {cluster.name}", told),
         schedule=None,
-        catchup=False,
-        tags=[*TAGS, cluster.name],
-        **permitted(cluster),
         **tells_of_failure(cluster.name),
-        default_args={"retries": 0},
         params={
-            "dry_run": Param(
-                False,
-                type="boolean",
-                title="Dry run",
-                description="Play every step, show the exact ordered plan with configuration diffs, change nothing",
-            ),
+            **dry_run(cluster, "Play every step, show the ordered plan with configuration diffs, change nothing"),
             **params,
             "approvals_needed": Param(
                 cluster.approvals.needed,
@@ -190,16 +198,11 @@ def read_only_dag(
 ) -> DAG:
     """A DAG that changes nothing: one run at a time, on a schedule where one is given."""
     return DAG(
-        f"{name}__{cluster.name}",
-        description=f"{what} of {cluster.name}, read-only",
-        doc_md=doc,
+        **of_cluster(name, cluster, f"{what} of {cluster.name}, read-only", doc, "read-only"),
         schedule=schedule,
-        catchup=False,
         max_active_runs=1,
-        tags=[*TAGS, cluster.name, "read-only"],
-        **permitted(cluster),
         **tells_of_failure(cluster.name),
-        params={"dry_run": Param(False, type="boolean", title="Dry run"), **params},
+        params={**dry_run(cluster, "Without effect: this changes nothing in any case"), **params},
         dagrun_timeout=timedelta(hours=6),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow.sdk import BaseOperator, Param, TaskGroup
+from airflow.sdk import BaseOperator, TaskGroup
 
 from kraft_runbook.brokers.operation import GATE, UNREGISTERING
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -10,15 +10,15 @@ from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.unregister_broker import examine, prepare, shows_broker
 from kraft_runbook.steps.unregister_broker import unregister as does_unregister
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 
 PARAMS = {
-    "broker": Param(
-        None,
-        type=["null", "integer"],
+    "broker": optional(
+        "integer",
+        "Broker",
+        "The id of the broker that is gone for good, whether or not the cluster file still names it",
         minimum=0,
-        title="Broker",
-        description="The id of the broker that is gone for good, whether or not the cluster file still names it",
     )
 }
 

@@ -26,14 +26,12 @@ from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.run_report import make_report
 from kraft_runbook.evidence.store import evidence_directory, inspect_run, run_name
 from kraft_runbook_airflow.base.environment import clusters_directory, state_directory
-from kraft_runbook_airflow.base.report_link import PAGES, airflows_path
+from kraft_runbook_airflow.base.report_link import PAGES, ROUTE, airflows_path
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 PREFIX = PAGES
-ROUTE = "kafka"
-"""Of Airflow's page: /plugin/kafka."""
 SCRIPT = Path(__file__).with_name("page.js")
 HEADERS = {"Cache-Control": "private, no-store", "X-Content-Type-Options": "nosniff"}
 AS_EVIDENCE = HEADERS | {
@@ -118,16 +116,16 @@ def application() -> FastAPI:
 
     @app.get("/evidence/{dag_id}/{run_id}", dependencies=[reads_the_dag], response_model=None)
     def evidence(dag_id: str, run_id: str, dark: bool = False, on: bool = Depends(goes_on)) -> Response:
+        headers = AS_EVIDENCE | {"X-Run-Goes-On": "yes" if on else "no"}
         try:
             found = inspect_run(evidence_directory(os.environ), run_name(dag_id, run_id))
         except RunbookError:
-            return Response(
-                render_words("This run has left no evidence here yet."), media_type="text/html", headers=AS_EVIDENCE
-            )
+            words = render_words("This run has left no evidence here yet.")
+            return Response(words, media_type="text/html", headers=headers)
         report = make_report(found.run, found.records, found.broken)
         synced = out_of_sync_in(state_directory(), report, goes_on=on)
         page = render_page(report, found.records, made_at=datetime.now(UTC), goes_on=on, dark=dark, in_sync=synced)
-        return Response(page, media_type="text/html", headers=AS_EVIDENCE)
+        return Response(page, media_type="text/html", headers=headers)
 
     def html(text: str) -> Response:
         return Response(text, media_type="text/html", headers=HEADERS)

@@ -15,15 +15,20 @@ from kraft_runbook.steps.examine import examines_settled
 from kraft_runbook.steps.toggles import fleet, toggling
 from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import dry_run, flag, optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.groups.later import WaitLater
 from kraft_runbook_airflow.groups.words import LOG_PARAMS
 
 PARAMS: Mapping[str, Param] = {
-    "group": Param(None, type=["null", "string"], title="Consumer group", description="All its members migrate"),
+    "group": optional("string", "Consumer group", "All its members migrate"),
     "direction": Param(
-        Direction.TO_KAFKA.value, type="string", enum=[each.value for each in Direction], title="Direction"
+        Direction.TO_KAFKA.value,
+        type="string",
+        enum=[each.value for each in Direction],
+        title="Direction",
+        description="Who assigns partitions to the members afterwards",
     ),
     "commit_interval": Param(
         60,
@@ -34,7 +39,12 @@ PARAMS: Mapping[str, Param] = {
         description="auto.commit.interval.ms; within it the offsets of one side must follow the other's",
     ),
     "soak_minutes": Param(
-        10, type="number", minimum=0, maximum=1440, title="Minutes that the toggled group is watched"
+        10,
+        type="number",
+        minimum=0,
+        maximum=1440,
+        title="Minutes that the toggled group is watched",
+        description="What goes wrong in that time fails the run",
     ),
     **LOG_PARAMS,
 }
@@ -89,23 +99,19 @@ def fleet_dag(cluster: ClusterSpec, settings: GroupToggles, *, doc: str | None) 
     """
     name = cluster.name
     with DAG(
-        f"toggle_consumer_groups__{name}",
-        description=f"toggle consumer groups of {name} that have been ready for long enough",
-        doc_md=doc,
+        **words.of_cluster(
+            "toggle_consumer_groups",
+            cluster,
+            f"toggle consumer groups of {name} that have been ready for long enough",
+            doc,
+        ),
         schedule=settings.schedule,
-        catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=True,
-        tags=[*words.TAGS, name],
-        **words.permitted(cluster),
-        default_args={"retries": 0},
         params={
-            "dry_run": Param(False, type="boolean", title="Dry run"),
-            "go_on": Param(
-                False,
-                type="boolean",
-                title="Go on",
-                description="After a relief, or a group that did not settle: toggle again, also groups that failed",
+            **dry_run(cluster, "Say which groups would be toggled, toggle none"),
+            "go_on": flag(
+                "Go on", "After a relief, or a group that did not settle: toggle again, also groups that failed"
             ),
         },
     ) as dag:

@@ -20,44 +20,41 @@ from kraft_runbook.steps.groups.consumption import tell_consumption_of_moves
 from kraft_runbook.steps.groups.planning import plan_group_moves, shows_plan
 from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.groups.asking import AskOwner
 from kraft_runbook_airflow.groups.watching import AwaitGroups
 
 LOG_PARAMS: Mapping[str, Param] = {
-    "members_logs": Param(
-        None,
-        type=["null", "string"],
-        title="Logs of the members",
-        description="Files in which the members write what they hand out (docs/proof.md): whole paths or patterns, as"
+    "members_logs": optional(
+        "string",
+        "Logs of the members",
+        "Files in which the members write what they hand out (docs/proof.md): whole paths or patterns, as"
         " the workers see them, separated by blanks; {group} stands for the group's name. The report judges them."
         " Nothing: those of the cluster file (group_logs), or none",
     ),
-    "silence_at_most": Param(
-        None,
-        type=["null", "number"],
+    "silence_at_most": optional(
+        "number",
+        "Seconds that a partition may be silent",
+        "The report tells what was silent for longer. For topics that get records all the time",
         exclusiveMinimum=0,
-        title="Seconds that a partition may be silent",
-        description="The report tells what was silent for longer. For topics that get records all the time",
     ),
 }
 # A parameter without a default would end the triggerer (see ``reassignment.words``).
 PARAMS: Mapping[str, Param] = {
-    "groups": Param(
-        None,
-        type=["null", "string"],
-        title="Consumer groups",
-        description="Names, or patterns that fit whole names, separated by blanks",
-    ),
+    "groups": optional("string", "Consumer groups", "Names, or patterns that fit whole names, separated by blanks"),
     "direction": Param(
-        Direction.TO_KAFKA.value, type="string", enum=[each.value for each in Direction], title="Direction"
+        Direction.TO_KAFKA.value,
+        type="string",
+        enum=[each.value for each in Direction],
+        title="Direction",
+        description="Where the groups' offsets and membership are afterwards",
     ),
-    "without": Param(
-        None,
-        type=["null", "string"],
-        title="Where a partition without an offset begins",
-        description="earliest, end at the stop, an offset, or topic-partition=offset for each. Nothing: a group with"
+    "without": optional(
+        "string",
+        "Where a partition without an offset begins",
+        "earliest, end at the stop, an offset, or topic-partition=offset for each. Nothing: a group with"
         " such a partition is refused",
     ),
     "wave_size": Param(

@@ -12,6 +12,7 @@ from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.levels.stages import Gate, Levels
 from kraft_runbook.steps import levels
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import flag
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 
 FORM = {
@@ -29,9 +30,7 @@ FORM = {
         title="Level",
         description="A number (27), a name (4.1-IV1), or for metadata.version a release (4.1: its last level)",
     ),
-    "down": Param(
-        False, type="boolean", title="Lower it", description="Needed where the level lies below the one that holds"
-    ),
+    "down": flag("Lower it", "Needed where the level lies below the one that holds"),
 }
 
 

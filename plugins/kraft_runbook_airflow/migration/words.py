@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 
@@ -10,6 +11,7 @@ from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.evidence.store import evidence_directory, has_runs
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
@@ -24,8 +26,10 @@ from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_HYBRID, TO_KRAFT
 from kraft_runbook.steps.migration_gates import ShowsParity, examine, examine_and_keep
 from kraft_runbook.steps.way_back_watch import watch_the_way_back
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import flag, optional
 from kraft_runbook_airflow.base.gates import shows_nothing
 from kraft_runbook_airflow.base.node_steps import TakeStep, TakeSteps
+from kraft_runbook_airflow.base.problems import ShowProblem
 from kraft_runbook_airflow.base.spark_job import given_to_a_job
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.parity_check import ParityCheck
@@ -33,9 +37,29 @@ from kraft_runbook_airflow.migration.rollback import ProveBeforeLeaving
 from kraft_runbook_airflow.migration.soak import SoakOperator
 
 
-def clusters_with_zookeeper() -> Iterator[ClusterSpec]:
-    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared."""
-    return words.clusters_served_by(MIGRATION)
+def clusters_with_zookeeper(*, history: str = "") -> Iterator[ClusterSpec]:
+    """Those whose file names a ZooKeeper: they alone can be migrated, go back, or be compared. ``history``: a DAG's
+    name without the cluster's. Of a cluster that names none any more, but has evidence of its runs, it stays in
+    Airflow's list with these runs, and does nothing.
+    """
+    for cluster in words.load_clusters():
+        if MIGRATION.serves(cluster):
+            yield cluster
+        elif history and has_runs(evidence_directory(os.environ), f"{history}__{cluster.name}"):
+            _history_dag(history, cluster)
+
+
+def _history_dag(name: str, cluster: ClusterSpec) -> None:
+    told = (
+        f"the cluster file of {cluster.name} names no ZooKeeper any more: there is nothing to migrate or to go back to"
+    )
+    with DAG(
+        **words.of_cluster(
+            name, cluster, f"history of {cluster.name}", f"Its runs and their evidence: {told}.", "history"
+        ),
+        schedule=None,
+    ):
+        ShowProblem(task_id="history", problem=told)
 
 
 FORWARD = {
@@ -58,16 +82,13 @@ BACK = {
             " on leading"
         ),
     ),
-    "gone_controllers": Param(
-        None,
-        type=["null", "string"],
+    "gone_controllers": optional(
+        "string",
+        GONE_TITLE,
+        "Ids, such as 103 or 102, 103. Only if a host is gone for good: its controller counts as stopped on your"
+        " word, since nobody can ask the host. If the host comes back with its data, its controller could form a"
+        " majority again. Do not name a controller that is only down or unreachable for now",
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
-        title=GONE_TITLE,
-        description=(
-            "Ids, such as 103 or 102, 103. Only if a host is gone for good: its controller counts as stopped on your"
-            " word, since nobody can ask the host. If the host comes back with its data, its controller could form a"
-            " majority again. Do not name a controller that is only down or unreachable for now"
-        ),
     ),
 }
 
@@ -240,11 +261,8 @@ def verify_rollback(cluster: ClusterSpec) -> BaseOperator:
 
 def parity_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``metadata_parity_check__<cluster>``: parity alone; scheduled where the cluster file says when."""
-    full = Param(
-        False,
-        type="boolean",
-        title="Compare everything",
-        description="Without it, what changed since the last full comparison, if that is younger than 6 hours",
+    full = flag(
+        "Compare everything", "Without it, what changed since the last full comparison, if that is younger than 6 hours"
     )
     with words.read_only_dag(
         cluster, "metadata_parity_check", "ZooKeeper and KRaft parity", cluster.parity_schedule, doc, full=full

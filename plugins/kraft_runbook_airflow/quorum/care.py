@@ -10,16 +10,18 @@ from kraft_runbook.quorum.care_rules import Care
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.quorum_care import examine, prepare, shows_care, take_care
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 
 PARAMS = {
-    "care": Param(Care.LEADERSHIP.value, type="string", enum=[each.value for each in Care], title="What"),
-    "controller": Param(
-        None,
-        type=["null", "integer"],
-        title="Controller",
-        description="Whom it is about; nothing where the leadership moves",
+    "care": Param(
+        Care.LEADERSHIP.value,
+        type="string",
+        enum=[each.value for each in Care],
+        title="What",
+        description="One controller at a time; the preflight says what stands in the way",
     ),
+    "controller": optional("integer", "Controller", "Whom it is about; nothing where the leadership moves"),
 }
 
 

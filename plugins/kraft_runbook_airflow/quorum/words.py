@@ -13,6 +13,7 @@ from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.drill import cause_faults, end, examine, measure_baseline, prepare, shows_form
 from kraft_runbook.steps.quorum_watch import watch_quorum
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 
 PARAMS: Mapping[str, Param] = {
@@ -24,13 +25,10 @@ PARAMS: Mapping[str, Param] = {
         description="Failover: in ZooKeeper mode /controller is deleted, in KRaft mode the leader is stopped cleanly."
         " SIGKILL only where the cluster file allows it",
     ),
-    "broker": Param(
-        None,
-        type=["null", "integer"],
-        title="Broker",
-        description="Whom a controlled shutdown means. Nothing: one that is not the controller",
+    "broker": optional(
+        "integer", "Broker", "Whom a controlled shutdown means. Nothing: one that is not the controller"
     ),
-    "repeats": Param(1, type="integer", minimum=1, maximum=10, title="Repeats"),
+    "repeats": Param(1, type="integer", minimum=1, maximum=10, title="Repeats", description="How often it is caused"),
     "stall_budget": Param(
         60,
         type="number",

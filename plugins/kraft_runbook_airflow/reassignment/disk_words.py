@@ -16,6 +16,7 @@ from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.looks import examine
 from kraft_runbook.steps.run import Run
+from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.words import ask, whatever_happened
@@ -28,32 +29,28 @@ BETWEEN_DISKS: Mapping[str, Param] = {
         type="string",
         enum=[disks.EVEN, disks.EMPTY, disks.EXPLICIT, disks.BACK],
         title="What is wanted",
+        description="The fields below say which of these goals they belong to",
     ),
-    "broker": Param(None, type=["null", "integer"], minimum=0, title="Broker"),
-    "directory": Param(
-        None, type=["null", "string"], title="Directory to empty", description="As the broker's log.dirs names it"
+    "broker": optional("integer", "Broker", "Whose disks; not for an explicit plan", minimum=0),
+    "directory": optional("string", "Directory to empty", "As the broker's log.dirs names it"),
+    "plan": optional(
+        "string", "Explicit plan", "The JSON of kafka-reassign-partitions, with log_dirs", format="multiline"
     ),
-    "plan": Param(
-        None,
-        type=["null", "string"],
-        format="multiline",
-        title="Explicit plan",
-        description="The JSON of kafka-reassign-partitions, with log_dirs",
+    "run": optional(
+        "string",
+        "Back to the old disks: the run that moved them",
+        "Its name, as its closing report and kraft-runbook evidence give it",
     ),
-    "run": Param(
-        None,
-        type=["null", "string"],
-        title="Back to the old disks: the run that moved them",
-        description="Its name, as its closing report and kraft-runbook evidence give it",
+    "throttle_mb": optional(
+        "number", "Throttle in MB/s a broker", "Nothing: a broker copies as fast as its disks can", exclusiveMinimum=0
     ),
-    "throttle_mb": Param(
-        None,
-        type=["null", "number"],
-        exclusiveMinimum=0,
-        title="Throttle in MB/s a broker",
-        description="Nothing: a broker copies as fast as its disks can",
+    "moves_a_broker": Param(
+        disks.AT_ONCE,
+        type="integer",
+        minimum=1,
+        title="Copies that a broker makes at once",
+        description="More of them load its disks more",
     ),
-    "moves_a_broker": Param(disks.AT_ONCE, type="integer", minimum=1, title="Copies that a broker makes at once"),
 }
 POLL_SECONDS = 3.0
 

@@ -21,14 +21,14 @@ from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
+from kraft_runbook_airflow.base.forms import dry_run, flag, optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator
 from kraft_runbook_airflow.base.spark_job import given_to_a_job
 from kraft_runbook_airflow.base.words import (
-    TAGS,
     ask,
     claim_and_look,
-    permitted,
+    of_cluster,
     preflight,
     read_only_dag,
     whatever_happened,
@@ -63,47 +63,35 @@ TOPICS: Mapping[str, Param] = {
 }
 CANCELLING: Mapping[str, Param] = {
     **TOPICS,
-    "partitions": Param(
-        None,
-        type=["null", "string"],
-        title="Partitions of these topics",
-        description="Such as orders-3, orders-7. Nothing: all of them",
-        section=WHICH,
+    "partitions": optional(
+        "string", "Partitions of these topics", "Such as orders-3, orders-7. Nothing: all of them", section=WHICH
     ),
 }
 PACE: Mapping[str, Param] = {
-    "throttle_mb": Param(
-        None,
-        type=["null", "number"],
+    "throttle_mb": optional(
+        "number",
+        "Throttle in MB/s a broker",
+        "Nothing: brokers copy as fast as they can. 60 to 70 % of it get through",
         exclusiveMinimum=0,
         maximum=1e6,
-        title="Throttle in MB/s a broker",
-        description="Nothing: brokers copy as fast as they can. 60 to 70 % of it get through",
         section=PACED,
     ),
-    "partitions_a_request": Param(
-        None,
-        type=["null", "integer"],
-        minimum=1,
-        title="Partitions a request",
-        description="Nothing: 50 in ZooKeeper mode, 500 in KRaft mode",
-        section=PACED,
+    "partitions_a_request": optional(
+        "integer", "Partitions a request", "Nothing: 50 in ZooKeeper mode, 500 in KRaft mode", minimum=1, section=PACED
     ),
-    "moves_a_broker": Param(
-        None,
-        type=["null", "integer"],
-        minimum=1,
-        title="Copies that a broker takes or gives at once",
-        description=f"Nothing: {MOVES_AT_ONCE}, or as the brokers are busy, where the cluster file says so"
+    "moves_a_broker": optional(
+        "integer",
+        "Copies that a broker takes or gives at once",
+        f"Nothing: {MOVES_AT_ONCE}, or as the brokers are busy, where the cluster file says so"
         " (reassignment.concurrency). A number is the most, then",
+        minimum=1,
         section=PACED,
     ),
-    "mb_a_broker": Param(
-        None,
-        type=["null", "number"],
+    "mb_a_broker": optional(
+        "number",
+        "MB that a broker takes or gives at once",
+        "Nothing: their number alone counts. One larger partition still moves, alone",
         exclusiveMinimum=0,
-        title="MB that a broker takes or gives at once",
-        description="Nothing: their number alone counts. One larger partition still moves, alone",
         section=PACED,
     ),
     "order": Param(
@@ -114,46 +102,35 @@ PACE: Mapping[str, Param] = {
         description="In any case after partitions that are below or at min.insync.replicas",
         section=PACED,
     ),
-    "hours": Param(
-        None,
-        type=["null", "string"],
+    "hours": optional(
+        "string",
+        "Hours in which new batches may start, in UTC",
+        "Such as 22:00-06:00. Nothing: any. What moves goes on outside them",
         pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$",
-        title="Hours in which new batches may start, in UTC",
-        description="Such as 22:00-06:00. Nothing: any. What moves goes on outside them",
         section=PACED,
     ),
-    "allow_replication_factor": Param(
-        False,
-        type="boolean",
-        title="The replication factor may change",
-        description="Without it a plan that gives a partition more or fewer replicas is refused. The goal of that name"
+    "allow_replication_factor": flag(
+        "The replication factor may change",
+        "Without it a plan that gives a partition more or fewer replicas is refused. The goal of that name"
         " needs no leave",
         section=ALLOWED,
     ),
-    "allow_racks": Param(
-        False,
-        type="boolean",
-        title="Racks may be lost",
-        description="Without it a plan that leaves a partition on fewer racks is refused",
-        section=ALLOWED,
+    "allow_racks": flag(
+        "Racks may be lost", "Without it a plan that leaves a partition on fewer racks is refused", section=ALLOWED
     ),
-    "allow_no_rack": Param(
-        False,
-        type="boolean",
-        title="A broker without a rack counts as a rack of its own",
-        description="Where others have racks. Without it such a cluster is refused",
+    "allow_no_rack": flag(
+        "A broker without a rack counts as a rack of its own",
+        "Where others have racks. Without it such a cluster is refused",
         section=ALLOWED,
     ),
 }
 CHANGING: Mapping[str, Param] = {
-    "dry_run": Param(False, type="boolean", title="Dry run"),
-    "throttle_mb": Param(
-        None,
-        type=["null", "number"],
+    "throttle_mb": optional(
+        "number",
+        "Throttle in MB/s a broker",
+        "The run that moves takes it up at its next look, where it lets the moves end",
         exclusiveMinimum=0,
         maximum=1e6,
-        title="Throttle in MB/s a broker",
-        description="The run that moves takes it up at its next look, where it lets the moves end",
     ),
     "batches": Param(
         AS_THEY_ARE,
@@ -162,11 +139,10 @@ CHANGING: Mapping[str, Param] = {
         title="New batches",
         description="To pause: none starts, and what moves goes on",
     ),
-    "run": Param(
-        None,
-        type=["null", "string"],
-        title="The run that moves",
-        description="Its name, as kraft-runbook evidence gives it. Nothing: the latest whose partitions move",
+    "run": optional(
+        "string",
+        "The run that moves",
+        "Its name, as kraft-runbook evidence gives it. Nothing: the latest whose partitions move",
     ),
 }
 GOAL = "What is wanted"
@@ -180,28 +156,15 @@ MOVING: Mapping[str, Param] = {
         " plan belong to the goals of those names",
         section=GOAL,
     ),
-    "brokers": Param(
-        None,
-        type=["null", "string"],
+    "brokers": optional(
+        "string",
+        "Brokers to add, drain or demote, or that are lost",
+        "Ids, such as 4 or 4, 5. To replace lost replicas: nothing means all brokers that do not run",
         pattern=r"^[0-9]+([ ,]+[0-9]+)*$",
-        title="Brokers to add, drain or demote, or that are lost",
-        description="Ids, such as 4 or 4, 5. To replace lost replicas: nothing means all brokers that do not run",
         section=GOAL,
     ),
-    "even": Param(
-        False,
-        type="boolean",
-        title="Draining: also even out the brokers that stay",
-        description="Moves more than the drain alone",
-        section=GOAL,
-    ),
-    "keep_order": Param(
-        False,
-        type="boolean",
-        title="Change no order where no replica moves",
-        description="Leaders may be uneven then",
-        section=GOAL,
-    ),
+    "even": flag("Draining: also even out the brokers that stay", "Moves more than the drain alone", section=GOAL),
+    "keep_order": flag("Change no order where no replica moves", "Leaders may be uneven then", section=GOAL),
     "by": Param(
         "replicas",
         type="string",
@@ -210,21 +173,9 @@ MOVING: Mapping[str, Param] = {
         description="Replicas a broker, the bytes that they have, or these bytes by the size of its disks",
         section=GOAL,
     ),
-    "factor": Param(
-        None,
-        type=["null", "integer"],
-        minimum=1,
-        title="Replication factor",
-        description="For the goal of that name alone",
-        section=GOAL,
-    ),
-    "plan": Param(
-        None,
-        type=["null", "string"],
-        format="multiline",
-        title="Explicit plan",
-        description="The JSON of kafka-reassign-partitions",
-        section=GOAL,
+    "factor": optional("integer", "Replication factor", "For the goal of that name alone", minimum=1, section=GOAL),
+    "plan": optional(
+        "string", "Explicit plan", "The JSON of kafka-reassign-partitions", format="multiline", section=GOAL
     ),
     **TOPICS,
     **PACE,
@@ -232,11 +183,10 @@ MOVING: Mapping[str, Param] = {
 # A parameter without a default would end the triggerer, which reads each task's parameters without those of its run
 # (Airflow 3.3.2: ParamValidationError in create_triggers).
 RESTORING: Mapping[str, Param] = {
-    "run": Param(
-        None,
-        type=["null", "string"],
-        title="The run whose saved assignment is given back",
-        description="Its name, as its closing report and kraft-runbook evidence give it",
+    "run": optional(
+        "string",
+        "The run whose saved assignment is given back",
+        "Its name, as its closing report and kraft-runbook evidence give it",
     ),
     **TOPICS,
     **PACE,
@@ -327,17 +277,12 @@ def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
 
 def pace_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``change_pace__<cluster>``: one run at a time. It needs no claim: the run that moves has it, and acts."""
+    told = f"change how fast a running reassignment of {cluster.name} goes"
     with DAG(
-        f"change_pace__{cluster.name}",
-        description=f"change how fast a running reassignment of {cluster.name} goes",
-        doc_md=doc,
+        **of_cluster("change_pace", cluster, told, doc),
         schedule=None,
-        catchup=False,
         max_active_runs=1,
-        tags=[*TAGS, cluster.name],
-        **permitted(cluster),
-        default_args={"retries": 0},
-        params=dict(CHANGING),
+        params={**dry_run(cluster, "Say what would change, change nothing"), **CHANGING},
     ) as dag:
         BeginOperator(task_id="begin", cluster=cluster.name) >> TakeSteps(
             task_id="change", cluster=cluster.name, does=change_pace

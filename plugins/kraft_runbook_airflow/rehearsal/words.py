@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.evidence.rehearsal_record import dag_of
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.rehearsal.verdict import SHORT_DOES
 from kraft_runbook_airflow.base import words
+from kraft_runbook_airflow.base.forms import dry_run, flag
 from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 
@@ -38,25 +38,19 @@ def canary_dag(cluster: ClusterSpec, settings: Rehearsal, *, doc: str | None) ->
     """
     limit = timedelta(seconds=settings.time_limit) + ENDING
     with DAG(
-        dag_of(cluster.name),
-        description=f"rehearsal of {cluster.name}'s migration with its own metadata, which is only read",
-        doc_md=f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}",
+        **words.of_cluster(
+            "canary_migration",
+            cluster,
+            f"rehearsal of {cluster.name}'s migration with its own metadata, which is only read",
+            f"{doc or ''}\n\n**{cluster.name}**: {cluster.description}",
+        ),
         schedule=settings.schedule,
-        catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=True,
-        tags=[*words.TAGS, cluster.name],
-        **words.permitted(cluster),
-        default_args={"retries": 0},
         deadline=deadline_alert(limit + REMOVAL),
         params={
-            "dry_run": Param(False, type="boolean", title="Dry run"),
-            "short": Param(
-                False,
-                type="boolean",
-                title="To dual write and back only",
-                description=SHORT_DOES,
-            ),
+            **dry_run(cluster, "Say what would be tried, start nothing"),
+            "short": flag("To dual write and back only", SHORT_DOES),
         },
     ) as dag:
         given: dict[str, Any] = {"pool": settings.pool} if settings.pool else {}
