@@ -14,6 +14,7 @@ from kraft_runbook.gates.page import render_in_full
 from kraft_runbook.gates.proof import Proof, make_proof
 from kraft_runbook.gates.signatures import Signature, standing, too_old
 from kraft_runbook.runbook.changes import state_of, unread_since
+from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.approvals import asked_signatures, load_proof, require_approval, store_proof
 from kraft_runbook.steps.examine import Examined, Examines, Shown
@@ -73,8 +74,19 @@ def keep_proof(run: Run, proof: Proof, *, passed: bool) -> list[dict[str, Any]]:
             proof=proof.to_dict(),
         )
     )
+    run.cluster.tell(verdict_of(proof, passed=passed))
     earlier = [{"digest": "", "passed": False}] * (standing(run.journal.records(), proof.gate).provings - 1)
     return [*earlier, {"digest": proof.digest, "passed": passed}]
+
+
+def verdict_of(proof: Proof, *, passed: bool) -> str:
+    """What a proof comes to, in a line."""
+    amiss = [c.code for c in proof.checks if c.verdict is not Verdict.PASS]
+    parity = f", parity is {proof.parity.verdict}" if proof.parity else ""
+    ends = "nothing is left to sign for" if passed else "a person is asked"
+    named = f"; not: {', '.join(amiss)}" if amiss else ""
+    passing = f"{len(proof.checks) - len(amiss)} of {len(proof.checks)} checks pass{named}{parity}"
+    return f"Gate {proof.gate}: {passing}; {ends}, proof {proof.digest[:12]}"
 
 
 def confirm(

@@ -88,7 +88,8 @@ class ParityOperator(ActsOrRehearses, SparkSubmitOperator):
         )
         record(context, self.cluster, compared)
         if report.verdict is not Verdict.MATCH:
-            raise AirflowFailException(f"parity is {report.verdict}\n{report.render_text()}")
+            raise AirflowFailException(f"parity is {report.summary}")
+        self.log.info("Parity is %s", report.summary)
         told = {
             "verdict": report.verdict.value,
             "digest": report.digest,

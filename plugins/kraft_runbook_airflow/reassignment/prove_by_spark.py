@@ -52,6 +52,7 @@ class CompareAssignment(ActsOrRehearses, SparkSubmitOperator):
                     f" hand: {by_hand}"
                 ),
             )
+        self.log.info("The assignment is as planned: %d partitions compared", compared)
         return {"partitions": compared}
 
     def rehearse(self, context: Any, run: Run) -> None:
