@@ -29,6 +29,8 @@ FLAGS = (
     "--disable-sync",
 )
 PICTURES = ROOT / "build" / "screenshots"
+PATIENCE = 120_000
+"""Milliseconds in which a page must show something: on a busy machine, Airflow takes half a minute for its own."""
 WIDTH, HEIGHT = 1280, 900
 """Pixels: the narrowest window that the pages are made for."""
 HIGHEST = 6000
@@ -170,6 +172,7 @@ def window(browser: Browser, pictures: Path, *, dark: bool = False, of: Watching
         locale="en-GB",
         storage_state=of and of.page.context.storage_state(),
     )
+    context.set_default_timeout(PATIENCE)
     context.add_init_script(f"localStorage.setItem('theme', '{'dark' if dark else 'light'}')")
     watching = Watching(context.new_page(), pictures)
     watching.listen()

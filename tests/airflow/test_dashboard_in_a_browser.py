@@ -27,7 +27,7 @@ from unit import evidence_runs
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.dashboard.look_files import keep_look, latest_path
+from kraft_runbook.dashboard.look_files import keep_look, latest_path, lines_path
 from kraft_runbook.evidence.course import CoursePoint, course_to_list
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.evidence.store import append_record, run_name
@@ -89,6 +89,15 @@ def run_id(served: Airflow) -> str:
     course = went(datetime.now(UTC))
     ended = {"task": "move", "outcome": "moves", "what": "ended", "partitions": 400, "told": EVIL, "course": course}
     append_record(state(served) / "evidence", run_name(dag, run), {"cluster": "lab", "dag": dag, "run": run, **ended})
+    came = {"began_at": datetime.now(UTC).isoformat(), "every": 1, "slowest_ms": [9, 12, None, None, 2600, 11]}
+    account = {"task": "workload", "outcome": "workload", "acknowledged": 9, "lost": 0, "duplicated": 0}
+    whole = {"cluster": "lab", "dag": dag, "run": run, **account, "acknowledgements": came}
+    append_record(state(served) / "evidence", run_name(dag, run), whole)
+    lines = lines_path(state(served), "lab")
+    lines.parent.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(UTC)
+    rolled = ({"at": (now + timedelta(seconds=n)).isoformat(), "out_of_sync": {"1": 40 - n}} for n in range(30))
+    lines.write_text("".join(f"{json.dumps(each)}\n" for each in rolled))
     kept = state(served) / "reassignments" / run_name(dag, run)
     kept.mkdir(parents=True)
     (kept / "course.json").write_text(json.dumps(course))
@@ -226,6 +235,40 @@ def test_from_the_home_page_a_click_leads_to_each_cluster_and_from_there_to_its_
     expect(page.locator(".krb h2")).to_have_text("lab", timeout=60_000)
     page.locator(".krb").get_by_role("link", name=f"Evidence of {MIGRATION.format('lab')} {run_id}").click()
     expect(page.locator("h1").first).to_contain_text("Evidence", timeout=60_000)
+
+
+def test_the_evidence_of_a_run_that_goes_on_is_renewed_and_what_a_person_does_there_stays(
+    light: seen_in.Watching, served: Airflow, run_id: str
+) -> None:
+    page, dag = light.page, MIGRATION.format("lab")
+    light.complaints.clear()
+    page.goto(served.url + address("evidence", run_id))
+    shown = page.frame_locator("iframe")
+    first = shown.locator("details").last
+    first.locator("summary").click()
+    expect(first).to_have_attribute("open", "", timeout=60_000)
+    digest, before = first.locator("summary").text_content(), shown.locator("body")
+    top = before.evaluate("body => document.scrollingElement.scrollTop")
+    assert digest and top > 0
+    told = {"cluster": "lab", "dag": dag, "run": run_id, "task": "written_now", "outcome": "already_done", "why": EVIL}
+    append_record(state(served) / "evidence", run_name(dag, run_id), told)
+    expect(shown.locator("body")).to_contain_text("written_now", timeout=60_000)
+    again = shown.locator("details").filter(has_text=digest)
+    expect(again).to_have_attribute("open", "")
+    expect(again.locator("summary")).to_be_focused()
+    assert shown.locator("body").evaluate("body => document.scrollingElement.scrollTop") == top
+    assert light.complaints == []
+
+
+def test_the_form_of_a_run_leads_to_where_the_cluster_stands(light: seen_in.Watching, served: Airflow) -> None:
+    page = light.page
+    page.goto(f"{served.url}/dags/{MIGRATION.format('lab')}")
+    expect(page.get_by_text("ZooKeeper to KRaft migration: lab").first).to_be_visible(timeout=60_000)
+    page.get_by_role("button", name="Trigger").first.click()
+    link = page.get_by_role("link", name="Where lab stands now")
+    expect(link).to_be_visible(timeout=60_000)
+    light.picture("form")
+    assert str(link.get_attribute("href")).endswith("/plugin/kafka?cluster=lab")
 
 
 def test_a_look_that_is_spoilt_or_gone_is_said_in_words_and_no_old_value_stays(
