@@ -10,34 +10,48 @@ import pytest
 from airflow.triggers.base import TaskFailedEvent, TaskSuccessEvent
 from observations import SPEC, later, observation
 
+from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.operation_settings import ClusterWatch
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.kept_look import LookKept, look_of
-from kraft_runbook.dashboard.look_files import read_latest, read_lines
+from kraft_runbook.dashboard.kept_moves import MovesKept
+from kraft_runbook.dashboard.look_files import read_latest, read_lines, read_moves
 from kraft_runbook.errors import SecretMissing
+from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.steps import handle
 from kraft_runbook_airflow.base.task_run import hand
+from kraft_runbook_airflow.dashboard import watch
 from kraft_runbook_airflow.dashboard.watch import LASTS, LooksTrigger
 
 
 class Clock(list[float]):
-    """What time it is. ``refuses_until``: so long the cluster can't be asked."""
+    """What time it is. ``refuses_until``: so long the cluster can't be asked. ``asked``: when it was asked what moves,
+    and which brokers ran.
+    """
 
-    refuses_until = 0.0
+    def __init__(self, *seconds: float) -> None:
+        super().__init__(seconds)
+        self.refuses_until = 0.0
+        self.asked: list[tuple[float, list[int]]] = []
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clock:
     """At each look a healthy cluster is seen at the time of then."""
     monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
-    now = Clock([0.0])
+    now = Clock(0.0)
 
     def observe(spec: Any, **_: Any) -> Any:
         if now[0] < now.refuses_until:
             raise SecretMissing("no password", way_out="set it")
         return later(observation(Phase.DUAL_WRITE), now[0])
 
+    def moves(spec: Any, live: Any, **_: Any) -> Any:
+        now.asked.append((now[0], list(live)))
+        return {TopicPartition("t", 1): Ongoing((1, 2, 3), (3,), ())}, Former({}, {}, {})
+
     monkeypatch.setattr(handle, "observe", observe)
+    monkeypatch.setattr(watch, "see_moves", moves)
     return now
 
 
@@ -68,6 +82,14 @@ def test_a_run_looks_every_quarter_of_a_minute_until_the_next_begins(clock: Cloc
     assert isinstance(look, LookKept)
     assert (look.at - observation(Phase.DUAL_WRITE).observed_at).total_seconds() == 885
     assert not (tmp_path / "evidence").exists()
+
+
+def test_what_moves_is_asked_once_a_minute_of_the_brokers_that_run(clock: Clock, tmp_path: Path) -> None:
+    ended(clock)
+    assert clock.asked == [(60.0 * n, [1, 2, 3]) for n in range(15)]
+    kept = read_moves(tmp_path, "lab")
+    assert isinstance(kept, MovesKept)
+    assert (kept.partitions, kept.named, kept.adding, kept.throttles) == (1, ("t-1",), (3,), ())
 
 
 def test_a_cluster_that_can_t_be_asked_fails_the_run(clock: Clock) -> None:

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.kept_look import LookKept
+from kraft_runbook.dashboard.kept_moves import MovesKept
 from kraft_runbook.evidence.course import CoursePoint
 from kraft_runbook.evidence.sync_chart import SyncPoint
 from kraft_runbook.parity.parity_report import KindCount
@@ -190,6 +191,17 @@ class MovesFact:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterMovesFact:
+    """What the cluster itself shows of moves and throttles, whoever asked for them. ``old``: nobody has looked for
+    longer than two looks of the watch take. ``seen``: None where no look is kept or it can't be read.
+    """
+
+    words: str
+    old: bool
+    seen: MovesKept | None
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimFact:
     """The claim in the state directory; the cluster's own ZooKeeper may hold another Airflow's. ``ended``: its lease
     has. ``dag``, ``run_id``, ``host``: None where the reader may not read that DAG.
@@ -220,7 +232,8 @@ class RunFact:
 class ClusterFacts:
     """All that is shown of a cluster. ``problem``: of its file; None where that is usable. A part that could not be
     read is a text in ``unread``, and None here. ``hour``: None too where it has fewer than two looks, and in the list
-    of all clusters. ``targets``: version that the file declares, and the one to come.
+    of all clusters. ``moves``: of a run that is known here; ``in_cluster``: of any. ``targets``: version that the file
+    declares, and the one to come.
     """
 
     cluster: str
@@ -234,6 +247,7 @@ class ClusterFacts:
     elections: ElectionsFact
     hour: HourFact | None
     moves: MovesFact | None
+    in_cluster: ClusterMovesFact
     targets: Mapping[str, str]
     claim: ClaimFact | None
     runs: tuple[RunFact, ...]

@@ -13,9 +13,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.dashboard.kept_look import LOOK, LookKept, line_of, look_of, read_look
+from kraft_runbook.dashboard.kept_moves import MOVES, MovesKept
 from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
@@ -100,6 +103,36 @@ def read_lines(directory: Path, cluster: str, *, last: int = MOST_BYTES) -> list
     except OSError as error:
         return Unread(f"the earlier looks can't be read: {error}")
     return [found for line in lines if (found := _line(line))]
+
+
+def moves_path(directory: Path, cluster: str) -> Path:
+    """Where it lies in the state directory."""
+    return directory / "looks" / f"{cluster}.moves.json"
+
+
+def keep_moves(directory: Path, moves: MovesKept, warn: Callable[[str], object]) -> None:
+    """``warn`` hears where that can't be done."""
+    path = moves_path(directory, moves.cluster)
+    try:
+        make_private_directory(path.parent)
+        with private_file(path, durable=False) as file:
+            file.write(MOVES.dump_json(moves))
+    except OSError as error:
+        warn(f"What moves is not kept for the dashboard: {error}")
+
+
+def read_moves(directory: Path, cluster: str) -> MovesKept | Unread | None:
+    """None where nobody has looked; Unread where the file holds no look of this version, or another cluster's."""
+    path = moves_path(directory, cluster)
+    try:
+        moves = MOVES.validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        return Unread(f"what moves in the cluster ({path.name}) can't be read: {str(error).splitlines()[0]}")
+    if moves.cluster != cluster or moves.version != 1:
+        return Unread(f"what moves in the cluster ({path.name}) can't be read: it is another cluster's or version's")
+    return moves
 
 
 def _line(line: bytes) -> Mapping[str, Any] | None:

@@ -17,6 +17,7 @@ from kraft_runbook.dashboard.facts import (
     STALE,
     ClaimFact,
     ClusterFacts,
+    ClusterMovesFact,
     ElectionsFact,
     GateFact,
     GateState,
@@ -29,8 +30,9 @@ from kraft_runbook.dashboard.facts import (
     WayBackFact,
 )
 from kraft_runbook.dashboard.kept_look import LookKept, moment_of
+from kraft_runbook.dashboard.kept_moves import MovesKept
 from kraft_runbook.dashboard.last_hour import HOUR, last_hour
-from kraft_runbook.dashboard.look_files import AHEAD, read_latest, read_lines, written_at
+from kraft_runbook.dashboard.look_files import AHEAD, read_latest, read_lines, read_moves, written_at
 from kraft_runbook.dashboard.runs_seen import RunSeen, RunsRead
 from kraft_runbook.evidence.body import moment, number, texts, whole
 from kraft_runbook.evidence.course import CoursePoint, course_of
@@ -45,6 +47,8 @@ NO_WAY_BACK = {
     Phase.FINALIZED: "there is none any more: the migration is final",
     Phase.KRAFT: "there is none: the cluster is in KRaft mode, and no ZooKeeper has its metadata",
 }
+MOVES_OLD = 150.0
+"""Seconds after which what the cluster showed of moves is old: the watch asks once a minute."""
 LAST_HOUR = 1_000_000
 """Bytes of lines that are read for the last hour: some 3,000 looks."""
 RUNS = 20
@@ -94,6 +98,7 @@ def cluster_facts(
         if hour and was_read(lines)
         else None,
         moves=moves and replace(moves, course=course if was_read(course) else ()) if was_read(moves) else None,
+        in_cluster=cluster_moves(read_moves(state, name), now),
         targets=_targets(usable),
         claim=claim if was_read(claim) else None,
         runs=tuple(_as_ended(each.fact, ended) for each in _shown(seen)),
@@ -134,6 +139,19 @@ def look_fact(found: LookKept | Unread | None, now: datetime, written: datetime 
         told = f"Old: nobody has looked for {in_words(age)}. This look may no longer hold"
         return LookFact(Standing.STALE, told, age, found)
     return LookFact(Standing.FRESH, f"Looked at {in_words(max(0.0, age))} ago", age, found)
+
+
+def cluster_moves(found: MovesKept | Unread | None, now: datetime) -> ClusterMovesFact:
+    """How old that look is, in words."""
+    if found is None:
+        return ClusterMovesFact("No watch has asked the cluster yet: unpause its cluster_watch", True, None)
+    if not was_read(found):
+        return ClusterMovesFact(found.reason, True, None)
+    age = (now - found.at).total_seconds()
+    if -5 <= age <= MOVES_OLD:
+        return ClusterMovesFact(f"In the cluster, {in_words(age)} ago", False, found)
+    told = f"{in_words(age)} ago" if age > 0 else "ahead of this server's clock"
+    return ClusterMovesFact(f"Old, and may no longer hold: in the cluster, {told}", True, found)
 
 
 def stages(look: LookFact, *, zookeeper: bool) -> tuple[Stage, ...]:

@@ -14,13 +14,19 @@ from airflow.sdk import BaseOperator
 from airflow.triggers.base import StartTriggerArgs, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.dashboard.kept_moves import moves_of
+from kraft_runbook.dashboard.look_files import keep_moves
 from kraft_runbook.errors import RunbookError
+from kraft_runbook.procedures.see_moves import see_moves
 from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
+from kraft_runbook_airflow.base.environment import state_directory
 
 LASTS = 890.0
 """Seconds in which a run begins its looks: the next run begins after 15 minutes. Airflow keeps each run as a row, so
 there are few of them.
 """
+MOVES_EVERY = 60.0
+"""Seconds between two questions about moves and throttles: one connection to each broker."""
 
 
 class LooksTrigger(ClusterTrigger):
@@ -34,6 +40,7 @@ class LooksTrigger(ClusterTrigger):
         super().__init__(cluster, every=every)
         self.every = every
         self.sleep, self.clock = asyncio.sleep, time.monotonic
+        self.moves_at = float("-inf")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         began = self.clock()
@@ -52,7 +59,13 @@ class LooksTrigger(ClusterTrigger):
 
     def look(self) -> str:
         """One look, in a line."""
-        seen = self.hand().observe()
+        cluster = self.hand()
+        seen = cluster.observe()
+        if self.clock() >= self.moves_at + MOVES_EVERY:
+            self.moves_at = self.clock()
+            running = [each.id for each in seen.brokers.values() if each.running is True]
+            kept = moves_of(self.cluster, seen.observed_at, *cluster.ask(see_moves, running))
+            keep_moves(state_directory(), kept, self.log.warning)
         reading = detect_phase(seen)
         return f"{reading.phase}: {'; '.join(reading.reasons)}"
 

@@ -1,0 +1,86 @@
+"""Moves and throttles that the cluster itself shows, on the dashboard: also of another tool."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from observations import NOW, SPEC
+from test_dashboard_facts import LINKS, facts
+
+from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.dashboard.kept_moves import moves_of
+from kraft_runbook.dashboard.look_files import keep_moves, moves_path, read_moves
+from kraft_runbook.dashboard.page import render_cluster
+from kraft_runbook.errors import Unreachable
+from kraft_runbook.procedures.see_moves import see_moves
+from kraft_runbook.reassignment.throttles import Former
+
+NOTHING = Former({}, {}, {})
+RATED = Former({"leader.replication.throttled.rate": "10000000"}, {2: {"follower.replication.throttled.rate": "5"}}, {})
+TWO = {TopicPartition("orders", n): Ongoing((1, 2, 4), (4,), (1,)) for n in (7, 3)}
+
+
+def page(state: Path, moving: Any, throttles: Any, *, later: float = 30) -> str:
+    keep_moves(state, moves_of("lab", NOW, moving, throttles), warn=pytest.fail)
+    now = NOW + timedelta(seconds=later)
+    return " ".join(render_cluster(facts(state, now), LINKS, now=now).split())
+
+
+def test_moves_of_another_tool_are_shown_and_said_to_be_no_run_s(tmp_path: Path) -> None:
+    shown = page(tmp_path, TWO, RATED)
+    assert (
+        "2 partitions are being reassigned, such as orders-3, orders-7; brokers that get replicas: 4; that lose"
+        in shown
+    )
+    assert "No run that you may read moves them" in shown
+    assert "the brokers&#39; default: leader.replication.throttled.rate=10000000; broker 2: follower" in shown
+    assert "In the cluster, 30 s ago" in shown
+
+
+def test_rates_without_a_move_are_a_warning_and_nothing_at_all_is_none(tmp_path: Path) -> None:
+    assert "Throttle rates are set, and nothing is being reassigned" in page(tmp_path, {}, RATED)
+    shown = page(tmp_path, {}, NOTHING)
+    assert "No partition is being reassigned." in shown and "No broker that runs has a throttle rate." in shown
+    assert "Throttle rates are set" not in shown and "No run that you may read moves them" not in shown
+
+
+def test_what_could_not_be_read_is_never_nothing(tmp_path: Path) -> None:
+    shown = page(tmp_path, Unread("no controller"), Unread("broker 3 is silent"))
+    assert "Whether partitions are being reassigned is not known" in shown
+    assert "Whether throttle rates are set is not known" in shown
+    assert "Not read: no controller" in shown and "Not read: broker 3 is silent" in shown
+
+
+def test_an_old_look_is_called_old_and_none_is_said(tmp_path: Path) -> None:
+    assert "Old, and may no longer hold: in the cluster, 10 min ago" in page(tmp_path, TWO, NOTHING, later=600)
+    assert "ahead of this server" in page(tmp_path, TWO, NOTHING, later=-60)
+    moves_path(tmp_path, "lab").unlink()
+    assert "No watch has asked the cluster yet" in render_cluster(facts(tmp_path), LINKS, now=NOW)
+
+
+@pytest.mark.parametrize("spoilt", ["", "{", '{"version": 2}', "[]"])
+def test_a_spoilt_file_is_said_in_words(tmp_path: Path, spoilt: str) -> None:
+    keep_moves(tmp_path, moves_of("lab", NOW, TWO, NOTHING), warn=pytest.fail)
+    moves_path(tmp_path, "lab").write_text(spoilt)
+    found = read_moves(tmp_path, "lab")
+    assert isinstance(found, Unread) and "(lab.moves.json) can't be read" in found.reason
+    assert "orders-3" not in render_cluster(facts(tmp_path), LINKS, now=NOW)
+
+
+def test_one_part_that_can_not_be_asked_does_not_hide_the_other() -> None:
+    def refused() -> Any:
+        raise Unreachable("no controller was found", way_out="start one")
+
+    asked: list[Any] = []
+
+    def throttles(spec: Any, topics: Any, *, secrets: Any, live: Any) -> Former:
+        asked.append((tuple(topics), live))
+        return RATED
+
+    moving, found = see_moves(SPEC, [1, 2], secrets=lambda _: "", ongoing=refused, throttles=throttles)
+    assert isinstance(moving, Unread) and moving.reason == "no controller was found"
+    assert found == RATED and asked == [((), [1, 2])], "topics are not asked, and a broker that is down is not either"
