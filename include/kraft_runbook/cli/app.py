@@ -34,6 +34,7 @@ from kraft_runbook.cli.looking import groups_in_words, load, look, operation_of,
 from kraft_runbook.cli.metrics_command import exposition, write_textfile
 from kraft_runbook.cli.observation_text import observation_text
 from kraft_runbook.cli.outputs import OUTPUTS, ObserveOutput, PreflightOutput, checks_output, schema, to_json
+from kraft_runbook.cli.progress import look_again, reading
 from kraft_runbook.cli.quorum_command import show_quorum
 from kraft_runbook.cli.reassign_command import app as reassign_app
 from kraft_runbook.cli.rehearse_command import rehearse_here
@@ -84,6 +85,7 @@ OperationName = Annotated[
     str, typer.Option("--operation", help=f"Of which operation: {', '.join(OPERATIONS)}. Default: migration.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")]
 
 
 def _show_version(asked: bool) -> None:
@@ -120,21 +122,23 @@ def observe_command(
     as_json: AsJson = False,
     full: Annotated[bool, typer.Option("--full", help="Also read every topic's znodes.")] = False,
     hosts: Annotated[bool, typer.Option("--hosts", help="Also examine the hosts, through Ansible.")] = False,
+    watch: Watch = False,
 ) -> None:
     """Read ZooKeeper, brokers, controllers and metrics at once, and show what is true."""
-    seen = asking(context).observe(
-        load(cluster, clusters_dir),
-        secrets=environment_secrets(),
-        scope=Scope.FULL if full else Scope.LIVE,
-        with_hosts=hosts,
-    )
-    reading = detect_phase(seen)
-    if reading.transient:
-        typer.echo(
-            "a node that has just started shows the same for a moment: look again before you believe it", err=True
-        )
-    typer.echo(to_json("observe", ObserveOutput.of(reading, seen)) if as_json else observation_text(seen))
-    raise typer.Exit(CANT_TELL if reading.phase is Phase.UNKNOWN else FINE)
+    spec, scope = load(cluster, clusters_dir), Scope.FULL if full else Scope.LIVE
+
+    def once() -> int:
+        with reading(f"looking at {spec.name}"):
+            seen = asking(context).observe(spec, secrets=environment_secrets(), scope=scope, with_hosts=hosts)
+        found = detect_phase(seen)
+        if found.transient:
+            typer.echo(
+                "a node that has just started shows the same for a moment: look again before you believe it", err=True
+            )
+        typer.echo(to_json("observe", ObserveOutput.of(found, seen)) if as_json else observation_text(seen))
+        return CANT_TELL if found.phase is Phase.UNKNOWN else FINE
+
+    raise typer.Exit(look_again(watch, once))
 
 
 @app.command("preflight")
@@ -191,13 +195,15 @@ def parity_command(
     if since is not None:
         from kraft_runbook.parity.since import compare_since
 
-        report = compare_since(spec, since, secrets=environment_secrets())
+        with reading(f"comparing what changed in {spec.name}"):
+            report = compare_since(spec, since, secrets=environment_secrets())
     else:
         from kraft_runbook.parity.spark.full_comparison import (
             run_parity,
         )  # pyspark takes a second to import, and only this needs it
 
-        report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_proven=save_proven or ())
+        with reading(f"comparing ZooKeeper with the metadata log of {spec.name}"):
+            report = run_parity(spec, secrets=environment_secrets(), baseline=baseline, save_proven=save_proven or ())
     typer.echo(to_json("parity", report) if as_json else report.render_text())
     raise typer.Exit({ParityVerdict.MATCH: FINE, ParityVerdict.MISMATCH: NO}.get(report.verdict, CANT_TELL))
 
@@ -272,7 +278,7 @@ def quorum_command(
     cluster: ClusterName,
     clusters_dir: ClustersDir = None,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")] = False,
+    watch: Watch = False,
 ) -> None:
     """Look three times at the controller quorum, or at ZooKeeper's controller, and say whether it is healthy."""
     verdict = show_quorum(load(cluster, clusters_dir), as_json=as_json, watch=watch)

@@ -12,6 +12,7 @@ import typer
 from kraft_runbook.cli.asking import asking
 from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
+from kraft_runbook.cli.progress import reading
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused
@@ -50,7 +51,8 @@ def scan_command(
 ) -> None:
     """Show each group: class, members, owners, offsets of both sides, lag, next step, what is refused and why."""
     spec = load(cluster, clusters_dir)
-    scan = asking(context).scan(spec, secrets=environment_secrets(), names=group)
+    with reading(f"reading the consumer groups of {spec.name}") as far:
+        scan = asking(context).scan(spec, secrets=environment_secrets(), names=group, tell=far)
     missing = sorted(set(group or ()).difference(each.name for each in scan.groups))
     if missing:
         raise typer.BadParameter(

@@ -1,22 +1,49 @@
-"""What a person at a terminal sees while a command is silent: what is being read, and for how long."""
+"""What a person at a terminal sees while a command is silent: what is being read, how far, and for how long; and how a
+command looks again and again.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from kraft_runbook.errors import RunbookError
+
+AGAIN_SECONDS = 5.0
+"""Between two looks of a command that looks again and again."""
+Say = Callable[[str], None]
+
 
 @contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Shows it on standard error while the block runs, where that is a terminal; a pipe or a file sees nothing."""
+def reading(what: str) -> Iterator[Say]:
+    """Shows it on standard error while the block runs, where that is a terminal; a pipe or a file sees nothing. What
+    the block is given takes words that say how far it is.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        progress.add_task(what)
-        yield
+        task = progress.add_task(what)
+        yield lambda far: progress.update(task, description=f"{what}: {far}")
+
+
+def look_again(watch: bool, look: Callable[[], int], *, sleep: Callable[[float], None] = time.sleep) -> int:
+    """``look``'s exit code; where ``watch``, it looks until it is interrupted. Then a later look that fails is said on
+    standard error, and the next one may go well.
+    """
+    code = look()
+    while watch:
+        sleep(AGAIN_SECONDS)
+        typer.echo("")
+        try:
+            code = look()
+        except RunbookError as error:
+            typer.echo(f"error: {error}", err=True)
+    return code

@@ -13,6 +13,7 @@ import typer
 from kraft_runbook.cli.disks_command import disks_command
 from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
+from kraft_runbook.cli.progress import look_again, reading
 from kraft_runbook.cli.reassign_goal import (
     GoalName,
     Kept,
@@ -147,33 +148,11 @@ def status_command(
     clusters_dir: ClustersDir = None,
     plan: Annotated[Path | None, typer.Option("--plan", help="Say how far this plan is; else whatever moves.")] = None,
     as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")] = False,
 ) -> None:
     """Say what moves, how far it is, what is stuck and why, and which throttles are set. Looks twice, 5 s apart."""
-    spec, secrets = load(cluster, clusters_dir), environment_secrets()
-    earlier = look_at_replicas(spec, secrets=secrets, settings=False)
-    time.sleep(APART_SECONDS)
-    now = look_at_replicas(spec, secrets=secrets, settings=False)
-    target = plan_in(plan) if plan else {p: each.target for p, each in now.placement.ongoing.items()}
-    # What was there before the plan is not known here: what is neither there nor on its way is left.
-    present = {p: now.placement.present.get(p, ()) for p in target}
-    reading = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
-    former = read_throttles(spec, {p.topic for p in now.placement.ongoing}, secrets=secrets)
-    causes = causes_of(earlier, now, throttled=has_rate(former))
-    far = progress_between(earlier, now, reading)
-    throttles = tuple(map(str, leftovers(former)))
-    output = ReassignStatusOutput(
-        spec.name,
-        len(now.placement.ongoing),
-        str(reading.stage) if plan else None,
-        str(far),
-        tuple(StuckEntry(str(c.partition), str(c.cause), c.brokers, c.way_out) for c in causes if not c.waits),
-        throttles,
-    )
-    typer.echo(to_json("reassign-status", output) if as_json else _status_text(output, reading))
-    unclear = reading.stage is PlanStage.UNKNOWN or any(c.cause.name == "UNSEEN" for c in causes)
-    forgotten = bool(throttles) and not now.placement.ongoing
-    stuck = any(not c.waits for c in causes)
-    raise typer.Exit(CANT_TELL if unclear else NO if stuck or forgotten else FINE)
+    spec = load(cluster, clusters_dir)
+    raise typer.Exit(look_again(watch, lambda: _status(spec, plan, as_json=as_json)))
 
 
 @app.command("verify")
@@ -231,10 +210,12 @@ def _show(
     keep_order: bool = False,
     kept: Kept | None = None,
 ) -> None:
-    look = look_at_replicas(spec, secrets=environment_secrets())
+    with reading(f"reading partitions and sizes of {spec.name}, of {len(spec.brokers)} brokers"):
+        look = look_at_replicas(spec, secrets=environment_secrets())
     goal = goal if kept is None else still_meant(spec, kept, look.cluster_id)
-    plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order)
-    preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
+    with reading(f"planning with {len(look.seen):,} partitions"):
+        plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order)
+        preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
     require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
     if out is not None:
         write_text(out, assignment_to(plan.target) + "\n")
@@ -243,6 +224,36 @@ def _show(
     if picture is not None:
         write_text(picture, draw(preview))
     typer.echo(to_json("reassign-plan", preview) if as_json else preview.render_text())
+
+
+def _status(spec: ClusterSpec, plan: Path | None, *, as_json: bool) -> int:
+    """One look at what moves. Returns the exit code."""
+    secrets = environment_secrets()
+    with reading(f"looking twice at what moves in {spec.name}"):
+        earlier = look_at_replicas(spec, secrets=secrets, settings=False)
+        time.sleep(APART_SECONDS)
+        now = look_at_replicas(spec, secrets=secrets, settings=False)
+    target = plan_in(plan) if plan else {p: each.target for p, each in now.placement.ongoing.items()}
+    # What was there before the plan is not known here: what is neither there nor on its way is left.
+    present = {p: now.placement.present.get(p, ()) for p in target}
+    stands = read_plan(ReassignmentPlan("status", present, target, copies=0, bound=0), now.placement)
+    former = read_throttles(spec, {p.topic for p in now.placement.ongoing}, secrets=secrets)
+    causes = causes_of(earlier, now, throttled=has_rate(former))
+    far = progress_between(earlier, now, stands)
+    throttles = tuple(map(str, leftovers(former)))
+    output = ReassignStatusOutput(
+        spec.name,
+        len(now.placement.ongoing),
+        str(stands.stage) if plan else None,
+        str(far),
+        tuple(StuckEntry(str(c.partition), str(c.cause), c.brokers, c.way_out) for c in causes if not c.waits),
+        throttles,
+    )
+    typer.echo(to_json("reassign-status", output) if as_json else _status_text(output, stands))
+    unclear = stands.stage is PlanStage.UNKNOWN or any(c.cause.name == "UNSEEN" for c in causes)
+    forgotten = bool(throttles) and not now.placement.ongoing
+    stuck = any(not c.waits for c in causes)
+    return CANT_TELL if unclear else NO if stuck or forgotten else FINE
 
 
 def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:

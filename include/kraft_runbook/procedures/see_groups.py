@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -26,19 +26,34 @@ from kraft_runbook.io.zookeeper.clock import read_clock
 from kraft_runbook.io.zookeeper.read_groups import CONSUMERS, read_groups
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 
+T = TypeVar("T")
 NOT_ASKED = Unread("ZooKeeper's time was not asked for: no group is judged by its age")
 
 
-def scan_groups(spec: ClusterSpec, *, secrets: Secrets, names: Collection[str] | None = None) -> GroupScan:
-    """Every group, judged. ``names``: only these. Raises Unreachable where ZooKeeper does not answer, Refused where the
-    cluster file names none.
+def scan_groups(
+    spec: ClusterSpec,
+    *,
+    secrets: Secrets,
+    names: Collection[str] | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> GroupScan:
+    """Every group, judged. ``names``: only these. ``tell``: hears how far it is. Raises Unreachable where ZooKeeper
+    does not answer, Refused where the cluster file names none.
     """
     began = time.monotonic()
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         clock = _Clock(reader)
-        groups = tuple(report(each) for each in _looks(reader, spec, clock, secrets, names, logs=True))
+        groups = tuple(_told(map(report, _looks(reader, spec, clock, secrets, names, logs=True)), tell))
     read_at = datetime.fromtimestamp(clock.told / 1000, UTC) if was_read(clock.told) else None
     return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
+
+
+def _told(groups: Iterable[T], tell: Callable[[str], None] | None) -> Iterator[T]:
+    """The same; ``tell`` hears the count at every hundredth."""
+    for number, each in enumerate(groups, 1):
+        if tell is not None and number % 100 == 0:
+            tell(f"{number:,} groups read")
+        yield each
 
 
 def look_at_groups(
