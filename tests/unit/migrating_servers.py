@@ -10,6 +10,7 @@ import pytest
 from kazoo.client import KazooState
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
+from kraft_runbook_consumer import session as session_of_kazoo
 from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.coordinator import Coordinator
 from kraft_runbook_consumer.embedded import EmbeddedConsumer
@@ -169,7 +170,7 @@ def session(
 ) -> zookeeper.ZookeeperSession:
     """A session that has begun."""
     with patch.context() as patched:
-        patched.setattr(zookeeper, "KazooClient", lambda **_: Kazoo(tree, number))
+        patched.setattr(session_of_kazoo, "KazooClient", lambda **_: Kazoo(tree, number))
         found = zookeeper.ZookeeperSession("zk:1", zookeeper.GroupPaths("g"), Lease(6.0), lambda: None)
     found.begin_session()
     return found
@@ -185,7 +186,7 @@ def member(
     """A member whose session has begun and that is about to register; ``turn`` lets it go on."""
     settings = read_settings(MIGRATING if embedded is not None else SETTINGS)
     with patch.context() as patched:
-        patched.setattr(zookeeper, "KazooClient", lambda **_: Kazoo(tree))
+        patched.setattr(session_of_kazoo, "KazooClient", lambda **_: Kazoo(tree))
         found = Coordinator(settings, ME, registration, None)
     found.streams = [Stream(number, {}, found.may_hand_out) for number in range(2)]
     given: Any = embedded

@@ -11,9 +11,9 @@ from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState
 from migrating_servers import ME, Result, session, topic
 
-from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.lease import sent_now
+from kraft_runbook_consumer.session import UNANSWERED
 from kraft_runbook_consumer.znodes import Partition, Registration
 
 EVERY: list[Partition] = [("t", number) for number in range(12)]
@@ -123,7 +123,7 @@ def test_a_network_that_falls_silent_is_noticed_though_kazoo_is_kept_busy(monkey
     one._client = kazoo
     answers = kazoo.sync_async
     kazoo.sync_async = lambda path: SimpleNamespace(rawlink=lambda told: None)
-    for _ in range(zookeeper.UNANSWERED):
+    for _ in range(UNANSWERED):
         one._give_sign()
     assert cut == [], "two thirds of the session are not over"
     one._give_sign()
