@@ -24,7 +24,7 @@ from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order, save_state
 from kraft_runbook.procedures.throttle_replication import remove_throttles
 from kraft_runbook.reassignment.goals import DrainBrokers
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
@@ -73,14 +73,14 @@ class Scene:
         )
         self.run = run_in(self.context, self.cluster)
 
-    def look(self, *_: Any, **__: Any) -> Look:
+    def look(self, *_: Any, **__: Any) -> ReplicasLook:
         placement = replace(PLACEMENT, ongoing=dict(self.ongoing), min_isr=self.min_isr)
-        return Look("id", placement, {p: self.seen(p) for p in (A, B)}, {}, 0.0)
+        return ReplicasLook("id", placement, {p: self.seen(p) for p in (A, B)}, {}, 0.0)
 
     def seen(self, partition: TopicPartition) -> PartitionSeen:
         return PartitionSeen((1, 2), 1, (3,) if partition in self.lost else self.isr)
 
-    def cancel(self, look: Look, wanted: list[TopicPartition]) -> Any:
+    def cancel(self, look: ReplicasLook, wanted: list[TopicPartition]) -> Any:
         found = {p: self.ongoing.pop(p) for p in wanted if p in self.ongoing and p not in self.refused}
         self.done.append(("cancel", sorted(found)))
         if self.refused:
@@ -314,7 +314,7 @@ def test_what_has_too_few_in_sync_afterwards_is_named_before_anybody_signs(scene
 
 
 def test_a_cancel_is_listed_also_where_a_broker_does_not_say_what_such_a_look_needs(scene: Scene) -> None:
-    def sick(*_: Any, settings: bool = True, **__: Any) -> Look:
+    def sick(*_: Any, settings: bool = True, **__: Any) -> ReplicasLook:
         if settings:
             raise Unreachable("broker 2 does not describe its logs", way_out="restart it")
         return scene.look()

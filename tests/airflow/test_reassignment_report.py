@@ -18,7 +18,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.evidence.kinds import Closed, Moves, of_kind
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.reassignment.goals import DrainBrokers
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import as_planned
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.planner import make_plan
@@ -34,8 +34,8 @@ PLACEMENT = Placement({1: None, 2: None, 3: None}, {A: (1, 2)})
 PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
 
 
-def looks(present: Any) -> Look:
-    return Look("id", replace(PLACEMENT, present=dict(present)), {}, {}, 0.0)
+def looks(present: Any) -> ReplicasLook:
+    return ReplicasLook("id", replace(PLACEMENT, present=dict(present)), {}, {}, 0.0)
 
 
 @pytest.fixture

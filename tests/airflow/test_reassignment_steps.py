@@ -33,7 +33,7 @@ from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_s
 from kraft_runbook.procedures.throttle_replication import list_moves, read_throttles, remove_throttles, set_rate, unlist
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore, Topics
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -75,10 +75,10 @@ PLACEMENT = Placement(
 PLAN = make_plan(DrainBrokers((1,)), PLACEMENT)
 
 
-def look(*, at: float = 0.0, **changes: Any) -> Look:
+def look(*, at: float = 0.0, **changes: Any) -> ReplicasLook:
     placement = replace(PLACEMENT, **changes)
     seen = {p: PartitionSeen(r, r[0], r) for p, r in placement.present.items()}
-    return Look("id", placement, seen, {broker: {} for broker in placement.racks}, at)
+    return ReplicasLook("id", placement, seen, {broker: {} for broker in placement.racks}, at)
 
 
 THERE = look(present=dict(PLAN.target))
@@ -91,7 +91,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = look()
-        self.later: Look | None = None
+        self.later: ReplicasLook | None = None
         self.done: list[Any] = []
         self.context = {
             "ti": SimpleNamespace(dag_id="reassign_partitions__lab", run_id="one", task_id="t"),
@@ -118,7 +118,7 @@ class Scene:
         )
         self.run = run_in(self.context, self.cluster, Signed)
 
-    def look(self, sizes_of: Any = None, **_: Any) -> Look:
+    def look(self, sizes_of: Any = None, **_: Any) -> ReplicasLook:
         """``later``: what a look shows that asks for the sizes of a plan's partitions."""
         return self.later if self.later is not None and sizes_of else self.now
 
@@ -126,7 +126,7 @@ class Scene:
         now = replace(self.now, placement=replace(self.now.placement, topic_ids=self.ids))
         return now, read_plan(plan, now.placement, known=known)
 
-    def start(self, plan: Any, now: Look, limits: Any, *, among: Any) -> Any:
+    def start(self, plan: Any, now: ReplicasLook, limits: Any, *, among: Any) -> Any:
         batch = next_batch(plan, now.placement, limits)
         assert batch == among
         self.done.append(("start", [move.partition for move in batch]))
@@ -486,7 +486,7 @@ class TestRequireSigned:
     def asked(self, scene: Scene) -> Any:
         def go(
             *without: str,
-            now: Look | None = None,
+            now: ReplicasLook | None = None,
             seen: ClusterObservation | None = None,
             age: timedelta = timedelta(),
             plan: ReassignmentPlan = PLAN,

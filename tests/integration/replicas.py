@@ -29,7 +29,7 @@ from kraft_runbook.procedures.move_replicas import prefer_first_replicas, start_
 from kraft_runbook.procedures.throttle_replication import list_moves, set_rate
 from kraft_runbook.reassignment.batches import ZOOKEEPER_LIMITS, Limits
 from kraft_runbook.reassignment.goals import Goal, Topics
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
@@ -92,10 +92,10 @@ class Ground:
         finally:
             consumer.close()
 
-    def look(self, **how: bool) -> Look:
+    def look(self, **how: bool) -> ReplicasLook:
         return look_at_replicas(self.lab.spec, secrets=self.lab.secrets, **how)
 
-    def until(self, wanted: Callable[[Look], bool], *, within: float = 300) -> Look:
+    def until(self, wanted: Callable[[ReplicasLook], bool], *, within: float = 300) -> ReplicasLook:
         deadline = time.monotonic() + within
         while not wanted(look := self.look(settings=False)):
             assert time.monotonic() < deadline, look.placement.ongoing
@@ -111,7 +111,9 @@ class Ground:
     def start(self, plan: ReassignmentPlan, limits: Limits = ZOOKEEPER_LIMITS) -> tuple[Move, ...]:
         return start_next_batch(self.lab.spec, plan, self.look(settings=False), limits, secrets=self.lab.secrets)
 
-    def carry_out(self, plan: ReassignmentPlan, limits: Limits = ZOOKEEPER_LIMITS, *, within: float = 300) -> Look:
+    def carry_out(
+        self, plan: ReassignmentPlan, limits: Limits = ZOOKEEPER_LIMITS, *, within: float = 300
+    ) -> ReplicasLook:
         deadline = time.monotonic() + within
         while True:
             look = self.look(settings=False)
@@ -121,7 +123,7 @@ class Ground:
             assert time.monotonic() < deadline, read_plan(plan, look.placement)
             time.sleep(0.3)
 
-    def finish(self, plan: ReassignmentPlan) -> Look:
+    def finish(self, plan: ReassignmentPlan) -> ReplicasLook:
         """Carried out, with its preferred leaders elected, and verified."""
         look = self.carry_out(plan)
         assert not prefer_first_replicas(self.lab.spec, look, list(plan.target), secrets=self.lab.secrets)
@@ -130,7 +132,7 @@ class Ground:
             assert self.readable(topic) == self.written[topic]
         return look
 
-    def why(self, partition: TopicPartition, earlier: Look, now: Look) -> Stuck:
+    def why(self, partition: TopicPartition, earlier: ReplicasLook, now: ReplicasLook) -> Stuck:
         """Why a throttled move has not ended."""
         moving, seen, live = now.placement.ongoing[partition], now.seen[partition], now.placement.live
         return why_not_done(partition, moving, seen, live, earlier=earlier.logs, now=now.logs, throttled=True)

@@ -15,7 +15,7 @@ from stage import ENDED, Stage, a_stage, kill_worker_of_playbook, no_acknowledge
 
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from lab.layout import starts
 from lab.software import write_cluster_file
 
@@ -39,16 +39,16 @@ def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]
         yield opened
 
 
-def seen(lab: Lab) -> Look:
+def seen(lab: Lab) -> ReplicasLook:
     return look_at_replicas(lab.spec, secrets=lab.secrets, sizes_of=(), settings=False)
 
 
-def led_by(look: Look, broker: int) -> set[str]:
+def led_by(look: ReplicasLook, broker: int) -> set[str]:
     """What it leads that another broker could lead."""
     return {str(p) for p, each in look.seen.items() if each.leader == broker and len(each.replicas) > 1}
 
 
-def preferred(look: Look) -> bool:
+def preferred(look: ReplicasLook) -> bool:
     return all(each.leader == each.replicas[0] for each in look.seen.values())
 
 

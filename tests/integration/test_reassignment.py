@@ -54,7 +54,7 @@ from kraft_runbook.reassignment.goals import (
     Topics,
     on_disk_of_drained,
 )
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.progress import progress
@@ -113,7 +113,7 @@ def test_data_goes_to_a_new_broker_and_back_and_order_leaders_and_records_stay(g
     ground.finish(drained)
     assert all(1 not in replicas for p, replicas in ground.look().placement.present.items() if p.topic == topic)
 
-    def on_disk(look: Look) -> OnDisk:
+    def on_disk(look: ReplicasLook) -> OnDisk:
         return on_disk_of_drained(DrainBrokers((1,)), Topics((topic,)), look.placement.present, look.logs)
 
     assert on_disk(before).unread == () and not on_disk(ground.until(lambda look: not on_disk(look).strays)).hidden
@@ -136,12 +136,12 @@ def test_a_demoted_broker_leads_nothing_until_its_order_is_given_back(ground: Gr
     back = ground.plan(GiveBackOrder(plan.present, plan.target), topic)
     ground.finish(back)
 
-    def as_before(look: Look) -> bool:
+    def as_before(look: ReplicasLook) -> bool:
         return before.items() <= look.placement.present.items()  # the group's topic came since
 
     assert as_before(ground.look())
 
-    def led(look: Look) -> int:
+    def led(look: ReplicasLook) -> int:
         return sum(found.leader == 1 for p, found in look.seen.items() if p.topic == topic)
 
     kept = tmp_path / "broker-1.json"

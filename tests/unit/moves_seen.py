@@ -10,7 +10,7 @@ from placements import MB, of, tp
 
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.reassignment.look import Look, ReassignmentSeen
+from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.throttles import Former
 
@@ -37,5 +37,8 @@ def moves_seen(
     partitions = {p: PartitionSeen(replicas, replicas[0], replicas) for p, replicas in PRESENT.items()}
     logs = {broker: {A: 100 * MB, B: 100 * MB} for broker in live if broker < 3} | {3: {}, 4: {A: copied}}
     return ReassignmentSeen(
-        observation(phase), Look("id", placement, {**partitions, **(seen or {})}, logs, at, **look), throttles, faulty
+        observation(phase),
+        ReplicasLook("id", placement, {**partitions, **(seen or {})}, logs, at, **look),
+        throttles,
+        faulty,
     )

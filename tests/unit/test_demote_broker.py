@@ -23,7 +23,7 @@ from kraft_runbook.procedures.demote_broker import (
     give_orders_back,
     read_orders,
 )
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 
 A, B, C, D, E = (tp("t", number) for number in range(5))
@@ -58,7 +58,7 @@ class Cluster:
         if now == at:
             raise Killed
 
-    def look(self, *_: Any, **__: Any) -> Look:
+    def look(self, *_: Any, **__: Any) -> ReplicasLook:
         self._may_die()
         placement = Placement(
             dict.fromkeys(self.live),
@@ -68,7 +68,7 @@ class Cluster:
             leaders=dict(self.leaders),
         )
         seen = {p: PartitionSeen(r, self.leaders[p], tuple(self.isr[p])) for p, r in self.present.items()}
-        return Look("id", placement, seen, {}, 0.0)
+        return ReplicasLook("id", placement, seen, {}, 0.0)
 
     def client(self, *_: Any, **__: Any) -> Cluster:
         return self

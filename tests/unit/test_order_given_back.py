@@ -13,7 +13,7 @@ from kraft_runbook.cluster.assignment import Answer, Ongoing, PartitionResult, R
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.procedures.move_replicas import give_back_order
 from kraft_runbook.reassignment.cancelling import saved_order
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 
 A, B = tp("a", 0), tp("a", 1)
@@ -29,10 +29,10 @@ class Cluster:
         self.answer, self.obeys = Answer.ACCEPTED, True
         self.sent: list[list[TopicPartition]] = []
 
-    def look(self, *_: Any, **__: Any) -> Look:
+    def look(self, *_: Any, **__: Any) -> ReplicasLook:
         if self.coming:
             self.present |= self.coming.pop(0)
-        return Look("id", Placement({}, dict(self.present), ongoing=dict(self.ongoing)), {}, {}, 0.0)
+        return ReplicasLook("id", Placement({}, dict(self.present), ongoing=dict(self.ongoing)), {}, {}, 0.0)
 
     def __call__(self, *_: Any, **__: Any) -> Cluster:
         return self

@@ -27,7 +27,7 @@ from kraft_runbook.procedures.move_replicas import (
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.goals import Explicit
-from kraft_runbook.reassignment.look import Look, ReassignmentSeen
+from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
@@ -37,7 +37,7 @@ from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
 
 NOTHING = Former({}, {}, {})
 PRESENT = of(a=[(1, 2), (2, 1)])
-LOOK = Look(
+LOOK = ReplicasLook(
     "id",
     Placement(dict.fromkeys((1, 2, 3)), PRESENT),
     {p: PartitionSeen(replicas, replicas[0], replicas) for p, replicas in PRESENT.items()},
@@ -48,7 +48,7 @@ MOVING = {tp("a"): Ongoing((3, 2, 1), (3,), (1,))}
 
 
 def blocked(
-    look: Look = LOOK,
+    look: ReplicasLook = LOOK,
     phase: Phase = Phase.ZOOKEEPER,
     throttles: Former = NOTHING,
     faulty: Any = (),
@@ -193,14 +193,14 @@ def test_what_somebody_gave_another_target_since_the_look_is_left_alone() -> Non
     assert not any(sent for sent, _ in client.sent)
 
 
-def moving(*numbers: int, unsafe: int | None = None) -> Look:
+def moving(*numbers: int, unsafe: int | None = None) -> ReplicasLook:
     """These partitions of topic a move from 1 and 2 to 3; of one of them 3 alone is in sync."""
     ongoing = {tp("a", n): Ongoing((3, 1, 2), (3,), (1, 2)) for n in numbers}
     seen = {tp("a", n): PartitionSeen((3, 1, 2), 3, (3,) if n == unsafe else (1, 2)) for n in numbers}
     return replace(LOOK, seen=seen, placement=replace(LOOK.placement, ongoing=ongoing))
 
 
-def cancelling(client: Any, *looks: Look, patience: float = 0.05) -> Any:
+def cancelling(client: Any, *looks: ReplicasLook, patience: float = 0.05) -> Any:
     """How a cancel is done where these looks follow one another; the last is seen from then on. Of each look, what
     moves is listed first.
     """

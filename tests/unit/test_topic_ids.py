@@ -17,7 +17,7 @@ from kraft_runbook.io.kafka import topic_ids as asking
 from kraft_runbook.io.kafka.topic_ids import NONE, topic_ids
 from kraft_runbook.procedures.move_replicas import start_next_batch
 from kraft_runbook.reassignment.batches import Limits
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.saved_state import SavedState, from_json
@@ -80,7 +80,7 @@ def test_right_before_the_request_the_ids_are_asked_once_more() -> None:
             return {}
 
     now = placement(a="first", b="second")
-    look = Look("id", now, {p: PartitionSeen(r, r[0], r) for p, r in now.present.items()}, {}, 0.0)
+    look = ReplicasLook("id", now, {p: PartitionSeen(r, r[0], r) for p, r in now.present.items()}, {}, 0.0)
     given: dict[str, Any] = {"secrets": lambda _: "", "client": Sends, "looks": lambda *_, **__: look}
     asked = start_next_batch(
         SPEC, PLAN, look, Limits(5), ids_of=lambda *_, **__: {"a": "another", "b": "second"}, **given

@@ -25,7 +25,7 @@ from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import LOOKS as LOOKS_AT_AN_ORDER
 from kraft_runbook.procedures.move_replicas import give_back_order, prefer_first_replicas
 from kraft_runbook.reassignment.demotion import KeptOrders, demoted_orders, orders_from_json, orders_given_back
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 
 LOOKS, TRIES, APART_SECONDS = 30, 5, 1.0
 """Until a broker leads nothing any more, and until leaders are back: an election takes a moment."""
@@ -36,7 +36,7 @@ SAMPLE = 5
 class Demotes:
     """How a cluster is looked at and changed."""
 
-    looks: Callable[..., Look] = look_at_replicas
+    looks: Callable[..., ReplicasLook] = look_at_replicas
     client: Callable[..., Reassignments] = Reassignments
     elect: Callable[..., Mapping[TopicPartition, str]] = elect_preferred_leaders
     ids_of: Callable[..., Mapping[str, str]] = topic_ids
@@ -44,7 +44,7 @@ class Demotes:
     looks_at_leaders: int = LOOKS
     looks_at_an_order: int = LOOKS_AT_AN_ORDER
 
-    def look(self, spec: ClusterSpec, secrets: Secrets) -> Look:
+    def look(self, spec: ClusterSpec, secrets: Secrets) -> ReplicasLook:
         return self.looks(spec, secrets=secrets, sizes_of=(), settings=False, deletions=True)
 
     def reorder(self, spec: ClusterSpec, secrets: Secrets, orders: Assignment) -> tuple[TopicPartition, ...]:

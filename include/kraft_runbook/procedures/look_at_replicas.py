@@ -20,7 +20,7 @@ from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes, read_reassignment_znodes
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
@@ -36,7 +36,7 @@ def look_at_replicas(
     sizes_of: Collection[TopicPartition] | None = None,
     settings: bool = True,
     deletions: bool = False,
-) -> Look:
+) -> ReplicasLook:
     """``sizes_of``: of these partitions alone, for quick looks at what moves; ``settings`` False: without
     min.insync.replicas and what ZooKeeper holds. ``deletions``: in any case with the topics whose deletion waits in
     ZooKeeper (for a dead broker, say): Metadata still lists them, and no reassignment of them is taken.
@@ -84,7 +84,7 @@ def look_at_replicas(
         },
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
-    return Look(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy)
+    return ReplicasLook(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy)
 
 
 def look_at_plan(
@@ -95,10 +95,10 @@ def look_at_plan(
     sizes_of: Collection[TopicPartition] | None = None,
     known: Collection[TopicPartition] | None = None,
     deletions: bool = False,
-    looks: Callable[..., Look] | None = None,
+    looks: Callable[..., ReplicasLook] | None = None,
     ids_of: Callable[..., Mapping[str, str]] | None = None,
     apart: float = APART_SECONDS,
-) -> tuple[Look, PlanReading]:
+) -> tuple[ReplicasLook, PlanReading]:
     """A quick look, and where the plan stands. UNKNOWN, or a lost broker, is believed once it has lasted: right after
     a move has ended, a broker may still show it, and a broker that restarts is back soon. ``known``: as of
     ``read_plan``; ``deletions``: as of ``look_at_replicas``, and with the ids of the plan's topics.

@@ -23,7 +23,7 @@ from kraft_runbook.io.slices import slices
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.cancelling import of_unsafe, out_of_order, unsafe_cancels, ways_out, with_other_replicas
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import from_json as plan_from_json
@@ -31,7 +31,7 @@ from kraft_runbook.reassignment.saved_state import SavedState, from_json
 from kraft_runbook.reassignment.throttles import Former
 
 Client = Callable[..., Reassignments]
-Looks = Callable[..., Look]
+Looks = Callable[..., ReplicasLook]
 SAMPLE = 5
 LOOKS, APART_SECONDS = 10, 1.0
 PATIENCE_SECONDS = 30.0
@@ -50,7 +50,7 @@ class CancelledInPart(StepFailed):
         self.done = done
 
 
-def save_state(path: Path, look: Look, throttles: Former) -> SavedState:
+def save_state(path: Path, look: ReplicasLook, throttles: Former) -> SavedState:
     """Keep the whole assignment and the throttles, on disk, before anything is changed. What an earlier try of the same
     run saved stays: it is what was there before. Raises Refused where that is of another cluster.
     """
@@ -102,7 +102,7 @@ def read_assignment(path: Path, *, ignored: Callable[[str], object] = lambda _: 
 def start_next_batch(
     spec: ClusterSpec,
     plan: ReassignmentPlan,
-    look: Look,
+    look: ReplicasLook,
     limits: Limits,
     *,
     secrets: Secrets,
@@ -136,7 +136,7 @@ def start_next_batch(
 
 def cancel_moves(
     spec: ClusterSpec,
-    look: Look,
+    look: ReplicasLook,
     partitions: Collection[TopicPartition],
     *,
     secrets: Secrets,
@@ -252,7 +252,7 @@ def give_back_order(
 
 def prefer_first_replicas(
     spec: ClusterSpec,
-    look: Look,
+    look: ReplicasLook,
     partitions: Collection[TopicPartition],
     *,
     secrets: Secrets,

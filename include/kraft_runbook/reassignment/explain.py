@@ -9,7 +9,7 @@ from kraft_runbook.cluster.observation import unread_parts
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.reassignment.checks import CHECKS
-from kraft_runbook.reassignment.look import Look, ReassignmentSeen
+from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
 from kraft_runbook.reassignment.progress import Progress, progress
 from kraft_runbook.reassignment.stages import CANCEL, PlanReading, read_what_moves
 from kraft_runbook.reassignment.stuck import Cause, Stuck, why_not_done
@@ -20,7 +20,7 @@ from kraft_runbook.runbook.explanation import Explanation, told
 SAMPLE = 20
 
 
-def causes_of(earlier: Look, now: Look, *, throttled: bool) -> tuple[Stuck, ...]:
+def causes_of(earlier: ReplicasLook, now: ReplicasLook, *, throttled: bool) -> tuple[Stuck, ...]:
     """Why each partition that moves at both looks is not done, in the order in which the reasons exclude each other."""
     found = [
         why_not_done(
@@ -38,7 +38,7 @@ def has_rate(throttles: Former) -> bool:
     return any(key in each for key in RATES for each in (throttles.rates, *throttles.of_brokers.values()))
 
 
-def progress_between(earlier: Look | None, now: Look, reading: PlanReading) -> Progress:
+def progress_between(earlier: ReplicasLook | None, now: ReplicasLook, reading: PlanReading) -> Progress:
     """How far what moves is; with rates where there are two looks."""
     logs, seconds = (earlier.logs, now.at - earlier.at) if earlier is not None else (None, 0.0)
     return progress(reading, now.placement.ongoing, now.seen, now.logs, earlier=logs, seconds=seconds)

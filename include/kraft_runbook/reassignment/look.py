@@ -14,7 +14,7 @@ from kraft_runbook.reassignment.throttles import Former
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReplicasLook:
     """``logs``: bytes of each partition on each broker that said so; ``unread``: why another did not. ``at``: seconds,
     by a clock that only goes forward.
     """
@@ -28,7 +28,7 @@ class Look:
     legacy: str | None = None
     """What /admin/reassign_partitions holds; None where it does not exist, or nothing has ZooKeeper."""
 
-    def with_ids(self, topic_ids: Mapping[str, str]) -> Look:
+    def with_ids(self, topic_ids: Mapping[str, str]) -> ReplicasLook:
         """The same with the ids of topics, which are asked apart."""
         return replace(self, placement=replace(self.placement, topic_ids=topic_ids))
 
@@ -40,6 +40,6 @@ class ReassignmentSeen:
     """
 
     cluster: ClusterObservation
-    look: Look
+    look: ReplicasLook
     throttles: Former
     faulty_lists: tuple[str, ...] | None

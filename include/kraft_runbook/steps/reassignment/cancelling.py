@@ -17,7 +17,7 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order
 from kraft_runbook.reassignment.cancelling import UnsafeCancel, left_short, of_unsafe, unsafe_cancels, ways_out
 from kraft_runbook.reassignment.goals import Topics
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import plain
 from kraft_runbook.reassignment.run_throttles import RunThrottles
@@ -120,7 +120,7 @@ def list_reassignments(run: Run) -> dict[str, Any]:
     return {"partitions": len(ongoing)}
 
 
-def _look_with_settings(run: Run) -> tuple[Look, str]:
+def _look_with_settings(run: Run) -> tuple[ReplicasLook, str]:
     """With min.insync.replicas, for which every broker must answer; a cancel waits for none, so without it else."""
     try:
         return settled_look(run.cluster), ""

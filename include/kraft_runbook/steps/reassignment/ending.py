@@ -15,7 +15,7 @@ from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.move_replicas import prefer_first_replicas
 from kraft_runbook.reassignment.goals import drained_by, not_demoted, not_drained, on_disk_of_drained
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
@@ -102,7 +102,7 @@ def verify_plan(run: Run, *, asks: Asks) -> dict[str, Any] | None:
     return {"partitions": found.partitions, "added_since": len(reading.added)}
 
 
-def _require_empty_directories(run: Run, plan: ReassignmentPlan, wanted: Wanted, look: Look) -> None:
+def _require_empty_directories(run: Run, plan: ReassignmentPlan, wanted: Wanted, look: ReplicasLook) -> None:
     """A broker deletes what has left it in a moment, and is looked at again for it. Raises StepFailed where a drained
     one still holds what Metadata does not show, and where one that runs does not say.
     """
@@ -141,7 +141,7 @@ def _require_empty_directories(run: Run, plan: ReassignmentPlan, wanted: Wanted,
         )
 
 
-def _look_by_ids(run: Run, plan: ReassignmentPlan) -> Look:
+def _look_by_ids(run: Run, plan: ReassignmentPlan) -> ReplicasLook:
     """With the ids of the plan's topics."""
     look = settled_look(run.cluster, settings=False, deletions=True)
     return look.with_ids(run.cluster.ask(topic_ids, plan.topic_ids.keys())) if plan.topic_ids else look

@@ -10,14 +10,14 @@ from kraft_runbook.evidence.kinds import Checked
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.reassignment.checks import CHECKS
-from kraft_runbook.reassignment.look import Look, ReassignmentSeen
+from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.steps.examine import Examined, in_words
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 
 
-def settled_look(cluster: Cluster, **how: Any) -> Look:
+def settled_look(cluster: Cluster, **how: Any) -> ReplicasLook:
     return cluster.ask(look_at_replicas, **how)
 
 

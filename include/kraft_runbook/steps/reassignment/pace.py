@@ -13,7 +13,7 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.evidence.store import evidence_directory, read_records
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, earlier_runs
@@ -100,7 +100,7 @@ def _is_in_force(files: RunFiles, rate: int) -> bool:
     return files.throttles.rate == rate and was_set(_done_by(files.name), rate)
 
 
-def _going_on(run: Run, look: Look, *, also_paused: bool) -> tuple[EarlierRun, PlanReading]:
+def _going_on(run: Run, look: ReplicasLook, *, also_paused: bool) -> tuple[EarlierRun, PlanReading]:
     """The run that is meant, and where its plan stands."""
     named = str(run.params["run"] or "")
     if named:

@@ -6,7 +6,7 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanReading, PlanStage
 from kraft_runbook.steps.reassignment.files import files_of
@@ -17,7 +17,7 @@ class BrokerLost(Refused):
     """Brokers that are to take copies do not run."""
 
 
-def require_signed(run: Run, *, waits: bool = False) -> tuple[Look, PlanReading, ClusterObservation]:
+def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, PlanReading, ClusterObservation]:
     """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
     signed for. Once the plan's own moves are under way the proof's age stops nobody.
 

@@ -19,7 +19,7 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import MOVE
@@ -64,7 +64,7 @@ def rate_text(rate: int) -> str:
     return f"{rate / 1e6:g} MB/s a broker"
 
 
-def require_an_end(run: Run, plan: ReassignmentPlan, look: Look, rate: int, wanted: Wanted) -> None:
+def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: int, wanted: Wanted) -> None:
     """Raise Refused for a throttle under which the copies would never catch up with what is produced now. Moves that
     have ended don't count: no throttle holds for them. ``look``: with the sizes of the plan's partitions, made just
     now; ``wanted``: how many copies, and how many bytes of them, a broker moves at once.
@@ -135,7 +135,7 @@ def _was_set(run: Run, rate: int) -> bool:
     return was_set((told for _, told in of_kind(run.journal.records(), Moves)), rate)
 
 
-def list_what_moves(run: Run, plan: ReassignmentPlan, look: Look, batch: Collection[Move]) -> None:
+def list_what_moves(run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: Collection[Move]) -> None:
     """Let the throttle count for what moves now and for ``batch``, which starts next, and for nothing else of the plan:
     what ended goes on being read by its followers in sync, and Kafka counts that too. What is added is written down
     first.
@@ -153,7 +153,7 @@ def list_what_moves(run: Run, plan: ReassignmentPlan, look: Look, batch: Collect
         files.throttles_list(needed)
 
 
-def change_throttle(run: Run, plan: ReassignmentPlan, look: Look, wanted: Wanted) -> None:
+def change_throttle(run: Run, plan: ReassignmentPlan, look: ReplicasLook, wanted: Wanted) -> None:
     """While replicas move: set the rate that was asked for since (``pace``), or the run's own where none is in force. A
     rate that makes no sense, or would never let it end, stops nothing that moves: that is on record, the rate in force
     stays, and the file says it again; where none is, the run's own is set.

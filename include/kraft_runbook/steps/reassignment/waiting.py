@@ -14,7 +14,7 @@ from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.hours import Hours
-from kraft_runbook.reassignment.look import Look
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.progress import replicas_left
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
@@ -52,7 +52,7 @@ def when(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC" if moment < FOREVER else "no set time"
 
 
-def point_of(look: Look, reading: PlanReading, bytes_left: int | None) -> CoursePoint:
+def point_of(look: ReplicasLook, reading: PlanReading, bytes_left: int | None) -> CoursePoint:
     """What is left of the plan now. ``bytes_left``: of what moves; None where it was not read."""
     replicas = replicas_left(reading, look.placement.ongoing, look.seen)
     return CoursePoint(datetime.now(UTC), len(reading.left) + len(reading.moving), replicas, bytes_left)
@@ -79,7 +79,7 @@ class WhileMoving:
     most: int | None = None
     say: float = SAY_SECONDS
     warn: Callable[[str], object] = log.warning
-    _earlier: Look | None = None
+    _earlier: ReplicasLook | None = None
     _said: float = field(default_factory=time.monotonic)
     _gaps: list[int] = field(default_factory=list)
     _times: list[float] = field(default_factory=list)
@@ -114,7 +114,7 @@ class WhileMoving:
         now = self.throttled / 1e6
         return f"trigger change_pace__{cluster} with {rate / 1e6:.1f} MB/s or more, in place of {now:.1f} MB/s"
 
-    def _why(self, cluster: Cluster, speaks: bool) -> tuple[str, Look]:
+    def _why(self, cluster: Cluster, speaks: bool) -> tuple[str, ReplicasLook]:
         """Why the task should go on, if it should; sizes are read only where they are needed."""
         plan = self._planned()
         sizes_of = list(plan.target) if speaks or self.limits.bytes is not None else []
@@ -135,7 +135,7 @@ class WhileMoving:
             return "the throttle is to change", look
         return ("half of what is throttled has ended" if self._half_has_ended(look) else ""), look
 
-    def _half_has_ended(self, look: Look) -> bool:
+    def _half_has_ended(self, look: ReplicasLook) -> bool:
         """What has ended is still read by its followers in sync, and slows down the rest (``list_what_moves``)."""
         listed = self.files.throttles.partitions if self.throttled else frozenset()
         return bool(listed) and len(listed) <= 2 * len(listed - look.placement.ongoing.keys())
@@ -148,7 +148,7 @@ class WhileMoving:
             self._plan = self.files.plan()
         return self._plan
 
-    def _tell(self, cluster: Cluster, earlier: Look, now: Look) -> int:
+    def _tell(self, cluster: Cluster, earlier: ReplicasLook, now: ReplicasLook) -> int:
         """How far it is, and what is stuck; returns the bytes left."""
         reading = read_plan(self._planned(), now.placement)
         far = progress_between(earlier, now, reading)
