@@ -24,17 +24,26 @@ KAFKA, STRANGER = 4711, 4712
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
+MODULE_UTILS = (
+    "kafka_host",
+    "kafka_user",
+    "properties_text",
+    "environment_files",
+    "service_manager",
+    "java",
+    "written_files",
+    "installation",
+)
+"""Each after those that it imports."""
+
+
 @pytest.fixture(scope="module")
 def on_the_host() -> Iterator[SimpleNamespace]:
     """The modules, loaded as Ansible loads them on a host: below its own package."""
     before = dict(sys.modules)
     loaded: dict[str, ModuleType] = {}
     for directory, prefix in (("module_utils", "ansible.module_utils."), ("library", "")):
-        for name in (
-            ("kafka_host", "kafka_user", "properties_text", "service_manager", "written_files", "installation")
-            if prefix
-            else ("kafka_file", "kafka_format", "kafka_set_aside")
-        ):
+        for name in MODULE_UTILS if prefix else ("kafka_file", "kafka_format", "kafka_set_aside"):
             spec = importlib.util.spec_from_file_location(
                 f"{prefix}{name}", playbook_directory() / directory / f"{name}.py"
             )

@@ -6,6 +6,7 @@ from feature_looks import host_module
 
 host_module("kafka_host")
 host_module("properties_text")
+host_module("environment_files")
 tail = host_module("service_manager")._tail
 
 
