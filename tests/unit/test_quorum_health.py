@@ -497,6 +497,12 @@ SRVR = (
 )
 
 
+MNTR = (
+    "zk_version\t3.8.4-9316c2a7a97e1666d8f4593f34dd6fc36ecc436c, built on 2024-02-12 22:16 UTC\n"
+    "zk_server_state\tfollower\nzk_peer_state\tfollowing - broadcast\n"
+    "zk_num_alive_connections\t4\nzk_outstanding_requests\t12\n"
+    "zk_avg_request_outstanding\t0.5\nzk_avg_latency\t0.6\n"
+)
 NOBODY = EnsembleServer("", 0, "ZooKeeper server zk1:2181 runs and serves nobody: it is in no quorum")
 
 
@@ -505,8 +511,10 @@ NOBODY = EnsembleServer("", 0, "ZooKeeper server zk1:2181 runs and serves nobody
     [
         (SRVR, EnsembleServer("follower", 12)),
         ("This ZooKeeper instance is not currently serving requests\n", NOBODY),
-        ("srvr is not executed because it is not in the whitelist.\n", "does not allow srvr"),
-        ("", "does not allow srvr"),
+        ("mntr is not executed because it is not in the whitelist.\n", "allows neither srvr nor mntr"),
+        ("", "allows neither srvr nor mntr"),
+        (MNTR, EnsembleServer("follower", 12)),
+        (MNTR.replace("\t12", "\tNaN"), "allows neither srvr nor mntr"),
     ],
 )
 def test_a_server_of_the_ensemble_is_what_it_says(answer: str, expected: EnsembleServer | str) -> None:
@@ -535,7 +543,7 @@ def test_who_refuses_is_down_who_is_silent_is_unread_and_over_tls_they_are_asked
     assert ensemble_servers(three, secrets=environment_secrets(SECRETS), ask=ask, tls_by=lambda *_, **__: tls) == {
         "zk1:2181": EnsembleServer("follower", 12),
         "zk2:2181": EnsembleServer("", 0, "ZooKeeper server zk2:2181 does not run: it refuses connections"),
-        "zk3:2181": Unread("ZooKeeper server zk3:2181 did not answer srvr: timed out"),
+        "zk3:2181": Unread("ZooKeeper server zk3:2181 did not answer srvr or mntr: timed out"),
     }
     assert asked == [tls] * 3
 

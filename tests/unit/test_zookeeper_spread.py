@@ -11,7 +11,7 @@ import pytest
 from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
-from kraft_runbook.io.zookeeper.servers import leads, server_mode, spread_over
+from kraft_runbook.io.zookeeper.servers import ask_server, leads, server_mode, spread_over
 
 SERVERS = ("a:1", "b:1", "c:1")
 
@@ -30,17 +30,18 @@ def server() -> Iterator[Callable[[bytes | None], str]]:
     """Starts a server that gives this answer to four letters; None: never any."""
     sockets: list[socket.socket] = []
 
-    def start(answer: bytes | None) -> str:
+    def start(answer: bytes | None, mntr: bytes = b"mntr is not executed because it is not in the whitelist.\n") -> str:
         listening = socket.create_server(("127.0.0.1", 0))
         sockets.append(listening)
 
         def serve() -> None:
-            connection, _ = listening.accept()
-            sockets.append(connection)
-            assert connection.recv(4) == b"srvr"
-            if answer is not None:
-                connection.sendall(answer)
-                connection.close()
+            for word in (b"srvr", b"mntr"):
+                connection, _ = listening.accept()
+                sockets.append(connection)
+                assert connection.recv(4) == word
+                if answer is not None:
+                    connection.sendall(answer if word == b"srvr" else mntr)
+                    connection.close()
 
         threading.Thread(target=serve, daemon=True).start()
         return f"127.0.0.1:{listening.getsockname()[1]}"
@@ -48,6 +49,20 @@ def server() -> Iterator[Callable[[bytes | None], str]]:
     yield start
     for each in sockets:
         each.close()
+
+
+MNTR = (
+    b"zk_version\t3.8.4-93, built on x\nzk_server_state\tleader\n"
+    b"zk_num_alive_connections\t4\nzk_outstanding_requests\t7\n"
+)
+
+
+def test_a_server_that_does_not_allow_srvr_is_asked_by_mntr(server: Callable[..., str]) -> None:
+    for refused in (b"srvr is not executed because it is not in the whitelist.\n", b""):
+        found = ask_server(server(refused, MNTR))
+        assert (found.mode, found.version, found.connections, found.outstanding) == ("leader", "3.8.4", 3, 7)
+    assert ask_server(server(b"This ZooKeeper instance is not currently serving requests\n", MNTR)).serves_nobody
+    assert ask_server(server(b"")).says_nothing
 
 
 def test_a_server_leads_only_if_it_says_so(

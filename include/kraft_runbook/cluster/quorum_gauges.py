@@ -1,5 +1,5 @@
 """What the nodes around a controller quorum tell of themselves by their gauges, and the servers of an ensemble by
-``srvr``. None: the gauge is not there.
+``srvr`` or ``mntr``. None: the gauge is not there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BrokerApplied:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleServer:
-    """One ZooKeeper server by its own words (``srvr``). ``mode``: leader, follower, observer or standalone;
+    """One ZooKeeper server by its own words (``srvr`` or ``mntr``). ``mode``: leader, follower, observer or standalone;
     ``outstanding``: requests that wait in it. ``down``: why it serves nobody; empty where it serves.
     """
 

@@ -61,8 +61,8 @@ def no_event_waits_long_in_the_broker(seen: Series, spec: ClusterSpec) -> Findin
 def every_server_serves(seen: Series, spec: ClusterSpec) -> Finding:
     """Every ZooKeeper server of the cluster file serves, and one leads.
 
-    By srvr, which a server may be told not to answer (4lw.commands.whitelist). FAIL where one refuses connections or
-    says that it serves nobody.
+    By srvr, or by mntr where a server is told not to answer that (4lw.commands.whitelist). FAIL where one refuses
+    connections or says that it serves nobody.
     """
     zookeeper = seen.now.zookeeper
     if not was_read(zookeeper):

@@ -21,8 +21,7 @@ def ensemble_servers(
     ask: Callable[..., ServerStatus] = ask_server,
     tls_by: Callable[..., ssl.SSLContext | None] = tls_of,
 ) -> Mapping[str, EnsembleServer | Unread]:
-    """Each server of the cluster file by its ``srvr``, which every ZooKeeper allows unless told otherwise; ``mntr``,
-    which tells more, is not in the default whitelist. All are asked at once, 2 s a read. Raises
+    """Each server of the cluster file by its ``srvr`` or ``mntr``. All are asked at once, 2 s a read. Raises
     SecretMissing.
     """
     try:
@@ -40,15 +39,15 @@ def _asked(server: str, ask: Callable[[str], ServerStatus]) -> EnsembleServer | 
     except ConnectionRefusedError:
         return EnsembleServer("", 0, f"ZooKeeper server {server} does not run: it refuses connections")
     except OSError as error:
-        return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
+        return Unread(f"ZooKeeper server {server} did not answer srvr or mntr: {error}")
     return parse_srvr(server, answer)
 
 
 def parse_srvr(server: str, answer: ServerStatus) -> EnsembleServer | Unread:
-    """A server's answer to ``srvr``."""
+    """A server's answer to ``srvr`` or ``mntr``."""
     if answer.serves_nobody:
         return EnsembleServer("", 0, f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
     mode, outstanding = answer.mode, answer.outstanding
     if mode is None or outstanding is None:
-        return Unread(f"ZooKeeper server {server} does not allow srvr (4lw.commands.whitelist)")
+        return Unread(f"ZooKeeper server {server} allows neither srvr nor mntr (4lw.commands.whitelist)")
     return EnsembleServer(mode, outstanding)

@@ -148,17 +148,17 @@ def _broker(znode: Znode) -> BrokerZnode:
 
 
 def _connections(zookeeper: ZooKeeper, secrets: Secrets) -> int | Unread:
-    """Clients connected to all servers of the ensemble, by the four-letter word ``srvr``."""
+    """Clients connected to all servers of the ensemble, by the four-letter word ``srvr`` or ``mntr``."""
     tls = tls_of(zookeeper, secrets=secrets)
     total = 0
     for server in zookeeper.servers:
         try:
             status = ask_server(server, tls=tls, timeout=2.0)
         except OSError as error:
-            return Unread(f"ZooKeeper server {server} did not answer srvr: {error}")
+            return Unread(f"ZooKeeper server {server} did not answer srvr or mntr: {error}")
         if status.serves_nobody:
             return Unread(f"ZooKeeper server {server} runs and serves nobody: it is in no quorum")
         if status.connections is None:
-            return Unread(f"ZooKeeper server {server} does not allow srvr (4lw.commands.whitelist)")
+            return Unread(f"ZooKeeper server {server} allows neither srvr nor mntr (4lw.commands.whitelist)")
         total += status.connections
     return total

@@ -1,4 +1,4 @@
-"""The servers of an ensemble: what each says of itself (``srvr``), and which one a reader begins with."""
+"""The servers of an ensemble: what each says of itself (``srvr``, or ``mntr``), and which one a reader begins with."""
 
 from __future__ import annotations
 
@@ -21,34 +21,41 @@ NOT_SERVING = "not currently serving"
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """One answer to ``srvr``. None: the answer does not say so, as where the server does not allow the word."""
+    """One answer to ``srvr`` or ``mntr`` (``MonitorCommand`` of ZooKeeper: ``zk_``, a name, a tab, a value). None: the
+    answer does not say so, as where the server does not allow the word.
+    """
 
     text: str
 
     @property
     def mode(self) -> str | None:
         """leader, follower, observer or standalone."""
-        return self._found(r"^Mode: (\w+)")
+        return self._found(r"^(?:Mode: |zk_server_state\t)(\w+)")
 
     @property
     def version(self) -> str | None:
-        return self._found(r"^Zookeeper version: ([^\s,-]+)")
+        return self._found(r"^(?:Zookeeper version: |zk_version\t)([^\s,-]+)")
 
     @property
     def connections(self) -> int | None:
         """Clients connected to it, without the connection that asked."""
-        found = self._found(r"^Connections: (\d+)")
+        found = self._found(r"^(?:Connections: |zk_num_alive_connections\t)(\d+)")
         return int(found) - 1 if found else None
 
     @property
     def outstanding(self) -> int | None:
         """Requests that wait in it."""
-        found = self._found(r"^Outstanding: (\d{1,18})$")
+        found = self._found(r"^(?:Outstanding: |zk_outstanding_requests\t)(\d{1,18})\r?$")
         return int(found) if found else None
 
     @property
     def serves_nobody(self) -> bool:
         return NOT_SERVING in self.text
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the word is not allowed here: neither what the server is, nor that it serves nobody."""
+        return self.mode is None and not self.serves_nobody
 
     def _found(self, pattern: str) -> str | None:
         found = re.search(pattern, self.text, re.MULTILINE)
@@ -56,16 +63,22 @@ class ServerStatus:
 
 
 def ask_server(server: str, *, tls: ssl.SSLContext | None = None, timeout: float = SRVR_TIMEOUT) -> ServerStatus:
-    """What a server (host:port) says to ``srvr``; over TLS where a context is given. Raises OSError (``ssl.SSLError``
-    among them).
+    """What a server (host:port) says to ``srvr``, or where it does not allow that, to ``mntr``: every ZooKeeper allows
+    the first unless told otherwise, and some are told to allow the second alone. Over TLS where a context is given.
+    Raises OSError (``ssl.SSLError`` among them).
     """
+    answer = _answer(server, b"srvr", tls, timeout)
+    return _answer(server, b"mntr", tls, timeout) if answer.says_nothing else answer
+
+
+def _answer(server: str, word: bytes, tls: ssl.SSLContext | None, timeout: float) -> ServerStatus:
     host, port = split_address(server)
     with (
         socket.create_connection((host, port), timeout) as plain,
         plain if tls is None else tls.wrap_socket(plain, server_hostname=host) as connection,
     ):
         connection.settimeout(timeout)
-        connection.sendall(b"srvr")
+        connection.sendall(word)
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
     return ServerStatus(answer.decode(errors="replace"))
 

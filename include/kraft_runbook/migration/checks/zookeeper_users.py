@@ -86,7 +86,7 @@ def nothing_else_uses_zookeeper(seen: ClusterObservation, spec: ClusterSpec) -> 
     if not was_read(seen.zookeeper.connections):
         return unknown(
             seen.zookeeper.connections,
-            "allow srvr in 4lw.commands.whitelist, or look with your own tools for other clients",
+            "allow srvr or mntr in 4lw.commands.whitelist, or look with your own tools for other clients",
         )
     # A broker has one session, and a second one if its authorizer has its own. So has a controller in migration mode.
     most = (
