@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_java import ask_java
 from feature_looks import CONTROLLERS, in_log, kafka3, kafka4, look, on_disk, registered
 from observations import (
     SPEC,
@@ -54,9 +55,11 @@ from kraft_runbook.runbook.check_results import Severity, Verdict
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.software import conditions
 from kraft_runbook.software.ahead import what_happens_next
+from kraft_runbook.software.oauth import BROKERS_VALIDATOR, KEYS, VALIDATOR
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.roll import Rolled
 from kraft_runbook.software.stages import Gate, Step
+from lab.installation import JARS, JARS4
 
 OLD_HOME, NEW_HOME = "/opt/kafka-3", "/opt/kafka-4"
 PLAIN = SPEC.model_copy(
@@ -126,6 +129,25 @@ KEYS_URL = "listener.name.sasl.oauthbearer.sasl.oauthbearer.jwks.endpoint.url"
 def asks_url(allowed: tuple[str, ...] | Unread, url: str = "https://id/keys") -> Spoil:
     """Broker 2's file names a URL for OAUTHBEARER, and its process may ask those."""
     return host_changed(2, config={"process.roles": "broker", KEYS_URL: url}, allowed_urls=allowed)
+
+
+def tokens(validator: str = "") -> Spoil:
+    """Broker 2 takes tokens at one listener, whose keys it may ask for."""
+    own = {KEYS_URL.replace(KEYS, VALIDATOR): validator} if validator else {}
+    config = {"process.roles": "broker", KEYS_URL: "https://id/keys", **own}
+    return host_changed(2, config=config, allowed_urls=("https://id/keys",))
+
+
+def test_a_validator_that_looks_at_signatures_lets_a_target_be_one_that_has_no_such_default() -> None:
+    assert "KRB-UPG-027" in not_passing(tokens()(cluster()), Gate.UP)
+    assert "KRB-UPG-027" not in not_passing(tokens(BROKERS_VALIDATOR)(cluster()), Gate.UP)
+
+
+@pytest.mark.parametrize(("jars", "said"), [(JARS, "asks"), (JARS4, "lets in")])
+def test_what_kafka_itself_does_with_a_forged_token(jars: Path, said: str) -> None:
+    """3.9.2 and 4.1.1; ``oauth.py`` names what other releases of 4.x do."""
+    program = Path(__file__).with_name("AskForgedToken.java")
+    assert ask_java(program, "http://127.0.0.1:1/keys", jars=jars).strip() == said
 
 
 def test_a_url_that_the_process_may_ask_on_kafka_4_is_fine_and_a_node_without_one_need_not_run() -> None:
@@ -298,6 +320,8 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
         (asks_url(("https://id/keys/",)), "KRB-UPG-026", "FAIL", "https://id/keys is not allowed"),
         (asks_url(WHY), "KRB-UPG-026", "UNKNOWN", f"broker 2: {WHY.reason}"),
         (asks_url((), "${file:/etc/urls:keys}"), "KRB-UPG-026", "UNKNOWN", "comes from a config provider"),
+        (tokens(), "KRB-UPG-027", "FAIL", f"no {VALIDATOR}: any token would be let in"),
+        (host_changed(2, config=WHY), "KRB-UPG-027", "UNKNOWN", WHY.reason),
         (margins(moving=2), "KRB-UPG-011", "FAIL", "partitions: 2: t-0, t-1"),
         (
             broker(
@@ -393,7 +417,7 @@ def test_in_a_half_done_roll_a_node_that_is_down_keeps_nobody_from_going_on_or_b
 def test_a_look_without_hosts_leaves_what_needs_them_unknown() -> None:
     found = not_passing(replace(cluster(), features=WHY, margins=WHY), Gate.UP)
     assert {code for code, (verdict, _) in found.items() if verdict == "UNKNOWN"} == {
-        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21, 22, 26)),
+        *(f"KRB-UPG-{number:03d}" for number in (4, 6, 7, 9, 11, 15, 17, 18, 19, 20, 21, 22, 26, 27)),
         "KRB-PRE-065",
         "KRB-PRE-066",
     }

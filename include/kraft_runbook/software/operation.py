@@ -6,6 +6,7 @@ import kraft_runbook.software.checks
 import kraft_runbook.software.class_checks
 import kraft_runbook.software.dynamic_checks
 import kraft_runbook.software.file_checks
+import kraft_runbook.software.oauth
 import kraft_runbook.software.old_clients
 import kraft_runbook.software.release_checks  # noqa: F401 - each fills the list
 from kraft_runbook.cluster.spec import ClusterSpec

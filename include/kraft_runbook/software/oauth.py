@@ -1,0 +1,71 @@
+"""Tokens (OAUTHBEARER) on Kafka 4: releases that look at no signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from kraft_runbook.cluster.feature_levels import NodeHost
+from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.observation import ClusterObservation, Unread
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.check_results import BLOCKING, Finding
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.software.checklist import CHECKS, both, each_host
+from kraft_runbook.software.stages import Gate
+
+check = CHECKS.check
+KEYS = "sasl.oauthbearer.jwks.endpoint.url"
+VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
+BROKERS_VALIDATOR = "org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator"
+DEFAULT_VALIDATOR = "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
+UNSIGNED, LAST_UNSIGNED = "4.1", 1
+"""The releases 4.1.0 and 4.1.1, whose default validator of a listener looks at no signature (measured on both, and on
+4.0.0, 4.1.2 and 4.2.0, which look).
+"""
+
+
+@check(
+    "KRB-UPG-027",
+    severity=BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix=(
+        f"take 4.1.2 or a later release as the target; or set {VALIDATOR}={BROKERS_VALIDATOR} in the cluster file"
+        " before the roll (listener.name.<listener>.oauthbearer.…), which 3.9 reads over"
+    ),
+)
+def the_target_looks_at_the_signature_of_tokens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No node lets everybody in by a token that nobody signed.
+
+    Kafka 4.1.0 and 4.1.1 take any token at a listener that names where the keys are, but no validator: a forged one was
+    let in as "admin" (measured on both). Earlier and later releases look at the signature.
+    """
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        target = KafkaVersion.of(both(spec)[-1].version)
+        if target.minor != UNSIGNED or (target.patch is not None and target.patch > LAST_UNSIGNED):
+            return
+        if host.config is None or isinstance(host.config, Unread):
+            yield host.config or Unread("it has no file")
+            return
+        for key in host.config:
+            if _is(key, KEYS) and _validator(host.config, key) == DEFAULT_VALIDATOR:
+                said = f"{key} is set, and no {VALIDATOR}"
+                yield (
+                    Unread(f"{said}; which release of Kafka {UNSIGNED} {target.text} is, its number does not say")
+                    if target.patch is None
+                    else f"{said}: any token would be let in"
+                )
+
+    return each_host(seen, judge, "none does")
+
+
+def _is(key: str, name: str) -> bool:
+    """Of all listeners, or of one (``listener.name.<listener>.oauthbearer.…``)."""
+    return key == name or (key.startswith("listener.name.") and key.endswith(f".{name}"))
+
+
+def _validator(config: Mapping[str, str], url: str) -> str:
+    """The one that counts where this URL does."""
+    own = url.removesuffix(KEYS) + VALIDATOR
+    return (config.get(own) or config.get(VALIDATOR) or DEFAULT_VALIDATOR).strip()
