@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ ENGLISH = ("-J-Duser.language=en", "-J-Duser.country=US")
 _REFUSED = re.compile(r"password was incorrect|password verification failed|keystore password", re.IGNORECASE)
 _NO_KEY = re.compile(r"Cannot recover key|UnrecoverableKey|Get Key failed|not properly padded", re.IGNORECASE)
 _OTHER_KEY = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+_NOT_DECRYPTED = (None, "PEM_LIB", "BAD_DECRYPT", "BAD_PASSWORD_READ")
 _PBES2 = bytes.fromhex("2a864886f70d01050d")
 _TRIED_HERE = (_PBES2, *(bytes.fromhex(f"2a864886f70d010c01{last:02x}") for last in (3, 4)))
 """The encryptions of a key that Python's TLS opens everywhere: PBES2, and PKCS #12's with Triple DES."""
@@ -94,7 +96,7 @@ def _open_key(java: Callable[[], str], store: dict, alias: str, password: str | 
 
 def _keytool(
     java: Callable[[], str], command: list, store: dict, password: str | None, key_password: str | None = None
-) -> object:
+) -> subprocess.CompletedProcess:
     given = ["-storepass:env", "KRB_STORE"] if password is not None else []
     given += ["-keypass:env", "KRB_KEY"] if key_password is not None else []
     return subprocess.run(
@@ -163,15 +165,16 @@ def _open_pem_key(path: str, text: str, password: str | None, java: Callable[[],
 
 def _load(path: str, password: str | None, *, encrypted: bool) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with contextlib.suppress(ssl.SSLError):  # small keys are for Java to refuse; older libraries have no such levels
+        context.set_ciphers("DEFAULT:@SECLEVEL=0")
     try:
-        context.set_ciphers("DEFAULT:@SECLEVEL=0")  # small keys are for Java to refuse
         context.load_cert_chain(path, password=lambda: password or "")
     except ssl.SSLError as error:
         if error.reason in _OTHER_KEY:
             raise Wrong("its private key is not that of its first certificate") from None
-        if encrypted:
+        if encrypted and error.reason in _NOT_DECRYPTED:
             raise Wrong("the key's password does not open its private key") from None
-        raise Unknown("its private key can't be tried here") from None
+        raise Unknown(f"its private key can't be tried here ({error.reason or 'no reason is given'})") from None
 
 
 def _java_release(java: str) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 
 from ansible.module_utils.kafka_host import HostError, read_text, why
 from ansible.module_utils.login_modules import meaning_of, options_of
@@ -70,7 +71,7 @@ def _whole(text: str, properties: dict) -> str:
     return value
 
 
-def _part(ask: object) -> dict:
+def _part(ask: Callable[[], object]) -> dict:
     try:
         return {"value": ask()}
     except HostError as error:
