@@ -30,22 +30,9 @@ LEVELS, CARE, DRILL = "upgrade_features__lab", "quorum_care__lab", "quorum_drill
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
-def with_target(directory: Path) -> Path:
-    """The lab's own file with Kafka 4 beside; the directory."""
-    place = "${KRB_LAB_DIR:-${PROJECT_ROOT}/build/lab}"
-    text = (ROOT / "lab" / "both" / "lab.yaml").read_text()
-    version = kafka4_version()
-    target = f'  upgrade_to: {{version: {version}, home: "{place}/kafka-{version}"}}\n'
-    text = text.replace(f"  home: {place}/kafka\n", f"  home: {place}/kafka\n{target}")
-    directory.mkdir(parents=True)
-    (directory / "lab.yaml").write_text(text + "upgrade_software: {old_clients_window: 2}\n")
-    return directory
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    clusters = with_target(tmp_path_factory.mktemp("files") / "include" / "clusters")
-    found = described_in(clusters)
+    found = described_in(on_kafka4.with_target("both", tmp_path_factory.mktemp("files") / "include" / "clusters"))
     try:
         lifecycle.up(found.spec)
         yield found
