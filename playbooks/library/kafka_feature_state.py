@@ -14,6 +14,7 @@ from ansible.module_utils.kafka_host import HostError, read_text, why
 from ansible.module_utils.metadata_log_scan import read_at_start
 from ansible.module_utils.named_classes import Process, named_classes
 from ansible.module_utils.properties_text import read
+from ansible.module_utils.request_log import logged_requests
 from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
@@ -67,6 +68,7 @@ def main() -> None:
         "config": part(lambda: config(asked["config_file"])),
         "classes": part(lambda: classes(asked)),
         "allowed_urls": part(lambda: allowed_urls(asked)),
+        "logged_requests": part(lambda: logged_requests(pid_of(asked))),
         "further_jars": {home: part(lambda home=home: further_jars(home)) for home in asked["homes"]},
     }
     module.exit_json(changed=False, host_state=state)
@@ -98,11 +100,16 @@ def classes(asked: dict) -> dict:
 
 def allowed_urls(asked: dict) -> list:
     """The URLs that the running process may ask for OAUTHBEARER's keys and tokens (a Java property)."""
+    given = Process(pid_of(asked)).property("org.apache.kafka.sasl.oauthbearer.allowed.urls") or ""
+    return [each.strip() for each in given.split(",") if each.strip()]
+
+
+def pid_of(asked: dict) -> int:
+    """The process of its service, whose command line tells what no file does. Raises HostError where none runs."""
     service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS).status()
     if not service.pid:
         raise HostError("its process does not run, and that is asked of its command line", "start it")
-    given = Process(service.pid).property("org.apache.kafka.sasl.oauthbearer.allowed.urls") or ""
-    return [each.strip() for each in given.split(",") if each.strip()]
+    return service.pid
 
 
 def part(ask: Callable[[], object]) -> dict:

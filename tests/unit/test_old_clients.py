@@ -4,24 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from asked_java import ask_java
-from observations import WHY, broker, later
+from feature_looks import host_module
+from observations import WHY, both, broker, later
 from recording import RecordingCluster, run_on
-from test_upgrade_checks import ALL, PLAIN, cluster
+from test_upgrade_checks import ALL, PLAIN, cluster, host_changed
 
 from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, Unread
-from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, OldRequests
+from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, LoggedClient, OldRequests
 from kraft_runbook.cluster.operation_settings import UpgradeSoftware
 from kraft_runbook.runbook.check_results import Verdict
-from kraft_runbook.software.old_clients import OldClient, old_clients, table_of_old_clients
+from kraft_runbook.software.old_clients import (
+    MOST_LOGGED,
+    OldClient,
+    old_clients,
+    table_of_logged_clients,
+    table_of_old_clients,
+)
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps.software import examine_with_tables
-from lab.installation import JARS, JARS4
+from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of
 
+for _each in ("kafka_host", "installation", "kafka_user", "login_modules", "properties_text", "named_classes"):
+    host_module(_each)
+request_log = host_module("request_log")
 CHECK = SOFTWARE.checks["KRB-PRE-094"]
 NOBODY = "software that gives no name"
 
@@ -95,6 +106,57 @@ def test_the_gate_looks_twice_and_shows_every_client_in_a_table() -> None:
     assert back.exhibits == () and acts.paused < 60
 
 
+# -- who they are, by the request logs ---------------------------------------------------------------------------------
+
+LINE = (
+    '[2026-11-29 10:00:07,123] INFO Completed request:{"isForwarded":false,"requestHeader":{"requestApiKey":1,'
+    '"requestApiVersion":3,"correlationId":7,"clientId":"bill|ing","requestApiKeyName":"FETCH",'
+    '"requestApiVersionDeprecated":true},"request":{"maxWaitMs":500},"response":"","connection":'
+    '"10.0.0.1:9092-10.9.8.7:51234-3-12","totalTimeMs":1.2,"securityProtocol":"SASL_SSL","principal":"User:billing",'
+    '"listener":"SASL","clientInformation":{"softwareName":"unknown"}} (kafka.request.logger)\n'
+)
+OF_IPV6 = LINE.replace("10.9.8.7", "fd00:0:0:0:0:0:0:7").replace('"bill|ing"', "null").replace("10:00:07", "10:00:08")
+NEW = LINE.replace('"requestApiVersionDeprecated":true', '"x":1')
+
+
+def in_log_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
+    (tmp_path / "kafka-request.log").write_text(text)
+    started = SimpleNamespace(property={"kafka.logs.dir": str(tmp_path)}.get)
+    monkeypatch.setattr(request_log, "Process", lambda pid: started)
+    return request_log.logged_requests(7)
+
+
+def test_the_end_of_a_request_log_names_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = LINE[100:] + LINE * 2 + OF_IPV6 + NEW + '[x] INFO {not json requestApiVersionDeprecated":true\n'
+    assert in_log_of(tmp_path, monkeypatch, text) == [
+        ["FETCH", 3, "bill|ing", "User:billing", "10.9.8.7", 2, "2026-11-29 10:00:07,123"],
+        ["FETCH", 3, "", "User:billing", "fd00:0:0:0:0:0:0:7", 1, "2026-11-29 10:00:08,123"],
+    ]
+    monkeypatch.setattr(request_log, "READ_BYTES", len(LINE) + 9)
+    assert [each[5] for each in in_log_of(tmp_path, monkeypatch, LINE * 5)] == [1]
+
+
+def test_where_no_such_log_is_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_log_of(tmp_path, monkeypatch, LINE)
+    (tmp_path / "kafka-request.log").unlink()
+    assert request_log.logged_requests(7) is None
+    assert table_of_logged_clients(cluster(), "4.1.1") is None
+    assert table_of_logged_clients(host_changed(1, logged=())(cluster()), "4.1.1") is None
+
+
+def test_the_gate_shows_client_ids_principals_and_addresses() -> None:
+    who = LoggedClient("FETCH", 3, "bill|ing", "User:billing", "10.9.8.7", 2345, "10:00:07")
+    table = table_of_logged_clients(
+        both(host_changed(1, logged=(who,)), host_changed(2, logged=WHY))(cluster()), "4.1.1"
+    )
+    assert table is not None and "There is such a log of broker 1." in table
+    assert "| bill\\|ing | User:billing | 10.9.8.7 | FETCH 3 | 2,345 | 1 | 10:00:07 |" in table
+    assert f"Not read: broker 2: {WHY.reason}." in table
+    many = tuple(replace(who, address=str(n)) for n in range(MOST_LOGGED + 5))
+    told = table_of_logged_clients(host_changed(1, logged=many)(cluster()), "4.1.1")
+    assert told is not None and told.count("| FETCH 3 |") == MOST_LOGGED and "5 more are left out" in told
+
+
 def test_no_table_without_a_client() -> None:
     assert table_of_old_clients(old_clients(cluster(), None), "4.1.1") is None
     unread = table_of_old_clients(old_clients(counted(cluster(), b3=WHY), None), "4.1.1")
@@ -107,13 +169,23 @@ def test_the_window_is_a_span_of_time(window: str) -> None:
 
 
 def test_3_9_counts_every_version_for_clients_that_kafka_4_took_away_and_no_other() -> None:
+    counts_what_is_gone_in(JARS4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", OTHERS)
+def test_each_other_kafka_4_took_the_same_versions_away(version: str) -> None:
+    counts_what_is_gone_in(fetch_jars(version, jars=jars_of(version)))
+
+
+def counts_what_is_gone_in(jars: Path) -> None:
     """Else a client would be warned of for nothing, or lost without a word. Requests between servers are not counted:
     they go with the roll itself.
     """
     old, new = (
         {key: (listeners, marks) for key, listeners, marks in map(str.split, said.splitlines())}
         for said in (
-            ask_java(Path(__file__).with_name("PrintRequestVersions.java"), jars=each) for each in (JARS, JARS4)
+            ask_java(Path(__file__).with_name("PrintRequestVersions.java"), jars=each) for each in (JARS, jars)
         )
     )
     assert {api: marks.count("d") for api, (_, marks) in old.items() if "d" in marks} == FIRST_ANSWERED

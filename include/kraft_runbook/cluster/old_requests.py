@@ -59,3 +59,18 @@ class OldRequests:
     @property
     def asked(self) -> str:
         return f"{self.api} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedClient:
+    """One client that asked so, by a broker's request log. ``api``: as the log names it. ``at``: of its last request
+    there, in the log's own words.
+    """
+
+    api: str
+    version: int
+    client_id: str
+    principal: str
+    address: str
+    count: int
+    at: str

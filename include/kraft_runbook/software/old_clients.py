@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import name_ids, nodes, some
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, Unread, was_read
@@ -14,6 +15,9 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, passed, settle
 from kraft_runbook.software.checklist import CHECKS
 from kraft_runbook.software.stages import Gate
+
+MOST_LOGGED = 100
+"""Rows of the table of logged clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,43 @@ def _table(clients: OldClients, version: str) -> Iterator[str]:
     if clients.unread:
         yield from [""] if clients.found else ()
         yield f"Not read: {plain('; '.join(clients.unread))}."
+
+
+def table_of_logged_clients(seen: ClusterObservation, version: str) -> str | None:
+    """Which clients these are, as far as the brokers' request logs say: as markdown. None: no log was there."""
+    if isinstance(seen.features, Unread):
+        return None
+    logged, unread = {}, []
+    for node_id in seen.features.brokers:
+        host = seen.features.hosts.get(node_id)
+        if not isinstance(host, NodeHost) or host.logged is None:
+            continue
+        if isinstance(host.logged, Unread):
+            unread.append(f"broker {node_id}: {host.logged.reason}")
+        else:
+            logged[node_id] = host.logged
+    if not any(logged.values()) and not unread:
+        return None
+    lines = [
+        "### Who they are, by the brokers' request logs (the last 8 MiB of each)",
+        "",
+        f"There is such a log of {nodes('broker', logged)}." if logged else "",
+        "",
+        "| client id | principal | address | request and version | how many | broker | last |",
+        "|---|---|---|---|---:|---|---|",
+    ]
+    rows = sorted(((each, i) for i, found in logged.items() for each in found), key=lambda row: -row[0].count)
+    lines += [
+        f"| {plain(each.client_id or 'none')} | {plain(each.principal)} | {plain(each.address)} |"
+        f" {plain(each.api)} {each.version} | {each.count:,} | {i} | {plain(each.at)} |"
+        for each, i in rows[:MOST_LOGGED]
+    ]
+    if len(rows) > MOST_LOGGED:
+        lines += ["", f"{len(rows) - MOST_LOGGED:,} more are left out."]
+    if unread:
+        lines += ["", f"Not read: {plain('; '.join(unread))}."]
+    lines += ["", f"Kafka {version} will not answer these requests. A log has only who came since it was at INFO."]
+    return "\n".join(lines)
 
 
 def plain(text: str) -> str:

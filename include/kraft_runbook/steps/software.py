@@ -16,7 +16,12 @@ from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.software import conditions
 from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
 from kraft_runbook.software.old_client_days import table_of_days
-from kraft_runbook.software.old_clients import crosses_into_4, old_clients, table_of_old_clients
+from kraft_runbook.software.old_clients import (
+    crosses_into_4,
+    old_clients,
+    table_of_logged_clients,
+    table_of_old_clients,
+)
 from kraft_runbook.software.operation import SOFTWARE
 from kraft_runbook.software.plays import switch_software, target_of
 from kraft_runbook.software.roll import Rolled
@@ -41,8 +46,9 @@ def _former(spec: ClusterSpec) -> Software:
 
 
 def examine_with_tables(run: Run, gate: str) -> Examined:
-    """A gate's look by the checks. Before the roll three tables more: the clients that Kafka 4 will not answer, counted
-    between two looks (``old_clients_window``) and by day, and the defaults that change.
+    """A gate's look by the checks. Before the roll four tables more: the clients that Kafka 4 will not answer, counted
+    between two looks (``old_clients_window``), named by the brokers' request logs, and counted by day; and the defaults
+    that change.
     """
     into_4 = gate == Gate.UP and crosses_into_4(run.spec)
     earlier = _look_before(run) if into_4 else None
@@ -52,6 +58,7 @@ def examine_with_tables(run: Run, gate: str) -> Examined:
     version = conditions.target_version(run.spec)
     tables = (
         table_of_old_clients(old_clients(found.seen, earlier), version) if into_4 else None,
+        table_of_logged_clients(found.seen, version) if into_4 else None,
         _by_day(run, version) if into_4 else None,
         table_of_defaults(changed_defaults(found.seen, run.spec), version),
     )

@@ -24,6 +24,7 @@ from kraft_runbook.cluster.feature_levels import (
     WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.old_requests import LoggedClient
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
@@ -91,7 +92,13 @@ def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
             for home, part in facts["further_jars"].items()
         },
         urls if isinstance(urls := value_of(facts["allowed_urls"]), Unread) else tuple(urls),
+        logged_of(value_of(facts["logged_requests"])),
     )
+
+
+def logged_of(told: Any) -> tuple[LoggedClient, ...] | Unread | None:
+    """What ``logged_requests`` in ``module_utils`` read, as values."""
+    return told if told is None or isinstance(told, Unread) else tuple(LoggedClient(*each) for each in told)
 
 
 def classes_of(part: Mapping[str, Any]) -> NamedClasses | Unread:
