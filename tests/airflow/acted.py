@@ -23,7 +23,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.store import read_records
-from kraft_runbook.io import cluster_claim
+from kraft_runbook.io import cluster_claim, group_claims
 from kraft_runbook.io.cluster_claim import Claim
 from kraft_runbook.io.hosts import ansible_runs
 from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport
@@ -95,6 +95,7 @@ class Acted:
             (settled.observe_settled, self._look),
             (cluster_claim.hold_cluster, self._hold),
             (cluster_claim.rest_cluster, lambda *_, **__: self.acting.append("")),
+            (group_claims.refuse_while_groups_act, lambda *_, **__: None),
             (ansible_runs.run_ansible, self._play),
             (metadata_quorum.controller_mode, lambda *_, **__: ControllerMode.MIGRATION),
             (copy_size.provisioning_size, lambda *_, **__: SMALL),
