@@ -22,7 +22,7 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.kafka import drill_probes
-from kraft_runbook.io.kafka.drill_probes import remove_topics, require_partitions
+from kraft_runbook.io.kafka.drill_probes import make_topic, remove_topics, require_partitions
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
 from kraft_runbook.quorum.control import Control, control_time
 from kraft_runbook.quorum.faults import Aim, Fault
@@ -380,6 +380,29 @@ def test_no_topic_is_made_for_records_where_partitions_are_named() -> None:
     assert isinstance(run.cluster, RecordingCluster)
     assert run.cluster.did == []
     assert whats(kept) == ["probes"], "those of metadata changes are deleted at the end"
+
+
+class Rehearsing(RecordingCluster):
+    rehearses = True
+
+
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.KRAFT])
+@pytest.mark.parametrize("partitions", ["", "orders-0"])
+def test_a_dry_run_lists_the_acts_of_the_drill_in_its_order(phase: Phase, partitions: str) -> None:
+    def opens(run: Run) -> Any:
+        drill_window.open_probes(run)
+        return opening()(run)
+
+    answers = ANSWERS | {make_topic: None, require_partitions: None}
+    done: list[list[str]] = []
+    for kind in (Rehearsing, RecordingCluster):
+        run, _ = made(cluster=kind(observation(phase), answers=answers), partitions=partitions)
+        drill.measure_baseline(run, opens)
+        drill.cause_faults(run, opens)
+        drill.end(run)
+        assert isinstance(run.cluster, RecordingCluster)
+        done.append([each for each in run.cluster.did if not each.startswith("awaited")])
+    assert done[0] == done[1] and len(done[0]) == (2 if phase is Phase.ZOOKEEPER else 3) + (not partitions)
 
 
 def test_a_partition_with_one_replica_is_refused_where_a_broker_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,7 @@ from kraft_runbook.steps.drill_window import (
     follow_leaders,
     has_probed,
     longest,
+    make_own_topic,
     measure,
     notice_loss,
     open_probes,
@@ -120,6 +121,8 @@ def measure_baseline(run: Run, opens: Opens = open_probes) -> dict[str, Any]:
     """What clients see without a fault, for as long as the form says."""
     form = Form.of(run.params)
     if run.cluster.rehearses:
+        if not form.partitions:
+            make_own_topic(run)
         run.cluster.tell(f"Dry run: would watch the probes for {form.seconds:g} s without a fault")
         return {"dry_run": True}
     run.claim.take()
@@ -173,7 +176,7 @@ def mend(run: Run) -> dict[str, Any]:
 def end(run: Run) -> dict[str, Any]:
     """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills."""
     answer, topic, removed = mend(run), topic_of_run(run), 0
-    if has_probed(run):
+    if run.cluster.rehearses or has_probed(run):
         removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")]) or 0
     if not run.cluster.rehearses:
         compare(run)
@@ -327,8 +330,9 @@ def _rehearse(run: Run, form: Form) -> dict[str, Any]:
     seen: ClusterObservation = run.cluster.settled()
     found = aim(form, seen, run.spec)
     what = found.stop()
-    if what is None:
+    if what is None or found.node is None:
         run.cluster.do(depose, would=[Act("delete /controller")])
     else:
         run.cluster.play(what)
+        run.cluster.play(start(found.node))
     return {"dry_run": True}

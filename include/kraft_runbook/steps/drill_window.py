@@ -63,12 +63,19 @@ Notices = Callable[[Run, Aim], AbstractContextManager[Noticed | None]]
 def open_probes(run: Run) -> Probes:
     """The run's probes: on the partitions that its form names, or on a topic of their own, which is made."""
     topic, named = topic_of_run(run), Form.of(run.params).partitions
-    if not has_probed(run):
+    first = not has_probed(run)
+    if first:
         run.journal.record(Drilled(values={}, what=PROBES, fault=topic, node_id=None))
     if not named:
-        run.cluster.do(make_topic, topic, would=[Act(f"create the probes' topic {topic}")])
+        make_own_topic(run, first=first)
     partitions = named or own_partitions(run.spec, topic)
     return Probes(run.spec, topic, CHANGES, partitions=partitions, key=PROBE_KEY, secrets=run.cluster.secrets)
+
+
+def make_own_topic(run: Run, *, first: bool = True) -> None:
+    """Make the run's topic of probes, where it is not there. ``first``: nothing of this run has made it yet."""
+    topic = topic_of_run(run)
+    run.cluster.do(make_topic, topic, would=[Act(f"create the probes' topic {topic}")] if first else ())
 
 
 def follow_leaders(run: Run, found: Aim) -> AbstractContextManager[Leaders | None]:
