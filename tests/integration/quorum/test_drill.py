@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import by_hand
 import pytest
+from both_ways import listed, names
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kept_journal import Kept
@@ -85,9 +86,11 @@ def run_of(lab: Lab, fault: Fault, **form: object) -> tuple[Run, Kept, list[str]
 
 def drilled(lab: Lab, fault: Fault, **form: object) -> tuple[Measured, Measured, Kept]:
     run, kept, _ = run_of(lab, fault, **form)
+    would = listed(run, drill.measure_baseline, drill.cause_faults, drill.end)
     drill.measure_baseline(run)
     drill.cause_faults(run)
     assert drill.end(run)["topics_deleted"] > 2, "those of metadata changes too"
+    assert names(run.cluster.acts) == would
     assert not [each for each in topics(lab) if each.startswith(PREFIX)]
     assert drill.stopped(kept.records()) == []
     measured = [Measured.from_dict(each) for each in kept.bodies if each["what"] in ("baseline", "fault")]
