@@ -4,6 +4,7 @@ of partitions through a network.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,6 +54,39 @@ def best_leaders(present: Assignment) -> Best:
         program.require(on.values(), 1, 1)
         program.hold(on, {broker: 0 if broker == replicas[0] else 1 for broker in on})
     return program.solved(changes_first=False)
+
+
+def least_above_share(present: Assignment, planned: Assignment, ground: Ground, broker: int) -> float:
+    """The least by which the worst topic of this broker is above its share, rounded up, in any plan with the loads of
+    ``planned`` and no more copies.
+    """
+    solver = pywraplp.Solver.CreateSolver("GLOP")
+    load = Counter(each for replicas in planned.values() for each in replicas)
+    of_topic: Counter[str] = Counter()
+    on: dict[int, list[Any]] = {each: [] for each in ground.brokers}
+    here: dict[str, list[Any]] = {}
+    kept: list[Any] = []
+    for partition, replicas in present.items():
+        of_topic[partition.topic] += len(replicas)
+        mine = {each: solver.NumVar(0, 1, "") for each in ground.brokers}
+        solver.Add(solver.Sum(list(mine.values())) == len(replicas))
+        for rack, (least, most) in rack_bounds(len(replicas), ground.sizes).items():
+            there = solver.Sum([mine[each] for each in mine if ground.racks[each] == rack])
+            solver.Add(there >= least)
+            solver.Add(there <= most)
+        for each, share in mine.items():
+            on[each].append(share)
+        here.setdefault(partition.topic, []).append(mine[broker])
+        kept += [mine[each] for each in replicas if each in mine]
+    for each, shares in on.items():
+        solver.Add(solver.Sum(shares) == load[each])
+    solver.Add(solver.Sum(kept) >= sum(len(set(planned[p]) & set(replicas)) for p, replicas in present.items()) - 1e-6)
+    worst = solver.NumVar(0, len(present), "")
+    for topic, shares in here.items():
+        solver.Add(solver.Sum(shares) <= -(-of_topic[topic] * load[broker] // load.total()) + worst)
+    solver.Minimize(worst)
+    assert solver.Solve() == pywraplp.Solver.OPTIMAL
+    return float(worst.solution_value())
 
 
 class _Program:

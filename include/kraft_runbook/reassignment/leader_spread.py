@@ -55,14 +55,16 @@ class _Swaps:
         for partition, leader in self._leaders.items() if above else ():
             for broker in here.intersection(self._wanted[partition]):
                 may_take.setdefault((leader, broker), []).append(partition)
-        for partition in above:
-            broker = self._leaders[partition]
-            if self._shares.above(partition.topic, broker) > 0:
-                self._swap_one(partition, broker, may_take)
+        for least in (1, 2):
+            for partition in above:
+                broker = self._leaders[partition]
+                if (height := self._shares.above(partition.topic, broker)) >= least:
+                    # First with topics that have room; then with any that stay below this one.
+                    self._swap_one(partition, broker, may_take, most=-1 if least == 1 else height - 2)
         return self._leaders
 
     def _swap_one(
-        self, one: TopicPartition, broker: int, may_take: Mapping[tuple[int, int], list[TopicPartition]]
+        self, one: TopicPartition, broker: int, may_take: Mapping[tuple[int, int], list[TopicPartition]], *, most: int
     ) -> None:
         # Far above its share: that is worth another leader for a partition that moves anyway.
         far = OTHER_LEADER if self._shares.above(one.topic, broker) > 1 else 0
@@ -72,9 +74,9 @@ class _Swaps:
             for two in may_take.get((other, broker), ())[:MOST_TRIES]:
                 if (
                     self._leaders[two] == other
-                    and self._shares.above(two.topic, broker) < 0
+                    and self._shares.above(two.topic, broker) <= most
                     and dearer + self._price(two, broker) - self._price(two, other) <= 0
-                    and lost + self._shares.grows(two.topic, other, -1) < 0
+                    and lost + self._shares.grows(two.topic, other, -1) + self._shares.grows(two.topic, broker, 1) < 0
                 ):
                     self._leaders[one], self._leaders[two] = other, broker
                     self._shares.move(one.topic, broker, other)

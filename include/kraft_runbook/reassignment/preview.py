@@ -13,6 +13,7 @@ from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
 from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, MOST_OF_RATE
+from kraft_runbook.reassignment.topic_spread import TopicShares, WorstTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Preview:
     """``reordered``: partitions of which only the order changes. ``seconds``: the least and the most that the throttle
     lets expect; None without a throttle, or where no size is known. ``racks_broken_before``, ``racks_broken_after``:
     partitions that are not spread over the racks, as far as that is known: the rack of a broker that does not run is
-    not.
+    not. ``worst_topic``, ``worst_led``: which topic is furthest above its share of a broker afterwards, in replicas and
+    in leaders; None where none is.
     """
 
     goal: str
@@ -62,6 +64,8 @@ class Preview:
     seconds: tuple[float, float] | None
     brokers: tuple[BrokerChange, ...]
     notes: tuple[str, ...] = ()
+    worst_topic: WorstTopic | None = None
+    worst_led: WorstTopic | None = None
 
     def summary(self) -> Iterator[str]:
         """Lines of text."""
@@ -77,6 +81,8 @@ class Preview:
         else:
             yield f"{self.copies:,} {self.unit} move; no plan reaches the goal with fewer than {self.bound:,}"
         yield f"not spread over the racks: {self.racks_broken_before:,} before, {self.racks_broken_after:,} after"
+        none = "none is above its share of a broker"
+        yield f"worst topic: {self.worst_topic or none}; in leaders: {self.worst_led or none}"
         if self.throttle is None:
             yield "no throttle: brokers copy as fast as they can, and clients may notice"
         elif self.seconds is not None:
@@ -182,6 +188,8 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         seconds,
         tuple(brokers),
         (*plan.notes, *_not_judged(placement), *_racks_of_one(brokers), *perhaps_too_full(plan, placement)),
+        TopicShares((p.topic, replicas) for p, replicas in after.items()).worst_of_all(),
+        TopicShares((p.topic, replicas[:1]) for p, replicas in after.items()).worst_of_all(),
     )
 
 

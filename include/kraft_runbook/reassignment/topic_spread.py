@@ -2,25 +2,33 @@
 
 The flows count replicas and know no topic: among the many least plans they take whole groups of partitions, and a new
 broker may get most of one topic and nothing of others. Exchanges mend that. Two partitions swap a broker: one gives it
-up for another, the other takes its place. Every broker's count stays, the rack rule is kept, and no exchange is made
-that costs a copy.
+up for another, the other takes its place. Where a topic stays far above its share, what a broker takes is chosen anew
+at once, by another flow. Every broker's count stays, the rack rule is kept, and nothing is done that costs a copy.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain, count
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.reassignment.racks import Bounds, Ground, rack_bounds
+from kraft_runbook.reassignment.topic_choice import Offer, Source, choose
 
 MOST_TRIES = 300
 """Partitions that are tried in the place of one."""
 MOST_PASSES = 3
 """How often a round may ask each of a broker's partitions."""
+MOST_FAILED = 50
+"""So many in a row for which none was found end a round: those after them fare no better."""
 ROUNDS = (-1, -1, 0, 0)
 """How far above its share a topic may be that takes another's place; one more is left than in the round before."""
+FAR = 2
+"""From so far above its share on, a topic is worth that a broker's partitions are chosen anew."""
+MOST_ASKED = 3_000_000
+"""Partitions that are asked for that in all."""
 Sets = dict[TopicPartition, frozenset[int]]
 
 
@@ -33,6 +41,21 @@ def spread_topics(
     count for their topic. A topic's share of a broker is its part of all replicas, rounded up.
     """
     return _Exchanges(present, sets, ground, beside).made()
+
+
+@dataclass(frozen=True, slots=True)
+class WorstTopic:
+    """The topic that is furthest above its share of a broker. ``count``: what the broker has of it; ``share``: the
+    topic's part of all that the broker has, not rounded.
+    """
+
+    topic: str
+    broker: int
+    count: int
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.topic}, {self.count:,} on broker {self.broker} with a share of {self.share:,.1f}"
 
 
 class TopicShares:
@@ -66,6 +89,28 @@ class TopicShares:
         above = self.above(topic, broker)
         return max(0, above + by) ** 2 - max(0, above) ** 2
 
+    def worst_of_all(self) -> WorstTopic | None:
+        """None where no topic is above its share of a broker, rounded up."""
+        found, most = None, 0
+        for broker, counts in sorted(self._counts.items()):
+            for topic, held in counts.items():
+                if held > most and (above := self.above(topic, broker)) > most:
+                    found, most = (topic, broker), above
+        if found is None:
+            return None
+        topic, broker = found
+        share = self._of_topic[topic] * self._on_broker[broker] / self._total
+        return WorstTopic(topic, broker, self._counts[broker][topic], share)
+
+    def worst(self, broker: int) -> dict[str, int]:
+        """The topics that are furthest above their share there, and by how many: ``FAR`` or more, and more than half as
+        far as the worst of them.
+        """
+        many = [topic for topic, held in self._counts.get(broker, {}).items() if held > FAR]
+        found = {topic: above for topic in many if (above := self.above(topic, broker)) >= FAR}
+        least = max(found.values(), default=0) / 2
+        return {topic: above for topic, above in found.items() if above > least}
+
     def move(self, topic: str, gone: int, came: int) -> None:
         """One of the topic is now here and no longer there. Brokers' sums stay: another one goes the other way."""
         self._counts[gone][topic] -= 1
@@ -88,24 +133,118 @@ class _Exchanges:
         held = chain(self._sets.items(), beside.items()) if self._came else ()
         self._shares = TopicShares((partition.topic, brokers) for partition, brokers in held)
         self._held_by: dict[int, list[TopicPartition]] = {}
+        self._worst_at: dict[int, frozenset[str]] = {}
         self._rules: dict[int, dict[str, Bounds]] = {}
+        self._asked = 0
 
     def made(self) -> Sets:
         for most in ROUNDS:
             self._most_above = most
             for broker in sorted(self._came):
                 self._round_at(broker)
+        for broker in sorted(self._came):
+            self._choose_anew(broker)
         return self._sets
+
+    # -- a broker's partitions at once -------------------------------------------------------------------------------
+
+    def _choose_anew(self, broker: int) -> None:
+        """Take others from the same brokers, where a topic is far above its share here, or at one of them."""
+        taken: dict[Source, dict[str, list[TopicPartition]]] = {}
+        for partition in dict.fromkeys(self._came[broker]):
+            source = self._source(partition, broker) if broker in self._sets[partition] else None
+            if source is not None:
+                taken.setdefault(source, {}).setdefault(partition.topic, []).append(partition)
+                taken.setdefault((source[0], not source[1]), {})
+        topics_here = {topic for of_topic in taken.values() for topic in of_topic}
+        far_here = any(self._shares.above(topic, broker) >= FAR for topic in topics_here)
+        far = {giver: self._far_at(giver) for giver in {giver for giver, _ in taken}}
+        if (not far_here and not any(far.values())) or self._asked > MOST_ASKED:
+            return
+        others: dict[Source, dict[str, list[TopicPartition]]] = {}
+        claimed: set[TopicPartition] = set()
+        for source in sorted(taken):
+            found = others[source] = {}
+            topics = None if far_here else far[source[0]]
+            most = sum(len(each) for leads in (True, False) for each in taken[source[0], leads].values())
+            for partition in self._holding(source[0]):
+                if (
+                    (topics is None or partition.topic in topics)
+                    and partition not in claimed
+                    and len(found.get(partition.topic, ())) < most  # no more can be taken; others may want the rest
+                    and self._fits(partition, source, broker)
+                ):
+                    found.setdefault(partition.topic, []).append(partition)
+                    claimed.add(partition)
+        self._take(broker, taken, others)
+
+    def _take(
+        self,
+        broker: int,
+        taken: Mapping[Source, dict[str, list[TopicPartition]]],
+        others: Mapping[Source, dict[str, list[TopicPartition]]],
+    ) -> None:
+        had: Counter[tuple[str, int]] = Counter()
+        for source, of_topic in taken.items():
+            for topic, partitions in of_topic.items():
+                had[topic, source[0]] += len(partitions)
+                had[topic, broker] += len(partitions)
+        offers = {
+            (source, topic): Offer(
+                len(taken[source].get(topic, ())) + len(others[source].get(topic, ())),
+                self._shares.above(topic, source[0]) + had[topic, source[0]],
+            )
+            for source in taken
+            for topic in {**taken[source], **others[source]}
+        }
+        above = {topic: self._shares.above(topic, broker) - had[topic, broker] for _, topic in offers}
+        wanted = {source: sum(map(len, of_topic.values())) for source, of_topic in taken.items()}
+        for (source, topic), many in choose(wanted, offers, above).items():
+            now, giver = taken[source].get(topic, []), source[0]
+            for partition in now[many:]:
+                self._move(partition, broker, giver)
+            for partition in others[source].get(topic, [])[: max(0, many - len(now))]:
+                self._move(partition, giver, broker)
+
+    def _far_at(self, broker: int) -> frozenset[str]:
+        if broker not in self._worst_at:
+            self._worst_at[broker] = frozenset(self._shares.worst(broker))
+        return self._worst_at[broker]
+
+    def _source(self, partition: TopicPartition, broker: int) -> Source | None:
+        """Where it came from, and may go back to."""
+        present, now = self._present[partition], self._sets[partition]
+        for each in present:
+            if each not in now and each in self._ground.racks and self._keeps_racks(partition, broker, each):
+                return each, each == present[0]
+        return None
+
+    def _fits(self, partition: TopicPartition, source: Source, broker: int) -> bool:
+        """Whether it may be taken from there, and is not yet."""
+        self._asked += 1
+        present, now, (giver, leads) = self._present[partition], self._sets[partition], source
+        return (
+            giver in now
+            and broker not in now
+            and giver in present
+            and leads is (present[0] == giver)
+            and self._keeps_racks(partition, giver, broker)
+        )
+
+    # -- two that exchange -------------------------------------------------------------------------------------------
 
     def _round_at(self, broker: int) -> None:
         asked: dict[tuple[int, bool], Iterator[int]] = {}
         here = self._came[broker] = [p for p in dict.fromkeys(self._came[broker]) if broker in self._sets[p]]
+        failed = 0
         for partition in [p for p in here if self._shares.above(p.topic, broker) > 0]:
             # An exchange takes only other partitions to this broker, and none of these away from it but the one.
             if self._shares.above(partition.topic, broker) > max(0, self._most_above + 1):
-                self._exchange(partition, broker, asked)
+                failed = 0 if self._exchange(partition, broker, asked) else failed + 1
+                if failed == MOST_FAILED:
+                    return
 
-    def _exchange(self, partition: TopicPartition, broker: int, asked: dict[tuple[int, bool], Iterator[int]]) -> None:
+    def _exchange(self, partition: TopicPartition, broker: int, asked: dict[tuple[int, bool], Iterator[int]]) -> bool:
         """Somebody takes its place here, if anybody can. ``asked``: which of another broker's was the last."""
         left, first = MOST_TRIES, self._present[partition][0]
         for other, candidates in self._instead(partition, broker):
@@ -124,7 +263,8 @@ class _Exchanges:
                     and self._keeps_racks(candidate, other, broker)
                 ):
                     self._swap(partition, broker, candidate, other)
-                    return
+                    return True
+        return False
 
     def _instead(self, partition: TopicPartition, broker: int) -> Iterator[tuple[int, list[TopicPartition]]]:
         """Brokers that may have the partition instead, and whose place it might take there: first those that have it
@@ -164,8 +304,11 @@ class _Exchanges:
         return all(least <= held[rack] <= most for rack, (least, most) in self._rules[len(brokers)].items())
 
     def _swap(self, one: TopicPartition, here: int, two: TopicPartition, there: int) -> None:
-        for partition, gone, came in ((one, here, there), (two, there, here)):
-            self._sets[partition] = self._sets[partition] - {gone} | {came}
-            self._shares.move(partition.topic, gone, came)
-            if came not in self._present[partition]:
-                self._came.setdefault(came, []).append(partition)
+        self._move(one, here, there)
+        self._move(two, there, here)
+
+    def _move(self, partition: TopicPartition, gone: int, came: int) -> None:
+        self._sets[partition] = self._sets[partition] - {gone} | {came}
+        self._shares.move(partition.topic, gone, came)
+        if came not in self._present[partition]:
+            self._came.setdefault(came, []).append(partition)

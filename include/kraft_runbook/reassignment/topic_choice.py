@@ -1,0 +1,79 @@
+"""How many partitions of which topic a broker takes from each of its sources: a minimum cost flow over topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kraft_runbook.reassignment.cheapest_flow import cheapest_flow
+
+DEAREST = 1_000
+"""So far above its share a topic's price grows no more."""
+OTHER_LEADER = 2 * DEAREST
+"""What it costs that a partition goes that its source leads, where another one would have."""
+Source = tuple[int, bool]
+"""A broker that gives partitions up: of those that it leads (True), or of the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """``many``: partitions of one topic that a source may give. ``above``: by how many the topic is above its share
+    there while the source gives none.
+    """
+
+    many: int
+    above: int
+
+
+def choose(
+    wanted: Mapping[Source, int], offers: Mapping[tuple[Source, str], Offer], above: Mapping[str, int]
+) -> dict[tuple[Source, str], int]:
+    """Of each source as many as are ``wanted``, so that no topic is further above its share than must be: first where
+    they are taken to (``above``: before any is taken), then at the sources. Each source must offer as many. A broker
+    may give one that it does not lead in the place of one that it leads; the other way round, for what is far above its
+    share where it is taken to.
+    """
+    sources = {source: at for at, source in enumerate(wanted)}
+    topics = {topic: len(sources) + at for at, topic in enumerate(above)}
+    sink, total = len(sources) + len(topics), sum(wanted.values())
+    arcs = [
+        (at, sources[broker, not leads], total, 0 if leads else OTHER_LEADER)
+        for (broker, leads), at in sources.items()
+        if (broker, not leads) in sources
+    ]
+    of_offer: list[tuple[tuple[Source, str], int]] = []
+    may_come = dict.fromkeys(topics, 0)
+    for (source, topic), offer in offers.items():
+        may_come[topic] += offer.many
+        for many, price in _prices_to_give(offer):
+            of_offer.append(((source, topic), len(arcs)))
+            arcs.append((sources[source], topics[topic], many, price))
+    for topic, at in topics.items():
+        arcs += [(at, sink, many, price) for many, price in _prices_to_take(above[topic], min(may_come[topic], total))]
+    supplies = [*wanted.values(), *(0 for _ in topics), -total]
+    carried = cheapest_flow(
+        np.array(arcs, dtype=np.int64), np.array(supplies, dtype=np.int64), way_out="leave out topics"
+    )
+    found: dict[tuple[Source, str], int] = {}
+    for key, at in of_offer:
+        found[key] = found.get(key, 0) + int(carried[at])
+    return found
+
+
+def _prices_to_give(offer: Offer) -> list[tuple[int, int]]:
+    """How many may go at which price: the further above its share the topic is, the more it is worth that one goes."""
+    worth = [(1, -min(offer.above - gone, DEAREST)) for gone in range(min(offer.many, max(0, offer.above)))]
+    rest = offer.many - len(worth)
+    return [*worth, (rest, 0)] if rest else worth
+
+
+def _prices_to_take(above: int, most: int) -> list[tuple[int, int]]:
+    """The same where they come. One above its share costs less than what it is worth that one goes elsewhere, and each
+    further one more than that.
+    """
+    free = min(most, max(0, -above))
+    heights = (min(above + each, DEAREST) for each in range(free + 1, most + 1))
+    dear = [(1, 1 if height == 1 else 2 * OTHER_LEADER * height**2) for height in heights]
+    return [(free, 0), *dear] if free else dear

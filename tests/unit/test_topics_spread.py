@@ -1,0 +1,78 @@
+"""No topic is further above its share on a new broker than the least number of copies makes it: compared with a linear
+program, over clusters whose topics have different replication factors.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pytest
+from linear_program import least_above_share
+from placements import after, of, tp
+
+from kraft_runbook.cluster.assignment import Replicas, TopicPartition
+from kraft_runbook.reassignment.goals import AddBrokers, EvenOut, Explicit
+from kraft_runbook.reassignment.placement import Placement, racks_of
+from kraft_runbook.reassignment.planner import make_plan
+from kraft_runbook.reassignment.preview import make_preview
+from kraft_runbook.reassignment.racks import Ground, rack_sizes
+
+SEEDS = [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 200))]
+
+
+def grown(seed: int) -> tuple[Placement, int]:
+    """A cluster that is even, with topics of 1 to 4 replicas and 3 to 60 partitions, and a broker more; its id."""
+    dice = random.Random(seed)
+    brokers, racks = dice.randint(6, 12), dice.randint(1, 4)
+    factors = dice.sample(range(1, 5), dice.randint(2, 3))
+    present: dict[TopicPartition, Replicas] = {}
+    for topic in range(dice.randint(8, 20)):
+        factor, many = dice.choice(factors), dice.choice([3, 10, 30, 60])
+        for number in range(many):
+            present[tp(f"t{topic}", number)] = tuple(dice.sample(range(brokers), factor))
+    rack_of: dict[int, str | None] = {broker: f"r{broker % racks}" for broker in range(brokers)}
+    start = Placement(rack_of, present)
+    even = replace(start, present=after(start, make_plan(EvenOut(), start).target))
+    return replace(even, racks={**rack_of, brokers: f"r{dice.randrange(racks)}"}), brokers
+
+
+def worst(held: Mapping[TopicPartition, Collection[int]], broker: int) -> int:
+    """By how many the worst topic is above its share of this broker, rounded up."""
+    of_topic = Counter(p.topic for p, brokers in held.items() for _ in brokers)
+    load = Counter(b for brokers in held.values() for b in brokers)
+    here = Counter(p.topic for p, brokers in held.items() if broker in brokers)
+    return max(here[t] - -(-of_topic[t] * load[broker] // load.total()) for t in of_topic)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_new_broker_has_of_no_topic_more_than_the_least_number_of_copies_makes_it_have(seed: int) -> None:
+    placement, new = grown(seed)
+    plan = make_plan(AddBrokers((new,)), placement)
+    final = after(placement, plan.target)
+    racks = racks_of(sorted(placement.live), placement.racks)
+    least = least_above_share(placement.present, final, Ground(racks, rack_sizes(racks)), new)
+    held, led = worst(final, new), worst({p: replicas[:1] for p, replicas in final.items()}, new)
+    assert held <= max(1, math.ceil(least - 1e-6) + 1)
+    assert led <= max(2, held)
+
+
+def test_a_broker_gives_of_the_topic_that_is_furthest_above_its_share_there() -> None:
+    placement = Placement(dict.fromkeys((1, 2, 3)), of(a=[(1,)] * 12, b=[(2,)] * 6 + [(1,)] * 6, c=[(2,)] * 12))
+    plan = make_plan(AddBrokers((3,)), placement)
+    final = after(placement, plan.target)
+    assert plan.copies == 12 and worst(final, 3) == 1
+    # a has twelve on broker 1: five of them are the most that broker 3 may take.
+    assert sum(p.topic == "a" for p in plan.target) == 5
+
+
+def test_the_preview_names_the_topic_that_is_furthest_above_its_share() -> None:
+    placement = Placement(dict.fromkeys((1, 2)), of(a=[(1, 2)] * 4, b=[(1, 2)] * 4))
+    target = of(a=[(1, 2)] * 4, b=[(2, 1)] * 4)
+    preview = make_preview(make_plan(Explicit(target), placement), placement)
+    assert preview.worst_topic is None and preview.worst_led is not None
+    said = "worst topic: none is above its share of a broker; in leaders: a, 4 on broker 1 with a share of 2.0"
+    assert said in list(preview.summary())
