@@ -32,7 +32,10 @@ SIZES = ((200, 6), (2_000, 12), (20_000, 30), (200_000, 60))
 """Partitions and brokers. Three racks, three replicas, topics of ten partitions."""
 RACKS = FACTOR = 3
 TOPIC = 10
-MOST_REPLICAS, MOST_BYTES, MOST_SECONDS = 1.02, 1.10, 10.0
+MIXED = "add 3, two and three replicas"
+MOST_REPLICAS, MOST_BYTES = 1.02, 1.10
+MOST_SECONDS, MOST_SECONDS_MIXED = 3.0, 10.0
+"""Of a processor that does nothing else; where topics have different factors, their spread takes a flow of its own."""
 MOST_ABOVE_SHARE = 1
 """Replicas of a topic on a new broker, and partitions that it leads of one, above the topic's share."""
 
@@ -63,7 +66,8 @@ class Line:
     @property
     def holds(self) -> bool:
         most = MOST_BYTES if self.plan.unit == "bytes" else MOST_REPLICAS
-        return self.ratio <= most and self.seconds <= MOST_SECONDS and not self.broken and self.spread
+        seconds = MOST_SECONDS_MIXED if self.case == MIXED else MOST_SECONDS
+        return self.ratio <= most and self.seconds <= seconds and not self.broken and self.spread
 
     @property
     def spread(self) -> bool:
@@ -82,36 +86,48 @@ def rack(broker: int) -> str:
     return f"rack-{broker % RACKS}"
 
 
-def at_random(partitions: int, brokers: int, *, seed: int, sized: bool = False) -> Placement:
-    """One replica of each partition in each rack, on any of its brokers; ``sized``: a few hold most bytes."""
+def at_random(
+    partitions: int, brokers: int, *, seed: int, sized: bool = False, factors: tuple[int, ...] = (FACTOR,)
+) -> Placement:
+    """One replica of each partition in each rack, on any of its brokers; ``sized``: a few hold most bytes. ``factors``:
+    as many topics have each.
+    """
     dice = random.Random(seed)  # noqa: S311
     in_rack = [[broker for broker in range(brokers) if broker % RACKS == each] for each in range(RACKS)]
     present: dict[TopicPartition, Replicas] = {}
     for number in range(partitions):
-        chosen = [dice.choice(of_rack) for of_rack in dice.sample(in_rack, RACKS)]
+        factor = factors[number * len(factors) // partitions]
+        chosen = [dice.choice(of_rack) for of_rack in dice.sample(in_rack, factor)]
         present[TopicPartition(f"topic-{number // TOPIC}", number % TOPIC)] = tuple(chosen)
     sizes = {p: int(dice.paretovariate(1.5) * 10_000_000) for p in present} if sized else {}
     return Placement({broker: rack(broker) for broker in range(brokers)}, present, sizes=sizes)
 
 
-def proposed_by_peer(partitions: int, racks: Mapping[int, str | None]) -> dict[TopicPartition, set[int]]:
-    """What AdminUtils of Kafka's jar proposes for all topics over these brokers."""
+def proposed_by_peer(present: Assignment, racks: Mapping[int, str | None]) -> dict[TopicPartition, set[int]]:
+    """What AdminUtils of Kafka's jar proposes for all topics over these brokers: for those of each factor."""
+    found: dict[TopicPartition, set[int]] = {}
+    for factor, partitions in sorted(Counter(map(len, present.values())).items()):
+        first = len(found) // TOPIC
+        for (topic, number), replicas in _proposed(partitions, factor, racks).items():
+            found[TopicPartition(f"topic-{first + topic}", number)] = replicas
+    if found.keys() != present.keys():
+        raise SystemExit(f"the peer proposed {len(found)} of {len(present)} partitions")
+    return found
+
+
+def _proposed(partitions: int, factor: int, racks: Mapping[int, str | None]) -> dict[tuple[int, int], set[int]]:
+    """By the topic's number and the partition's."""
     brokers = [f"{broker}:{where}" for broker, where in racks.items()]
     command = ["java", "-cp", f"{JARS}/*", str(ROOT / "benchmarks" / "AdminUtilsPeer.java")]
     done = subprocess.run(
-        [*command, str(partitions // TOPIC), str(TOPIC), str(FACTOR), *brokers],
+        [*command, str(partitions // TOPIC), str(TOPIC), str(factor), *brokers],
         capture_output=True,
         text=True,
         check=True,
         timeout=600,
     )
-    found = {}
-    for line in done.stdout.splitlines():
-        topic, number, *replicas = map(int, line.split())
-        found[TopicPartition(f"topic-{topic}", number)] = set(replicas)
-    if len(found) != partitions:
-        raise SystemExit(f"the peer proposed {len(found)} of {partitions} partitions")
-    return found
+    lines_of = (list(map(int, line.split())) for line in done.stdout.splitlines())
+    return {(topic, number): set(replicas) for topic, number, *replicas in lines_of}
 
 
 def copies(present: Assignment, proposed: Mapping[TopicPartition, set[int]]) -> int:
@@ -133,15 +149,16 @@ def above_share(held: Mapping[TopicPartition, Collection[int]], brokers: Collect
 
 
 def least_copies(placement: Placement, goal: Goal) -> int:
-    """What must leave the brokers above their share of their rack, or come to those below: each partition has one
-    replica in each rack, so no replica changes its rack.
+    """What must leave the brokers above their share of their rack, or come to those below: the racks have as many
+    brokers each and hold as much, or each partition has one replica in each, so no replica changes its rack.
     """
     gone = goal.brokers if isinstance(goal, DrainBrokers) else ()
     held = Counter(broker for replicas in placement.present.values() for broker in replicas)
     least = 0
     for where in sorted(set(placement.racks.values()), key=str):
         brokers = [b for b, r in placement.racks.items() if r == where and b not in gone]
-        low, high = len(placement.present) // len(brokers), -(-len(placement.present) // len(brokers))
+        of_rack = sum(held[b] for b, r in placement.racks.items() if r == where)
+        low, high = of_rack // len(brokers), -(-of_rack // len(brokers))
         leaving = sum(held[b] for b, r in placement.racks.items() if r == where and b in gone)
         leaving += sum(max(0, held[b] - high) for b in brokers)
         least += max(leaving, sum(max(0, low - held[b]) for b in brokers))
@@ -157,7 +174,7 @@ def measured(case: str, goal: Goal, placement: Placement, left: Mapping[int, str
     allowed = {b: r for b, r in placement.racks.items() if left is None or b in left}
     racks = racks_of(sorted(allowed), allowed)
     broken = sum(breaks_rack_rule(replicas, racks, rack_sizes(racks)) for replicas in final.values())
-    proposed = None if left is None else proposed_by_peer(len(placement.present), left)
+    proposed = None if left is None else proposed_by_peer(placement.present, left)
     peer = None if proposed is None else copies(placement.present, proposed)
     worst = None
     if proposed is not None and isinstance(goal, AddBrokers):
@@ -180,8 +197,18 @@ def lines(partitions: int, brokers: int) -> Iterator[Line]:
         left = {broker: where for broker, where in placement.racks.items() if broker not in gone}
         yield measured(f"drain {many}", DrainBrokers(gone, even=True), placement, left, brokers)
     yield measured("even out, as made", EvenOut(), start, None, brokers)
+    yield mixed(partitions, brokers)
     sized = at_random(partitions, brokers, seed=partitions + 1, sized=True)
     yield measured("even out bytes within 5 %", EvenOut(Measure.BYTES), sized, None, brokers)
+
+
+def mixed(partitions: int, brokers: int) -> Line:
+    """Topics of two replicas beside topics of three, and a broker more in each rack."""
+    start = at_random(partitions, brokers, seed=partitions + 2, factors=(2, 3))
+    placement = replace(start, present={**start.present, **make_plan(EvenOut(), start).target})
+    new: dict[int, str | None] = {brokers + each: rack(each) for each in range(RACKS)}
+    grown = replace(placement, racks={**placement.racks, **new})
+    return measured(MIXED, AddBrokers(tuple(new)), grown, grown.racks, brokers)
 
 
 def main() -> int:
