@@ -171,6 +171,64 @@ def test_a_throttle_that_was_put_back_after_a_failure_is_set_again_before_the_ne
     assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
 
 
+def second(scene: Scene, megabytes: int) -> Run:
+    """Another run, of what is left, while the first has failed; planned and throttled."""
+    scene.params |= {"throttle_mb": megabytes}
+    run = scene.run(name="two")
+    disks.plan_between_disks(run)
+    disks.throttle_disks(run)
+    return run
+
+
+@pytest.mark.parametrize("megabytes", [3, 5])
+@pytest.mark.parametrize("first_ends_first", [True, False])
+def test_of_two_runs_none_gives_back_what_the_other_has_set(
+    scene: Scene, megabytes: int, first_ends_first: bool
+) -> None:
+    """The first was killed before it copied anything, a second began: whichever ends first, the rate from before both
+    is there at the end."""
+    one = scene.run()
+    disks.throttle_disks(one)
+    two = second(scene, megabytes)
+    scene.placed = dict.fromkeys(scene.placed, TWO)
+    for run in (one, two) if first_ends_first else (two, one):
+        assert disks.put_disk_throttle_back(run) == {"left": 0}
+    assert scene.rate == "7" and disks.disk_throttles_left(one) == []
+
+
+def test_a_run_ends_while_copies_of_another_go_on_and_leaves_them_throttled(scene: Scene) -> None:
+    one = scene.run()
+    disks.throttle_disks(one)
+    two = second(scene, 3)
+    disks.move_between_disks(one)  # t-0 is copied, and the second run's plan of it is not its own any more
+    plan = disks.plan_from_json((files_of(two).directory / disks.DISKS).read_text(), source="two")
+    other = disks.replace(plan, moves=tuple(m for m in plan.moves if m.partition == B))
+    (files_of(two).directory / disks.DISKS).write_text(other.to_json())
+    scene.placed[B] = TWO
+    assert disks.put_disk_throttle_back(two) == {"left": 0} and scene.rate == "5000000"
+    scene.end()
+    assert disks.put_disk_throttle_back(one) == {"left": 0} and scene.rate == "7"
+
+
+def test_a_run_that_goes_on_after_another_has_put_the_same_rate_back_sets_it_again(scene: Scene) -> None:
+    one = scene.run()
+    disks.throttle_disks(one)
+    two = second(scene, 5)
+    scene.rate = "7"  # the second put it back
+    disks.move_between_disks(one)
+    assert scene.rate == "5000000" and len(scene.started) == 1
+    scene.rate = "9"  # a person's
+    disks.move_between_disks(two)
+    assert scene.rate == "9"
+
+
+def test_the_plan_is_read_once_while_copies_go_on(scene: Scene) -> None:
+    wait = disks.move_between_disks(scene.run())
+    assert isinstance(wait, disks.WhileCopying) and wait.look(scene.cluster)[0] == ""
+    (files_of(scene.run()).directory / disks.DISKS).unlink()
+    assert wait.look(scene.cluster)[0] == ""
+
+
 def test_a_throttle_stays_while_a_broker_that_copied_is_away(scene: Scene) -> None:
     """Kafka goes on with its copies once it is back."""
     run = scene.run()

@@ -41,10 +41,18 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.stages import MOVE, read_plan
-from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, LEADER_LIST, LEADER_RATE, Former, Leftover
+from kraft_runbook.reassignment.throttles import (
+    FOLLOWER_LIST,
+    FOLLOWER_RATE,
+    LEADER_LIST,
+    LEADER_RATE,
+    Former,
+    Leftover,
+    throttled_lists,
+)
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.ending import prefer_leaders, verify_plan
-from kraft_runbook.steps.reassignment.files import files_of, saved_by
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of, saved_by
 from kraft_runbook.steps.reassignment.moving import move_on, rehearse_moves, save
 from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.signed import require_signed
@@ -370,6 +378,52 @@ def test_a_run_that_goes_on_later_gives_back_the_throttle_that_it_found_then(sce
     scene.throttles = Former({LEADER_RATE: str(MB)}, {}, {})
     throttle(scene.run, 2 * MB)
     assert read_state(files.saved).throttles.rates == {LEADER_RATE: "9"}, "what is its own, it does not save"
+
+
+def other_run(scene: Scene, rate: int, former: Former) -> RunFiles:
+    """A run that was killed with its throttle set: what it found, what it set, and of what."""
+    files = RunFiles(files_of(scene.run).directory.with_name("reassign_partitions__lab__other"))
+    files.store_plan(PLAN, PLACEMENT.present)
+    files.saved.write_text(SavedState("id", PLACEMENT.present, former).to_json())
+    files.will_throttle(RunThrottles.of(PLAN.moves, rate))
+    return files
+
+
+def set_by(moves: Any, rate: int) -> Former:
+    """What a look shows while a run has these set."""
+    lists = {topic: {k: ",".join(sorted(e)) for k, e in keys.items()} for topic, keys in throttled_lists(moves).items()}
+    return Former({LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}, {}, lists)
+
+
+@pytest.mark.parametrize("before", [NOTHING, Former({LEADER_RATE: "9", FOLLOWER_RATE: "8"}, {}, {"a": {}})])
+def test_what_another_run_has_set_is_never_given_back(scene: Scene, before: Former) -> None:
+    """It was killed; this one finds its rate and lists, and saves what was there before both."""
+    other_run(scene, 3 * MB, before)
+    scene.throttles = set_by(PLAN.moves, 3 * MB)
+    throttle(scene.run, MB)
+    saved = read_state(files_of(scene.run).saved).throttles
+    assert (saved.rates, saved.lists) == (before.rates, {})
+    scene.throttles = set_by(PLAN.moves, MB)
+    scene.now = THERE
+    with_former: list[Former] = []
+    scene.cluster.answers[remove_throttles] = lambda _, former: with_former.append(former) or ()
+    put_throttles_back(scene.run)
+    assert with_former == [saved]
+
+
+def test_while_another_run_still_moves_its_rate_is_what_is_put_back(scene: Scene) -> None:
+    throttle(scene.run, MB)
+    files_of(scene.run).throttles_list(RunThrottles())
+    other = other_run(scene, 3 * MB, NOTHING)
+    with_former: list[Former] = []
+    scene.cluster.answers[remove_throttles] = lambda _, former: with_former.append(former) or ()
+    scene.now = look(ongoing=MOVING)
+    assert put_throttles_back(scene.run) == {"left": []}
+    assert with_former[-1].rates == {LEADER_RATE: str(3 * MB), FOLLOWER_RATE: str(3 * MB)}
+    other.throttles_are_back()
+    throttle(scene.run, MB)
+    put_throttles_back(scene.run)
+    assert with_former[-1].rates == {}
 
 
 def test_a_move_that_has_ended_speaks_against_no_rate(scene: Scene) -> None:

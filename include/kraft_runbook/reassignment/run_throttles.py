@@ -16,6 +16,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.throttles import (
     EVERYWHERE,
     FOLLOWER_LIST,
+    RATES,
     Former,
     Leftover,
     entries_of,
@@ -104,3 +105,28 @@ class RunThrottles:
                 f"{source} does not say which throttles were set ({type(error).__name__}: {error})",
                 way_out="look at what is set (kraft-runbook reassign status), and remove by hand what this run left",
             ) from None
+
+
+Earlier = tuple[RunThrottles, Former]
+"""What a run has set and not put back, and what it will put back."""
+
+
+def before_all_runs(found: Former, others: Iterable[Earlier]) -> Former:
+    """What of ``found`` none of these runs has set: what a run that finds it must put back. What another run has set is
+    never given back as if it had been there: that one may put its own back first, and forgets it then. ``others``: the
+    latest first.
+    """
+    rates, lists = dict(found.rates), {topic: dict(values) for topic, values in found.lists.items()}
+    for ours, former in others:
+        for key in RATES:
+            if key in rates and rates[key] in [str(each) for each in ours.rates]:
+                del rates[key]
+                rates |= {key: former.rates[key]} if key in former.rates else {}
+        for topic, keys in ours.lists.items():
+            for key, entries in keys.items():
+                before = entries_of(former.lists.get(topic, {}).get(key))
+                left = entries_of(lists.get(topic, {}).get(key)) - (entries - before)
+                if key in lists.get(topic, {}):
+                    lists[topic] |= {key: ",".join(sorted(left))}
+    kept = {topic: {key: value for key, value in values.items() if value} for topic, values in lists.items()}
+    return Former(rates, found.of_brokers, {topic: values for topic, values in kept.items() if values})

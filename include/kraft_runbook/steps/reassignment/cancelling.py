@@ -202,7 +202,7 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
             )
             staying.append(earlier.files.name)
         else:
-            put_back(run, earlier.files)
+            put_back(run, earlier.files, look.placement.ongoing)
             run.cluster.tell(f"The throttles that run {earlier.files.name} found are set again")
     return tuple(staying)
 

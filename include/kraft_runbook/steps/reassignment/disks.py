@@ -133,7 +133,10 @@ def _would_throttle(rate: int) -> list[Act]:
 
 def _throttle(run: Run, rate: int) -> None:
     if not _note(run).exists():
-        write_private(_note(run), json.dumps({"former": run.cluster.ask(disk_rate), "ours": str(rate)}))
+        former = run.cluster.ask(disk_rate)
+        for _, kept in _notes(run):
+            former = kept["former"] if former == kept["ours"] else former  # another run's own is nobody's former
+        write_private(_note(run), json.dumps({"former": former, "ours": str(rate)}))
     run.cluster.do(set_disk_rate, str(rate), would=_would_throttle(rate))
     run.journal.record(Moves(what="throttled", partitions=None, told=rate_text(rate)))
 
@@ -158,25 +161,30 @@ def _put_back(run: Run, note: Path) -> dict[str, Any] | None:
         return {"left": len(reading.moving) or len(reading.left) or 1}
     kept = json.loads(note.read_text())
     if run.cluster.ask(disk_rate) == kept["ours"]:
-        run.cluster.do(set_disk_rate, kept["former"], would=[Act("put the throttle of copies between disks back")])
+        going = [other["ours"] for name, other in _notes(run) if name != note.parent.name and _goes_on(run, name)]
+        former = going[-1] if going else kept["former"]
+        run.cluster.do(set_disk_rate, former, would=[Act("put the throttle of copies between disks back")])
     note.unlink(missing_ok=True)
     run.journal.record(Moves(what="put back", partitions=None, told=str(kept["former"])))
     return {"left": 0}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WhileCopying:
     """Waits until the next copies may start, all have ended, or somebody interferes. ``rests``: so many seconds until
-    what failed is tried again, without a look.
+    what failed is tried again, without a look. The plan is read once: one that is made anew ends the task that waits.
     """
 
     files: RunFiles
     at_once: int
     rests: float = 0.0
+    _plan: DiskPlan | None = None
 
     def look(self, cluster: Cluster) -> tuple[str, str]:
         """Why the task should go on, empty where nothing is to do; and how far it is. Raises RunbookError."""
-        plan = plan_from_json((self.files.directory / DISKS).read_text(), source=DISKS)
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = plan_from_json((self.files.directory / DISKS).read_text(), source=DISKS)
         reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers))
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {reading.stage}", str(reading)
@@ -203,8 +211,8 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             return {"there": len(reading.there), "gone": len(reading.gone)}
         if batch := next_moves(reading, at_once):
             run.signatures.begins(MOVE)
-            if (rate := _rate(run)) is not None and not _note(run).exists():
-                _throttle(run, rate)  # it was put back when an earlier try had failed
+            if (rate := _rate(run)) is not None and not _is_throttled(run):
+                _throttle(run, rate)  # it was put back when an earlier try had failed, or by another run
             taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
             named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
             run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
@@ -252,14 +260,31 @@ def _note(run: Run) -> Path:
     return files_of(run).directory / RATE
 
 
+def _notes(run: Run) -> list[tuple[str, dict[str, Any]]]:
+    """Of each run on this cluster that has not put its throttle back, its name, and what it set and found."""
+    places = sorted(files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{RATE}"))
+    return [(note.parent.name, json.loads(note.read_text())) for note in places]
+
+
+def _is_throttled(run: Run) -> bool:
+    """Whether its throttle is set, or a person has set another meanwhile."""
+    if not _note(run).exists():
+        return False
+    kept = json.loads(_note(run).read_text())
+    return bool(kept["former"] == kept["ours"] or run.cluster.ask(disk_rate) != kept["former"])
+
+
+def _goes_on(run: Run, name: str) -> bool:
+    return bool(_reading(run, _plan_of(name, run.state)).moving)
+
+
 def disk_throttles_left(run: Run) -> list[str]:
     """In words: the throttles that runs on this cluster set for copies between disks, where none of them goes on."""
     found = []
-    for note in sorted(files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{RATE}")):
-        plan, kept = _plan_of(note.parent.name, run.state), json.loads(note.read_text())
-        if not _reading(run, plan).moving and run.cluster.ask(disk_rate) == kept["ours"]:
+    for name, kept in _notes(run):
+        if not _goes_on(run, name) and run.cluster.ask(disk_rate) == kept["ours"]:
             found.append(
-                f"a throttle of copies between disks without a copy: {kept['ours']}, set by run {note.parent.name}:"
+                f"a throttle of copies between disks without a copy: {kept['ours']}, set by run {name}:"
                 " clear its task 'carry_out.put_throttle_back'"
             )
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
-from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.assignment import Move, TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves, Rehearsed, of_kind
@@ -21,9 +22,11 @@ from kraft_runbook.procedures.throttle_replication import (
 )
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.run_throttles import RunThrottles, before_all_runs
 from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import (
+    RATES,
+    Former,
     cannot_end,
     least_rate,
     most_at_once,
@@ -33,6 +36,7 @@ from kraft_runbook.reassignment.throttles import (
     throttled_lists,
 )
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, still_throttling
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
@@ -110,12 +114,14 @@ def set_throttle(run: Run, *, asks: Asks) -> None:
 
 def throttle(run: Run, rate: int) -> None:
     """Set this rate; that it will be set is written down first, and where none of the run's is in force, what is set
-    now is saved.
+    now is saved, but for what other runs of this tool have set.
     """
     files = files_of(run)
     if files.throttles.rate is None:
-        topics = {p.topic for each in (read_state(files.saved).assignment, files.plan().target) for p in each}
-        save_throttles_anew(files.saved, run.cluster.ask(read_throttles, topics))
+        saved = read_state(files.saved)
+        topics = {p.topic for each in (saved.assignment, files.plan().target) for p in each}
+        others = [(each.throttles, each.saved.throttles) for each in _other_runs(run, files, saved.cluster_id)]
+        save_throttles_anew(files.saved, before_all_runs(run.cluster.ask(read_throttles, topics), others))
     if own := read_state(files.saved).throttles.of_brokers:
         log.warning("%s a rate of their own: it counts there, and not this run's", nodes("broker", own, "has"))
     files.will_throttle(RunThrottles((rate,)))
@@ -212,19 +218,33 @@ def put_throttles_back(run: Run) -> dict[str, Any]:
         )
         run.journal.record(Moves(what="throttle kept", partitions=len(moving), told=some(moving, 10)))
         return {"left": moving[:100]}
-    patiently(run, lambda: put_back(run, files))
+    patiently(run, lambda: put_back(run, files, ongoing))
     return {"left": []}
 
 
-def put_back(run: Run, files: RunFiles) -> None:
+def _other_runs(run: Run, files: RunFiles, cluster_id: str) -> list[EarlierRun]:
+    """Those that have not put their throttles back, the latest first."""
+    return [each for each in still_throttling(run, cluster_id) if each.files.name != files.name]
+
+
+def put_back(run: Run, files: RunFiles, ongoing: Collection[TopicPartition]) -> None:
     """Make throttles what they were before the run of these files set its own. What somebody else set since is named
-    and stays. Raises StepFailed, with the names, where something of the run's is left.
+    and stays. Where another run of this tool still moves something, its rate is set, which that run puts back.
+    ``ongoing``: what moves now. Raises StepFailed, with the names, where something of the run's is left.
     """
     saved, ours = read_state(files.saved), files.throttles
-    left = run.cluster.do(remove_throttles, ours, saved.throttles, would=[PUT_BACK]) or ()
+    former = _or_of_what_moves(saved.throttles, _other_runs(run, files, saved.cluster_id), ongoing)
+    left = run.cluster.do(remove_throttles, ours, former, would=[PUT_BACK]) or ()
     run.journal.record(Moves(what=PUT_BACK_DONE, partitions=None, told="; ".join(map(str, left))))
-    mine = ours.among(left, saved.throttles)
+    mine = ours.among(left, former)
     require_swept(mine)
     if others := [str(each) for each in left if each not in mine]:
         log.warning("%d throttles are set that this run did not set: %s", len(others), some(others, 20, between="; "))
     files.throttles_are_back()
+
+
+def _or_of_what_moves(former: Former, others: Iterable[EarlierRun], ongoing: Collection[TopicPartition]) -> Former:
+    for each in others:
+        if each.throttles.partitions.intersection(ongoing):
+            return replace(former, rates=dict.fromkeys(RATES, str(each.throttles.rate)))
+    return former
