@@ -66,9 +66,9 @@ def test_a_store_that_could_not_serve_is_named_before_anything_is_stopped(secure
     assert all(f"controller {i}" in opened.evidence for i in (101, 103)) and "controller 102" not in opened.evidence
     trust = CHECKS["KRB-PRE-116"].run(seen, spec)
     assert trust.verdict is Judged.FAIL and f"this tool ({strange})" in trust.evidence, trust
-    assert f"its certificate is for {spec.broker(1).host}, not for {spec.controller(102).host}" in names.evidence, (
-        names.evidence
-    )
+    assert (
+        f"its certificate is for {spec.broker(1).host}, broker-1, not for {spec.controller(102).host}" in names.evidence
+    ), names.evidence
 
 
 def test_logins_and_secrets_that_would_not_do_are_named_before_anything_is_changed(secured: Lab) -> None:
