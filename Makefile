@@ -1,5 +1,5 @@
 # make demo           a real cluster leaves ZooKeeper under a real Airflow (APPROVE=auto answers the gates); make demo-down ends it
-# make lab-up         the cluster alone; KRB_LAB_DIR and KRB_LAB_NET move it
+# make lab-up         the cluster alone; KRB_LAB_DIR and KRB_LAB_NET move it. CLUSTER=lab-secure, here and above: with TLS, logins and ACLs
 # make check test     what CI runs
 # make faults         every case of the fault matrix (docs/reliability.md); make test-long: rollback from each state, parity under churn
 # Needed on the machine: Python 3.11+, Java 17+, Maven. Everything else is brought here, into .venv and build.
@@ -13,12 +13,21 @@ JARS := build/jars/.complete
 JARS4 := build/jars4/.complete
 JARS_OLD := build/jars-old/.complete
 LANES ?= 2
+# Whom the lab's and the demos' commands are about: lab, or lab-secure (docs/lab.md).
+CLUSTER ?= lab
 ARCHIVE := .venv/share/kraft-runbook/spark.jsa
 LAB_ARCHIVE := build/kafka.jsa
 export PYTHONPATH := include:plugins
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Where this is set, as in many images of Python, every process compiles what it imports anew: Airflow's take more than twice the time to start.
 unexport PYTHONDONTWRITEBYTECODE
+
+ifeq ($(CLUSTER),lab-secure)
+export KRB_LAB_CLUSTERS := $(CURDIR)/lab/secured
+export KRAFT_RUNBOOK_CLUSTERS := $(CURDIR)/lab/secured
+else ifneq ($(CLUSTER),lab)
+$(error CLUSTER=$(CLUSTER): give lab or lab-secure; a lab of another file: docs/lab.md)
+endif
 
 .PHONY: venv jars jars4 jars-old ready lab-up lab-down lab-status lab-seed lock check check-style check-types check-imports check-playbooks format test test-long faults demo demo-upgrade demo-quorum demo-groups demo-down demo-reassign demo-reassign-down
 

@@ -1,5 +1,5 @@
 """The secured lab with mutual TLS in the place of every login: brokers, controllers, ZooKeeper and this tool know each
-other by their certificates alone, and three ZooKeeper servers speak TLS among themselves too.
+other by their certificates alone.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from lab.layout import ENSEMBLE, ROOT
+from lab.layout import ROOT
 
 RULES = r"RULE:^CN=(?:broker|controller)-[0-9]+$/kafka/,RULE:^CN=(.*)$/$1/"
 """Nodes are ``User:kafka`` whatever their certificates' numbers; of everybody else the common name is the user."""
@@ -41,13 +41,7 @@ def _ask_for_certificates(document: dict[str, Any]) -> None:
     document["broker_security"] = plain | {"certificate_file": own, "key_file": own}
     document["controller_security"] = dict(document["broker_security"])
     brokers = own.replace("tool.pem", "kafka.pem")
-    # Until a server of a busy ensemble has answered a handshake: a controller that waits in vain ends.
-    document["zookeeper"]["properties"]["zookeeper.connection.timeout.ms"] = 60_000
     document["zookeeper"]["security"] = plain | {"certificate_file": brokers, "key_file": brokers}
-    (server,) = document["zookeeper"]["servers"]
-    network, _, first = str(server).rpartition(":")[0].rpartition(".")
-    port = str(server).rpartition(":")[2]
-    document["zookeeper"]["servers"] = [f"{network}.{int(first) + n}:{port}" for n in range(ENSEMBLE)]
     document["controller_listener"]["protocol"] = "SSL"
     for broker in document["brokers"]:
         for listener in broker["listeners"]:

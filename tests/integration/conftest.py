@@ -124,6 +124,6 @@ def secured() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def mutual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The same with mutual TLS alone, and an ensemble of ZooKeeper servers."""
+    """The same with mutual TLS alone."""
     with secured_lab(write_mutual_cluster_file(tmp_path_factory.mktemp("mutual")).parent) as lab:
         yield lab
