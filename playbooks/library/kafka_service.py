@@ -25,6 +25,11 @@ from ansible.module_utils.kafka_host import (
 )
 from ansible.module_utils.service_manager import ABSENT, RUNNING, STARTING, STOPPED, service_manager, settled
 
+STARTED_AGAIN = 40
+"""Seconds that a service which ends is followed, where its manager starts it again by itself (``Restart=``): a broker
+in ZooKeeper mode that was killed is refused its registration until its old session has ended, after 18 s by default.
+"""
+
 DOCUMENTATION = """
 module: kafka_service
 short_description: Stop a node whose process is older than its files, bring it up, or end it
@@ -242,10 +247,12 @@ def _port_is_free(service: object, address: str | None) -> None:
 
 def _exited(service: object, status: object) -> HostError:
     log = "\n".join(f"    {line}" for line in service.log())
+    again = status.state in (RUNNING, STARTING)
+    until = f"{service.where} goes on starting {service.name}" if again else f"{service.name} is down"
     return HostError(
         f"{service.name} does not stay up ({status.detail}); the end of its log:\n{log}",
         "correct what the log names (in the cluster file, not in the rendered one), then run this step again;"
-        f" {service.name} is down until then",
+        f" {until} until then",
     )
 
 
@@ -264,12 +271,15 @@ def run(service: object, asked: dict, check: bool) -> dict:
 def await_port(service: object, asked: dict) -> str:
     address = asked["address"]
     began = time.monotonic()
-    first = settled(service, asked["start_timeout"])
+    pid, ended = settled(service, asked["start_timeout"]).pid, None
     while True:
         status = service.status()
-        if status.state not in (RUNNING, STARTING) or status.pid != first.pid:
-            raise _exited(service, status)
-        if _accepts(address):
+        if status.state not in (RUNNING, STARTING) or status.pid != pid:
+            ended = ended or time.monotonic()
+            if status.state not in (RUNNING, STARTING) or time.monotonic() - ended > STARTED_AGAIN:
+                raise _exited(service, status)
+            pid = status.pid
+        if pid and _accepts(address):
             break
         waited = time.monotonic() - began
         if waited > asked["start_timeout"]:

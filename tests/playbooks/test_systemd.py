@@ -6,6 +6,8 @@ import contextlib
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,8 +33,15 @@ def pid():
 if verb != "show":
     with open(here / "systemctl.log", "a") as log:
         log.write(f"{{verb}} {{unit}}\\n")
+def begin():
+    no = subprocess.DEVNULL
+    process = subprocess.Popen({command!r}, stdin=no, stdout=no, stderr=no, start_new_session=True)
+    pid_file.write_text(str(process.pid))
 if verb == "show":
     own = pid() if unit == "broker-1" else 0
+    if not own and unit == "broker-1" and (here / "restart_always").exists() and pid_file.exists():
+        begin()
+        own = pid()
     state = "active" if own else "inactive"
     load = "loaded" if unit in ("broker-1", "controller-101") else "not-found"
     if "TimeoutStopUSec" in sys.argv[2]:
@@ -43,9 +52,7 @@ if verb == "show":
         sys.exit()
     print(f"LoadState={{load}}\\nActiveState={{state}}\\nSubState=x\\nMainPID={{own}}\\nResult=success")
 elif verb == "start":
-    no = subprocess.DEVNULL
-    process = subprocess.Popen({command!r}, stdin=no, stdout=no, stderr=no, start_new_session=True)
-    pid_file.write_text(str(process.pid))
+    begin()
     time.sleep(0.2)
 elif verb == "stop":
     os.kill(pid(), signal.SIGTERM)
@@ -103,6 +110,23 @@ def test_a_unit_that_exits_is_named_with_its_journal(unit: Node) -> None:
     unit.behave("exit=1")
     with pytest.raises(StepFailed, match=r"(?s)broker-1 does not stay up \(inactive.*the journal says no"):
         restart_broker(unit.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+
+
+def test_a_unit_that_systemd_starts_again_is_followed_until_one_process_stays(unit: Node) -> None:
+    """As a broker that was killed: each new one is refused its registration until the old session has ended."""
+    (unit.directory / "restart_always").touch()
+    unit.behave("exit=1")
+
+    def third_time() -> None:
+        while len(unit.starts()) < 3:
+            time.sleep(0.05)
+        unit.behave("")
+
+    session = threading.Thread(target=third_time, daemon=True)
+    session.start()
+    restart_broker(unit.spec, 1, BrokerMode.HYBRID, secrets=environment_secrets())
+    session.join(60)
+    assert asked_for(unit) == ["start broker-1"]
 
 
 @pytest.mark.parametrize(
