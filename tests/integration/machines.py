@@ -26,7 +26,6 @@ from lab import ROOT
 KEPT = ROOT / "build" / "machines"
 TOOLS = KEPT / "tools"
 PACKAGES = "systemd-sysv,dbus,libpam-systemd,openssh-server,python3,sudo,iproute2,procps"
-MIRROR = os.environ.get("KRB_DEBIAN", "http://deb.debian.org/debian")
 NETWORK = "10.77.0"
 """Of the namespaces alone: nothing else sees it."""
 USER = "ops"
@@ -76,7 +75,7 @@ def base() -> Path:
             "DEBOOTSTRAP_DIR": str(TOOLS / "usr/share/debootstrap"),
             "PATH": f"{TOOLS}/usr/sbin:{os.environ['PATH']}",
         }
-        words = ("--variant=minbase", f"--include={PACKAGES}", "bookworm", draft, MIRROR)
+        words = ("--variant=minbase", f"--include={PACKAGES}", *_own_debian(draft))
         run("debootstrap", *words, timeout=1800, within=tools)
     except (AssertionError, subprocess.TimeoutExpired, OSError) as error:
         shutil.rmtree(draft, ignore_errors=True)
@@ -88,6 +87,16 @@ def base() -> Path:
         run("chroot", draft, "useradd", "--create-home", "--shell", "/bin/bash", user)
     draft.rename(made)
     return made
+
+
+def _own_debian(into: Path) -> tuple[str | Path, ...]:
+    """debootstrap's last words: this machine's own release, whose Java runs there too, and whence apt brings it."""
+    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    codename = release.get("VERSION_CODENAME", "").strip('"')
+    told = run("apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME)", "Created-By: Packages")
+    mirrors = [uri for uri, _, suite in (line.partition(" ") for line in told.splitlines()) if suite == codename]
+    assert mirrors, f"apt names no place of {codename or 'a Debian without a codename'}"
+    return codename, into, mirrors[0]
 
 
 @dataclass
@@ -216,24 +225,33 @@ class Machines:
         (root / "etc/hosts").write_text(f"127.0.0.1 localhost\n{machine.address} {machine.name}\n")
 
     def end(self) -> None:
-        """Power them off and leave nothing behind."""
+        """End all that runs there, at once, and leave nothing behind."""
         for each in self.every:
-            if each.process is not None and each.process.poll() is None:
-                each.process.send_signal(signal.SIGTERM)
-        for each in self.every:
+            groups, deadline = [group / f"{self.lan}-{each.name}" for group in CGROUPS], time.monotonic() + 60
+            while time.monotonic() < deadline and (
+                pids := [int(pid) for group in groups for file in group.rglob("cgroup.procs") for pid in _read(file)]
+            ):
+                for pid in pids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                time.sleep(0.1)
             if each.process is not None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    each.process.wait(90)
-                each.process.kill()
-                each.process.wait()
+                each.process.wait(60)
             subprocess.run(["umount", "-l", str(each.root)], check=False)
             subprocess.run(["ip", "netns", "del", f"{self.lan}-{each.name}"], check=False)
-            for group in CGROUPS:
-                for inner, _, _ in os.walk(group / f"{self.lan}-{each.name}", topdown=False):
+            for group in groups:
+                for inner, _, _ in os.walk(group, topdown=False):
                     with contextlib.suppress(OSError):
                         Path(inner).rmdir()
         subprocess.run(["ip", "netns", "del", self.lan], check=False)
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _read(file: Path) -> list[str]:
+    try:
+        return file.read_text().split()
+    except OSError:  # gone meanwhile
+        return []
 
 
 @contextlib.contextmanager
