@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from in_run import Claimed, Signed, run_in
-from observations import SPEC, observation
+from observations import SPEC, broker, observation
 from placements import MB, tp
 from recording import RecordingCluster
 from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.io.kafka.topic_ids import topic_ids
@@ -169,6 +170,21 @@ def test_a_throttle_that_was_put_back_after_a_failure_is_set_again_before_the_ne
     assert scene.rate == "5000000" and len(scene.started) == 1
     scene.end()
     assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("4.1.1", ["broker 1 runs a release with a known fault: KAFKA-19571: a log directory may go offline"]),
+        ("4.1.2", []),
+        ("3.9.2", ["whether broker 1 runs a release with a fault in such moves is not known"]),
+        (Unread("no metrics"), ["whether broker 1 runs a release with a fault in such moves is not known"]),
+    ],
+)
+def test_the_gate_names_what_is_known_to_go_wrong_in_the_brokers_releases(version: Any, said: list[str]) -> None:
+    seen = broker(1, software_version=version)(observation(Phase.FINALIZED))
+    found = list(disks.known_faults(seen, (1,)))
+    assert len(found) == len(said) and all(map(str.startswith, found, said))
 
 
 def second(scene: Scene, megabytes: int) -> Run:

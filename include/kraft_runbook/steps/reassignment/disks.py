@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes, some
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
@@ -26,6 +29,8 @@ from kraft_runbook.reassignment.disk_goals import (
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, next_moves, plan_from_json, read_disks
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
+from kraft_runbook.software.fault_uses import Use
+from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.reassignment.ending import PLANNED, STARTED, has_started, leave_with_nothing_to_do
@@ -73,7 +78,8 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     plan = plan_disks(_goal(run), logs)
     if not plan.moves:
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move between disks")
-    plan = replace(plan, topic_ids=run.cluster.ask(topic_ids, {m.partition.topic for m in plan.moves}))
+    notes = (*plan.notes, *known_faults(run.cluster.settled(), plan.brokers))
+    plan = replace(plan, notes=notes, topic_ids=run.cluster.ask(topic_ids, {m.partition.topic for m in plan.moves}))
     shown = plan.preview(logs, throttle=_rate(run)).render_markdown()
     files = files_of(run)
     write_private(files.directory / DISKS, plan.to_json())
@@ -81,6 +87,20 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     run.cluster.tell(shown)
     run.journal.record(Moves(what=PLANNED, partitions=len(plan.moves), told=shown))
     return {"digest": plan.digest, "replicas": len(plan.moves)}
+
+
+def known_faults(seen: ClusterObservation, brokers: Collection[int]) -> Iterator[str]:
+    """What is known to go wrong with several log directories in the releases that these brokers run; whose release is
+    not known, or is not in the list of faults (docs/known-faults.md), is named too.
+    """
+    versions = {b: found for b in brokers if b in seen.brokers and was_read(found := seen.brokers[b].software_version)}
+    for fault in FAULTS:
+        having = [b for b, version in versions.items() if fault.is_in(KafkaVersion.of(version))]
+        if having and fault.only_with is Use.DIRECTORIES:
+            yield f"{nodes('broker', having, 'runs')} a release with a known fault: {fault}"
+    unknown = [b for b in brokers if b not in versions or not was_looked_at(KafkaVersion.of(versions[b]))]
+    if unknown:
+        yield f"whether {nodes('broker', unknown, 'runs')} a release with a fault in such moves is not known"
 
 
 def shows_disks(run: Run) -> Shown:
