@@ -56,13 +56,11 @@ def permitted(cluster: ClusterSpec) -> dict[str, Any]:
 
 
 def of_cluster(name: str, cluster: ClusterSpec, what: str, doc: str | None, *tags: str) -> dict[str, Any]:
-    """What every DAG of a cluster has, for ``DAG``: names, whose it is, what it does in words, no retries (a person
+    """What every DAG of a cluster has, for ``DAG``: its id, whose it is, what it does in words, no retries (a person
     decides) and no catch-up.
     """
-    shown = name.replace("_", " ").replace("zk to kraft", "ZooKeeper to KRaft")
     return {
         "dag_id": f"{name}__{cluster.name}",
-        "dag_display_name": f"{shown[:1].upper()}{shown[1:]}: {cluster.name}",
         "description": what,
         "doc_md": doc,
         "catchup": False,
