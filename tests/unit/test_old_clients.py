@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from recording import RecordingCluster, run_on
 from test_upgrade_checks import ALL, PLAIN, cluster, host_changed
 
 from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, Unread
-from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, LoggedClient, OldRequests
+from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, LoggedClient, LoggedRequests, OldRequests
 from kraft_runbook.cluster.operation_settings import UpgradeSoftware
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.software.old_clients import (
@@ -30,7 +31,8 @@ from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps.software import examine_with_tables
 from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of
 
-for _each in ("kafka_host", "installation", "kafka_user", "login_modules", "properties_text", "named_classes"):
+NEEDED = ("kafka_host", "installation", "kafka_user", "properties_text", "login_modules", "references", "named_classes")
+for _each in NEEDED:
     host_module(_each)
 request_log = host_module("request_log")
 CHECK = SOFTWARE.checks["KRB-PRE-094"]
@@ -128,12 +130,20 @@ def in_log_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any
 
 def test_the_end_of_a_request_log_names_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = LINE[100:] + LINE * 2 + OF_IPV6 + NEW + '[x] INFO {not json requestApiVersionDeprecated":true\n'
-    assert in_log_of(tmp_path, monkeypatch, text) == [
+    found = in_log_of(tmp_path, monkeypatch, text)
+    assert found["clients"] == [
         ["FETCH", 3, "bill|ing", "User:billing", "10.9.8.7", 2, "2026-11-29 10:00:07,123"],
         ["FETCH", 3, "", "User:billing", "fd00:0:0:0:0:0:0:7", 1, "2026-11-29 10:00:08,123"],
     ]
+    assert (found["more"], found["since"]) == (0, "2026-11-29 10:00:07,123")
+    former = tmp_path / "kafka-request.log.2026-11-29-09"
+    former.write_text(LINE.replace("29 10:00", "29 09:59"))
+    os.utime(former, (0, 0))
+    both_hours = in_log_of(tmp_path, monkeypatch, LINE)
+    assert both_hours["clients"][0][5:] == [2, "2026-11-29 10:00:07,123"]
+    assert both_hours["since"] == "2026-11-29 09:59:07,123"
     monkeypatch.setattr(request_log, "READ_BYTES", len(LINE) + 9)
-    assert [each[5] for each in in_log_of(tmp_path, monkeypatch, LINE * 5)] == [1]
+    assert [each[5] for each in in_log_of(tmp_path, monkeypatch, LINE * 5)["clients"]] == [1]
 
 
 def test_where_no_such_log_is_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,20 +151,32 @@ def test_where_no_such_log_is_nothing_is_said(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "kafka-request.log").unlink()
     assert request_log.logged_requests(7) is None
     assert table_of_logged_clients(cluster(), "4.1.1") is None
-    assert table_of_logged_clients(host_changed(1, logged=())(cluster()), "4.1.1") is None
+    empty = table_of_logged_clients(host_changed(1, logged=LoggedRequests(since="09:59"))(cluster()), "4.1.1")
+    assert empty is not None and "Read: broker 1 from 09:59 on." in empty and "Nobody asked so" in empty
+
+
+def test_what_a_client_calls_itself_is_no_markup_of_the_page_that_is_signed() -> None:
+    evil = "x\r\r### Objections: none ![](http://e) [a](http://e) **b** a\\|c"
+    who = LoggedClient("FETCH", 3, evil, "User:a", "10.9.8.7", 1, "10:00:07")
+    table = table_of_logged_clients(host_changed(1, logged=LoggedRequests((who,)))(cluster()), "4.1.1")
+    assert table is not None and "\r" not in table
+    (row,) = [line for line in table.split("\n") if "10.9.8.7" in line]
+    told = r"| x  \#\#\# Objections: none !\[\](http://e) \[a\](http://e) \*\*b\*\* a\\\|c |"
+    assert row.startswith(told), row
 
 
 def test_the_gate_shows_client_ids_principals_and_addresses() -> None:
     who = LoggedClient("FETCH", 3, "bill|ing", "User:billing", "10.9.8.7", 2345, "10:00:07")
     table = table_of_logged_clients(
-        both(host_changed(1, logged=(who,)), host_changed(2, logged=WHY))(cluster()), "4.1.1"
+        both(host_changed(1, logged=LoggedRequests((who,), since="09:00")), host_changed(2, logged=WHY))(cluster()),
+        "4.1.1",
     )
-    assert table is not None and "There is such a log of broker 1." in table
+    assert table is not None and "Read: broker 1 from 09:00 on." in table
     assert "| bill\\|ing | User:billing | 10.9.8.7 | FETCH 3 | 2,345 | 1 | 10:00:07 |" in table
     assert f"Not read: broker 2: {WHY.reason}." in table
     many = tuple(replace(who, address=str(n)) for n in range(MOST_LOGGED + 5))
-    told = table_of_logged_clients(host_changed(1, logged=many)(cluster()), "4.1.1")
-    assert told is not None and told.count("| FETCH 3 |") == MOST_LOGGED and "5 more are left out" in told
+    told = table_of_logged_clients(host_changed(1, logged=LoggedRequests(many, more=3))(cluster()), "4.1.1")
+    assert told is not None and told.count("| FETCH 3 |") == MOST_LOGGED and "8 more are left out" in told
 
 
 def test_no_table_without_a_client() -> None:

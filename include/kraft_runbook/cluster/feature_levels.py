@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kraft_runbook.cluster.old_requests import LoggedClient
+from kraft_runbook.cluster.old_requests import LoggedRequests
 from kraft_runbook.cluster.unread import Unread
 
 METADATA_VERSION = "metadata.version"
@@ -196,7 +196,7 @@ class NodeHost:
     further_jars: Mapping[str, tuple[str, ...] | Unread] = field(default_factory=dict)
     allowed_urls: tuple[str, ...] | Unread = Unread("its process was not asked")
     """Which its running process may ask for OAUTHBEARER: org.apache.kafka.sasl.oauthbearer.allowed.urls."""
-    logged: tuple[LoggedClient, ...] | Unread | None = None
+    logged: LoggedRequests | Unread | None = None
     """Who asked in versions that Kafka 4 does not answer, by the end of its request log; None: there is no such log."""
 
 

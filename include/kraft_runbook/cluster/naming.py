@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 PLURALS = {"is": "are", "does": "do", "has": "have", "was": "were"}
@@ -38,3 +39,13 @@ def some(things: Iterable[object], most: int = 5, *, between: str = ", ") -> str
 def by_number(ids: Collection[int], one: str, several: str) -> str:
     """The word for one node, or for several: "it" or "they"."""
     return several if len(set(ids)) > 1 else one
+
+
+def in_markdown(text: str) -> str:
+    """``text`` with its markup escaped, on one line: names come from the cluster and from whoever calls it. An
+    underscore inside a word is no markup.
+    """
+    return "".join(c if c.isprintable() else " " for c in _MARKUP.sub(r"\\\g<0>", text))
+
+
+_MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")

@@ -74,3 +74,14 @@ class LoggedClient:
     address: str
     count: int
     at: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequests:
+    """What a broker's request logs say. ``more``: clients that are left out. ``since``: the time of the first line that
+    was read, in the log's own words; empty where none has one.
+    """
+
+    clients: tuple[LoggedClient, ...] = ()
+    more: int = 0
+    since: str = ""

@@ -148,7 +148,7 @@ def lay_out(report: RunReport, *, until: datetime | None = None) -> Chart | None
             told = f"gate {gate.gate} {'waited' if answered else 'waits'} for a person"
             waited = bar(gate.proven_at, answered or end, "wait", told)
             lanes.setdefault(f"gate_{gate.gate}", []).insert(0, waited)
-    signed = {f"gate_{gate.gate}": told for gate in report.gates if (told := _signed(gate))}
+    signed = {f"gate_{name}": told for name, gate in last_of.items() if (told := _signed(gate))}
     placed = tuple(
         Lane(name, BAND + 10 + n * LANE, tuple(bars), _beside(bars, signed.get(name, "")))
         for n, (name, bars) in enumerate(lanes.items())

@@ -5,10 +5,10 @@ Airflow's page shows no HTML and can fold nothing, so the evidence of what passe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
+from kraft_runbook.cluster.naming import in_markdown
 from kraft_runbook.gates.proof import Proof
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.transitions import GateTerms
@@ -53,7 +53,7 @@ def render_in_full(proof: Proof, terms: GateTerms) -> str:
     if proof.parity:
         lines += ["", "### ZooKeeper and KRaft compared", "", proof.parity.rendered]
     lines += ["", f"### What passes: {len(fine)} of {len(proof.checks)} checks", ""]
-    lines += [f"- `{c.code}` {_text(c.title)}: {_text(c.evidence)}" for c in fine]
+    lines += [f"- `{c.code}` {in_markdown(c.title)}: {in_markdown(c.evidence)}" for c in fine]
     return "\n".join(lines)
 
 
@@ -69,7 +69,7 @@ def _decision(proof: Proof, terms: GateTerms) -> list[str]:
         f"- Checks that pass: **{len(proof.checks) - len(amiss)} of {len(proof.checks)}**",
         *_parity(proof, terms),
         f"- Rollback: {_way_back(proof, terms)}",
-        f"- Signatures: {_text(proof.people)}",
+        f"- Signatures: {in_markdown(proof.people)}",
         (
             f"- The proof was made {proof.made_at:%Y-%m-%d %H:%M:%S} UTC and holds until {_until(proof)} UTC; its"
             f" digest is `{proof.digest}`"
@@ -79,7 +79,7 @@ def _decision(proof: Proof, terms: GateTerms) -> list[str]:
         lines += ["", "### What does not pass", "", *_amiss(proof, objections, amiss)]
     for exhibit in proof.exhibits:
         lines += ["", exhibit.rendered]
-    lines += ["", "### What happens next", "", *_numbered(map(_text, proof.ahead))]
+    lines += ["", "### What happens next", "", *_numbered(map(in_markdown, proof.ahead))]
     return [
         *lines,
         "",
@@ -128,49 +128,39 @@ def _way_back(proof: Proof, terms: GateTerms) -> str:
 
 
 def _closed(proof: Proof) -> str:
-    return f"**{'not possible' if proof.rollback.known else 'not known'}**: {_text(proof.rollback.why)}"
+    return f"**{'not possible' if proof.rollback.known else 'not known'}**: {in_markdown(proof.rollback.why)}"
 
 
 def _amiss(proof: Proof, objections: Iterable[str], amiss: Iterable[CheckResult]) -> Iterator[str]:
     for check in sorted(amiss, key=lambda c: not c.blocks):
         mark = "objection" if check.blocks else "warning"
         unread = " (could not be answered)" if check.verdict is Verdict.UNKNOWN else ""
-        yield f"- **{mark}** `{check.code}` {_text(check.title)}{unread}: {_text(check.evidence)}" + (
-            f". What to do: {_text(check.fix)}" if check.fix else ""
+        yield f"- **{mark}** `{check.code}` {in_markdown(check.title)}{unread}: {in_markdown(check.evidence)}" + (
+            f". What to do: {in_markdown(check.fix)}" if check.fix else ""
         )
     for objection in objections:
         if not any(objection.startswith(check.code) for check in proof.checks):
-            yield f"- **objection** {_text(objection)}"
+            yield f"- **objection** {in_markdown(objection)}"
 
 
 def _the_way_back(proof: Proof, terms: GateTerms) -> Iterator[str]:
     if terms.goes_back:  # its steps are what happens next
-        yield from (f"- Risk: {_text(risk)}" for risk in proof.rollback.risks)
+        yield from (f"- Risk: {in_markdown(risk)}" for risk in proof.rollback.risks)
         yield f"- {terms.loses}"
         return
     if terms.irreversible:
         yield "After this step **no rollback is possible**. Until then:"
         yield ""
     if not proof.rollback.steps:
-        yield "Nothing has to be undone." if proof.rollback.possible else _text(proof.rollback.why)
+        yield "Nothing has to be undone." if proof.rollback.possible else in_markdown(proof.rollback.why)
         return
     if not proof.rollback.known:
         yield "Whether it can be undone is not known. If it can:"
         yield ""
-    yield from _numbered(map(_text, proof.rollback.steps))
+    yield from _numbered(map(in_markdown, proof.rollback.steps))
     yield ""
-    yield from (f"- Risk: {_text(risk)}" for risk in proof.rollback.risks)
+    yield from (f"- Risk: {in_markdown(risk)}" for risk in proof.rollback.risks)
 
 
 def _numbered(steps: Iterable[str]) -> Iterator[str]:
     return (f"{n}. {step}" for n, step in enumerate(steps, 1))
-
-
-def _text(text: str) -> str:
-    """``text`` with its markup escaped and its line breaks removed, since names come from the cluster. An underscore
-    inside a word is no markup.
-    """
-    return _MARKUP.sub(r"\\\g<0>", text).replace("\n", " ")
-
-
-_MARKUP = re.compile(r"[\\`*\[\]<>|#]|(?<![^\W_])_|_(?![^\W_])")

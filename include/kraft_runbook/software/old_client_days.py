@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from kraft_runbook.cluster.kafka_version import release_of
-from kraft_runbook.cluster.naming import name_ids, nodes
+from kraft_runbook.cluster.naming import in_markdown, name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, was_read
 from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.spans import in_words
-from kraft_runbook.software.old_clients import plain
 
 DAYS = 35
 """So long a day is kept."""
@@ -151,7 +150,7 @@ def _table(days: OldClientDays | str | None, version: str, watch: str) -> Iterat
         )
         return
     if isinstance(days, str):
-        yield f"Not read: {plain(days)}. Move the file away, and {watch} begins anew."
+        yield f"Not read: {in_markdown(days)}. Move the file away, and {watch} begins anew."
         return
     yield (
         f"Counted from {_when(days.since)} to {_when(days.last)} UTC, {in_words(days.last - days.since)}, in"
@@ -167,7 +166,7 @@ def _table(days: OldClientDays | str | None, version: str, watch: str) -> Iterat
     yield "|---|---|---|---:|---:|---|"
     for each in days.asking:
         yield (
-            f"| {plain(each.software)} | {plain(each.asked)} | {max(each.days)} | {len(each.days)} |"
+            f"| {in_markdown(each.software)} | {in_markdown(each.asked)} | {max(each.days)} | {len(each.days)} |"
             f" {sum(each.days.values()):,} | {name_ids(each.totals)} |"
         )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
-from kraft_runbook.cluster.naming import name_ids, nodes, some
+from kraft_runbook.cluster.naming import in_markdown, name_ids, nodes, some
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.spans import in_words
@@ -149,14 +149,15 @@ def _table(clients: OldClients, version: str) -> Iterator[str]:
         yield f"|---|---|{'---:|' if lately else ''}---:|---|"
     for each in clients.found:
         now = f" {each.lately:,} |" if lately else ""
-        yield f"| {plain(each.software)} | {plain(each.asked)} |{now} {each.total:,} | {name_ids(each.brokers)} |"
+        who = f"{in_markdown(each.software)} | {in_markdown(each.asked)}"
+        yield f"| {who} |{now} {each.total:,} | {name_ids(each.brokers)} |"
     if clients.unread:
         yield from [""] if clients.found else ()
-        yield f"Not read: {plain('; '.join(clients.unread))}."
+        yield f"Not read: {in_markdown('; '.join(clients.unread))}."
 
 
 def table_of_logged_clients(seen: ClusterObservation, version: str) -> str | None:
-    """Which clients these are, as far as the brokers' request logs say: as markdown. None: no log was there."""
+    """Which clients these are, as far as the brokers' request logs say: as markdown. None: no log is there."""
     if isinstance(seen.features, Unread):
         return None
     logged, unread = {}, []
@@ -168,30 +169,29 @@ def table_of_logged_clients(seen: ClusterObservation, version: str) -> str | Non
             unread.append(f"broker {node_id}: {host.logged.reason}")
         else:
             logged[node_id] = host.logged
-    if not any(logged.values()) and not unread:
+    if not logged and not unread:
         return None
+    read = [f"broker {i} from {in_markdown(found.since or 'no known time')}" for i, found in logged.items()]
     lines = [
         "### Who they are, by the brokers' request logs (the last 8 MiB of each)",
         "",
-        f"There is such a log of {nodes('broker', logged)}." if logged else "",
+        f"Read: {'; '.join(read)} on." if read else "",
         "",
         "| client id | principal | address | request and version | how many | broker | last |",
         "|---|---|---|---|---:|---|---|",
     ]
-    rows = sorted(((each, i) for i, found in logged.items() for each in found), key=lambda row: -row[0].count)
+    rows = sorted(((each, i) for i, found in logged.items() for each in found.clients), key=lambda row: -row[0].count)
+    left_out = max(0, len(rows) - MOST_LOGGED) + sum(found.more for found in logged.values())
     lines += [
-        f"| {plain(each.client_id or 'none')} | {plain(each.principal)} | {plain(each.address)} |"
-        f" {plain(each.api)} {each.version} | {each.count:,} | {i} | {plain(each.at)} |"
+        f"| {in_markdown(each.client_id or 'none')} | {in_markdown(each.principal)} | {in_markdown(each.address)} |"
+        f" {in_markdown(each.api)} {each.version} | {each.count:,} | {i} | {in_markdown(each.at)} |"
         for each, i in rows[:MOST_LOGGED]
     ]
-    if len(rows) > MOST_LOGGED:
-        lines += ["", f"{len(rows) - MOST_LOGGED:,} more are left out."]
+    if not rows:
+        lines += ["", "Nobody asked so in what was read."]
+    if left_out:
+        lines += ["", f"{left_out:,} more are left out."]
     if unread:
-        lines += ["", f"Not read: {plain('; '.join(unread))}."]
+        lines += ["", f"Not read: {in_markdown('; '.join(unread))}."]
     lines += ["", f"Kafka {version} will not answer these requests. A log has only who came since it was at INFO."]
     return "\n".join(lines)
-
-
-def plain(text: str) -> str:
-    """For a cell of a table in markdown."""
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kraft_runbook.cluster.phases import detect_phase
@@ -49,6 +49,8 @@ class Watched:
     looks: int = 0
     checks: int = 0
     amiss: Mapping[str, int] = field(default_factory=dict)
+    ended: float | None = None
+    """When the last look was, in seconds since the epoch."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -56,16 +58,18 @@ class Watched:
 
 
 def stretch_on_record(watched: Mapping[str, Any], *, soak: str, now: datetime) -> Reached:
-    """What goes on record of a stretch that ended well now. ``watched``: a ``Watched`` as a dict. ``soak``: what the
-    stretches of one soak have in common.
+    """What goes on record of a stretch that ended well. ``watched``: a ``Watched`` as a dict. ``soak``: what the
+    stretches of one soak have in common. ``now``: when a worker took it up, which may be later than its end.
     """
     seconds = float(watched.get("seconds") or 0.0)
+    ended = watched.get("ended")
+    end = now if ended is None else datetime.fromtimestamp(float(ended), UTC)
     kept = {name: watched.get(name) for name in ("looks", "checks", "amiss")}
     return Reached(
         values={"soak": soak, "watched": kept},
         condition=HEALTHY,
         node_id=None,
-        began_at=now - timedelta(seconds=seconds),
+        began_at=end - timedelta(seconds=seconds),
         seconds=round(seconds, 1),
         error="",
     )
@@ -80,12 +84,12 @@ def soak_in_words(records: Sequence[EvidenceRecord], task: str) -> Exhibit | Non
         return None
     last = text(of_task[-1][0].body, "soak")
     stretches = [(record, told) for record, told in of_task if text(record.body, "soak") == last]
-    (first, began), (latest, _) = stretches[0], stretches[-1]
+    (first, began), (latest, ended) = stretches[0], stretches[-1]
     seen = [part(record.body, "watched") for record, _ in stretches]
     looks = sum(whole(each, "looks") or 0 for each in seen)
     asked = whole(seen[-1], "checks") or "an unknown number of"
     minutes = sum(told.seconds or 0.0 for _, told in stretches) / 60
-    since, until = began.began_at or datetime.fromisoformat(first.at), datetime.fromisoformat(latest.at)
+    since, until = began.began_at or datetime.fromisoformat(first.at), _end(latest, ended)
     span = f"between {since:%Y-%m-%d %H:%M:%S} and {until:%Y-%m-%d %H:%M:%S} UTC"
     compared = sum(
         record.body.get("task") == task and record.sequence > first.sequence for record, _ in of_kind(records, Compared)
@@ -100,11 +104,19 @@ def soak_in_words(records: Sequence[EvidenceRecord], task: str) -> Exhibit | Non
             "",
             f"- **{minutes:.1f} min** of watching {span}: {looks} looks, each with {asked} checks",
             f"- Watched: {WATCHED}",
-            f"- Parity was compared {compared} times; meanwhile nothing was watched",
+            f"- Parity was compared {compared} times; meanwhile, and while the task waited for a worker,"
+            " nothing was watched",
             f"- Looks at which a blocking check did not pass, never three in a row: {told or 'none'}",
         ]
     )
     return Exhibit(task, sha256_of(rendered), rendered)
+
+
+def _end(record: EvidenceRecord, stretch: Reached) -> datetime:
+    """When the watch of a stretch ended, which a worker took up later."""
+    if stretch.began_at is None:
+        return datetime.fromisoformat(record.at)
+    return stretch.began_at + timedelta(seconds=stretch.seconds or 0.0)
 
 
 async def watch_health(
@@ -160,7 +172,7 @@ async def _watch(
         if cluster.now() >= until and not bad:
             break
     broken = _told(await on_disk.last_look(seen))
-    return Watched(broken, cluster.now() - began, looks, len(results), dict(amiss))
+    return Watched(broken, cluster.now() - began, looks, len(results), dict(amiss), cluster.now())
 
 
 def _told(results: Iterable[CheckResult]) -> str | None:

@@ -51,7 +51,8 @@ def clusters_with_zookeeper(*, history: str = "") -> Iterator[ClusterSpec]:
 
 def _history_dag(name: str, cluster: ClusterSpec) -> None:
     told = (
-        f"the cluster file of {cluster.name} names no ZooKeeper any more: there is nothing to migrate or to go back to"
+        f"the cluster file of {cluster.name} names no ZooKeeper any more, so this can't be run. If its migration was"
+        " not finalized, put 'zookeeper' back into the file"
     )
     with DAG(
         **words.of_cluster(

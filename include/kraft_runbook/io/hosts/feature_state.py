@@ -24,7 +24,7 @@ from kraft_runbook.cluster.feature_levels import (
     WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.cluster.old_requests import LoggedClient
+from kraft_runbook.cluster.old_requests import LoggedClient, LoggedRequests
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.hosts.ansible_reports import HostReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
@@ -96,9 +96,11 @@ def _host(node_id: int, host: HostReport, output: str) -> NodeHost | Unread:
     )
 
 
-def logged_of(told: Any) -> tuple[LoggedClient, ...] | Unread | None:
+def logged_of(told: Any) -> LoggedRequests | Unread | None:
     """What ``logged_requests`` in ``module_utils`` read, as values."""
-    return told if told is None or isinstance(told, Unread) else tuple(LoggedClient(*each) for each in told)
+    if told is None or isinstance(told, Unread):
+        return told
+    return LoggedRequests(tuple(LoggedClient(*each) for each in told["clients"]), told["more"], told["since"])
 
 
 def classes_of(part: Mapping[str, Any]) -> NamedClasses | Unread:
