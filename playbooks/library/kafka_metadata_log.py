@@ -65,8 +65,6 @@ def read(log_dir: str) -> dict:
         "states": sorted(found.states),
         "end": found.end,
         "open_since": found.open_since,
-        "last": {str(kind): offset for kind, offset in found.last.items()},
-        "begins": found.begins,
     }
 
 

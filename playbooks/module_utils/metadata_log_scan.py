@@ -27,21 +27,17 @@ DUMP = "look at it with kafka-dump-log.sh --cluster-metadata-decoder"
 
 class Scan:
     """What was found so far. ``states``: the migration states whose record takes effect if it is committed;
-    ``open_since``: as a transaction's Begin. ``last``: by kind of record, the offset of the last one in the segments,
-    which begin at ``begins``.
+    ``open_since``: as a transaction's Begin.
     """
 
     def __init__(self) -> None:
         self.states: set[int] = set()
         self.end = 0
         self.open_since: int | None = None
-        self.last: dict[int, int] = {}
-        self.begins = 0
         self._held: set[int] = set()
 
     def see(self, offset: int, kind: int, state: object) -> None:
         self.end = offset + 1
-        self.last[kind] = offset
         if kind == BEGIN_TRANSACTION:
             self.open_since, self._held = offset, set()
         elif kind in (END_TRANSACTION, ABORT_TRANSACTION):
@@ -59,7 +55,6 @@ def scan(directory: str) -> Scan:
     names = sorted(os.listdir(directory))
     segments = [name for name in names if _SEGMENT.fullmatch(name)]
     found = Scan()
-    found.begins = int(segments[0][: -len(".log")]) if segments else 0
     for name in segments:
         for offset, kind, state in records(os.path.join(directory, name), may_be_torn=name == segments[-1]):
             found.see(offset, kind, state)

@@ -10,8 +10,8 @@ logs prove it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ZkMigrationState, was_read
@@ -24,8 +24,7 @@ class LogAccount:
     """The content of a stopped controller's own log. ``states``: every migration state whose record is outside an
     aborted or unfinished transaction, committed or not, in segments and snapshots. None: the log was not read, for
     ``reason``. ``end``: the offset after its last record. ``open_since``: the offset where an unfinished transaction
-    begins. ``last``: by kind of record (``RecordType``), the offset of the last one in the segments. ``begins``: where
-    these begin; None: not told.
+    begins.
     """
 
     controller_id: int
@@ -33,8 +32,6 @@ class LogAccount:
     end: int = 0
     open_since: int | None = None
     reason: str = ""
-    last: Mapping[int, int] = field(default_factory=dict)
-    begins: int | None = None
 
     @property
     def tells(self) -> bool:

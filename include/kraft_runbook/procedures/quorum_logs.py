@@ -48,11 +48,4 @@ def _account(controller_id: int, host: HostReport, output: str) -> LogAccount:
     found: dict[str, Any] = dict(host.facts)
     if found["node_id"] != str(controller_id):
         return LogAccount(controller_id, None, reason=f"its log directory is of node {found['node_id']}")
-    return LogAccount(
-        controller_id,
-        frozenset(found["states"]),
-        int(found["end"]),
-        found["open_since"],
-        last={int(kind): int(offset) for kind, offset in found.get("last", {}).items()},
-        begins=found.get("begins"),
-    )
+    return LogAccount(controller_id, frozenset(found["states"]), int(found["end"]), found["open_since"])

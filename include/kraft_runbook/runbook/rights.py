@@ -123,12 +123,7 @@ HOSTS = (
         "preflight of a secured cluster",
     ),
     Right("prove_migration_mode", FILES, "whether a start could make the migration final"),
-    Right(
-        "read_metadata_logs",
-        f"{FILES}; to stop its service",
-        "the way back where no quorum leads, or controllers came back",
-        changes=True,
-    ),
+    Right("read_metadata_logs", f"{FILES}; to stop its service", "the way back where no quorum leads", changes=True),
     Right("provision_controller", SERVICE, "the controllers; one that lost its disk", changes=True),
     Right("restart_broker", SERVICE, "the rolls, forward and back", changes=True),
     Right("restart_node", SERVICE, "a rolling restart; the leadership of the quorum", changes=True),

@@ -15,7 +15,6 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.known_controller import knows_controller
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.steps.came_back import controllers_came_back, stop_before
 from kraft_runbook.steps.forward import await_session_end, require_safe_restart, require_safe_start, runs_in
 from kraft_runbook.steps.node_step import Look, NodeStep
 
@@ -89,8 +88,6 @@ def _to_zookeeper(guard: partial[None]) -> NodeStep:
         play=partial(_back, BrokerMode.ZOOKEEPER),
         done=partial(runs_in, BrokerMode.ZOOKEEPER),
         guard=guard,
-        excepted=controllers_came_back,
-        before=stop_before,
     )
 
 
@@ -125,8 +122,6 @@ SET_ASIDE = NodeStep(
     play=lambda look: plays.set_controller_aside(look.node),
     done=_set_aside_or_gone,
     guard=_require_brokers_back,
-    excepted=controllers_came_back,
-    before=stop_before,
 )
 """Stop a controller where it runs, and give its data and configuration a name with the time. Only once every broker is
 back in ZooKeeper mode.

@@ -13,7 +13,6 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import LeavesKraft, LeftKraft
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.came_back import came_back
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
 from kraft_runbook.migration.never_copied import never_elected
 from kraft_runbook.migration.operation import MIGRATION
@@ -24,7 +23,6 @@ from kraft_runbook.parity.parity_report import Verdict
 from kraft_runbook.procedures.give_back import settle_in_zookeeper
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.steps.back import KNOWN_WITHIN
-from kraft_runbook.steps.came_back import stop_those_that_came_back
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.restore_quorum import died_in_the_copy, restore
 from kraft_runbook.steps.run import Run
@@ -49,11 +47,6 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
         plan = fence_plan(seen, gone=run.cluster.gone)
         run.cluster.do(leave_kraft, plan, would=[leaving(plan)])
         return {"dry_run": True}
-    if came_back(seen):
-        run.claim.take()
-        run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
-        stop_those_that_came_back(run, seen)
-        seen = run.cluster.settled()
     lost = quorum_is_lost(seen)
     if lost:  # an earlier try was killed in the middle: begin again from a quorum that leads
         if died_in_the_copy(run, seen):

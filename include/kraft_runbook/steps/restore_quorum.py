@@ -8,7 +8,6 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.evidence.kinds import LogsRead, Restored
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.came_back import came_back
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
@@ -27,7 +26,7 @@ def restore_quorum(run: Run) -> dict[str, Any]:
     and die again.
     """
     seen = run.cluster.settled()
-    lost = None if came_back(seen) else quorum_is_lost(seen)
+    lost = quorum_is_lost(seen)
     if not lost:
         run.cluster.tell("already done: the quorum has a leader, or none is needed")
         return {"started": []}
