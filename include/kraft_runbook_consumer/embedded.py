@@ -7,6 +7,7 @@ still a member.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -20,7 +21,7 @@ from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachab
 from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.security import Logins
 from kraft_runbook_consumer.settings import MIGRATION, SECURITY
-from kraft_runbook_consumer.znodes import Partition, is_made
+from kraft_runbook_consumer.znodes import Partition
 
 CALL_SECONDS = 10.0
 GIVEN_UP_SECONDS = 600.0
@@ -317,7 +318,8 @@ def embeds(group: str, client_id: str, migrating: Collection[str]) -> bool:
     """Whether a member of Kafka's group is embedded in a migrating one: it is or was registered, or has the id that
     1.1.1 makes. One that was cut off from ZooKeeper hands out nothing.
     """
-    return client_id in migrating or is_made(group, client_id)
+    made = rf"{re.escape(group)}_.+-\d{{13}}-[0-9a-f]{{1,8}}"
+    return client_id in migrating or re.fullmatch(made, client_id, re.DOTALL) is not None
 
 
 def _named(offsets: Mapping[Partition, int]) -> list[TopicPartition]:

@@ -22,7 +22,6 @@ from kraft_runbook_consumer.znodes import (
     decode_offset,
     decode_partitions,
     decode_registration,
-    is_made,
     plain_endpoint,
     thread_id,
 )
@@ -66,8 +65,6 @@ class ZookeeperSession(Session):
         """
         where = [self.paths.migration_ids] if migrates else []
         deadline = time.monotonic() + wait_seconds
-        if migrates and not is_made(self.paths.group, member):
-            self._ensure(self.paths.named(member))
         for parent in [*where, self.paths.ids] if gets_a_share else where:
             self._ensure(parent)
             while not self._make(f"{parent}/{member}", data if parent == self.paths.ids else b""):

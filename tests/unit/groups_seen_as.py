@@ -63,7 +63,6 @@ def zookeeper(
     age: int = 60_000,
     also_migrating: tuple[str, ...] = (),
     bad_names: tuple[str, ...] = (),
-    named: tuple[str, ...] = (),
 ) -> ZookeeperSide:
     return ZookeeperSide(
         members,
@@ -72,7 +71,6 @@ def zookeeper(
         owners or {},
         {p: StoredOffset(value, NOW - age) for p, value in (offsets or {}).items()},
         bad_names,
-        frozenset(named),
     )
 
 

@@ -35,10 +35,6 @@ CASES = {
         GroupClass.MIXED_NEW,
     ),
     "migrating and new, no mode": (look(zookeeper(MIGRATING), kafka(EMBEDDED, KC)), GroupClass.CONTRADICTORY),
-    "migrating and new, of a name that another one has registered": (
-        look(zookeeper(MIGRATING, named=("g_app-7",)), kafka(EMBEDDED, new("g_app-8"))),
-        GroupClass.CONTRADICTORY,
-    ),
     "migrating and new, mode zookeeper": (
         look(zookeeper(MIGRATING, mode=Mode.ZOOKEEPER), kafka(EMBEDDED, KC)),
         GroupClass.CONTRADICTORY,
@@ -105,10 +101,6 @@ UNCLEAR = {
     "offsets in Kafka": (
         look(zookeeper(OLD), kafka(offsets=Unread("not allowed"))),
         "its offsets in Kafka: not allowed",
-    ),
-    "cut off, with a consumer.id of its own": (
-        look(zookeeper(MIGRATING, named=("g_app-7",)), kafka(EMBEDDED, new("g_app-7"))),
-        "g_app-7 in Kafka's group has a ZooKeeper consumer's id and is not in migration/ids: it may be cut off",
     ),
     "cut off": (look(zookeeper(), kafka(new(OLD_ID))), "cut off from ZooKeeper"),
 }

@@ -149,18 +149,3 @@ def test_a_call_waits_no_longer_than_records_are_handed_out(monkeypatch: pytest.
         one.lease.renew(1, sent_now() - age)
         one._wait(answer)
     assert waited == [3.0, 3.0, pytest.approx(1.5, abs=0.2), 0.5], "before the first sign nothing is handed out"
-
-
-@pytest.mark.parametrize(
-    ("member", "migrates", "left"),
-    [("g_app-7", True, ["g_app-7"]), ("g_app-7", False, []), ("g_host-1699999999999-0a1b2c3d", True, [])],
-)
-def test_a_migrating_member_with_an_id_of_its_own_is_known_after_its_session(
-    monkeypatch: pytest.MonkeyPatch, member: str, migrates: bool, left: list[str]
-) -> None:
-    tree, one, _ = group(monkeypatch)
-    one.register(member, b"", migrates=migrates, wait_seconds=0)
-    named = "/consumers/g/migration/named/"
-    assert [path.removeprefix(named) for path, (_, session) in tree.items() if path.startswith(named)] == left
-    assert all(session == 0 for path, (_, session) in tree.items() if path.startswith(named)), "no session's"
-    assert tree[f"/consumers/g/ids/{member}"][1] == 1

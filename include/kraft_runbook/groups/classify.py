@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
@@ -140,18 +140,11 @@ def _unclear(look: GroupLook, zookeeper: ZookeeperSide, new: tuple[KafkaMember, 
             yield f"Kafka's group of this name is of the type {group.protocol_type or '(none)'}, not consumer"
         if not was_read(group.offsets):
             yield f"its offsets in Kafka: {group.offsets.reason}"
-        if lost := cut_off(look.name, zookeeper, new):
+        if lost := [m.client_id for m in new if is_scala_id(look.name, m.client_id)]:
             yield (
                 f"{some(lost, 3)} in Kafka's group has a ZooKeeper consumer's id and is not in migration/ids: it may be"
-                " cut off from ZooKeeper, and hands out nothing then"
+                " cut off from ZooKeeper"
             )
-
-
-def cut_off(group: str, zookeeper: ZookeeperSide, new: Iterable[KafkaMember]) -> list[str]:
-    """The client ids of those that may be embedded in a migrating member without a session: its id is one that the
-    Scala client makes, or a consumer.id with which a migrating member has registered before.
-    """
-    return [m.client_id for m in new if is_scala_id(group, m.client_id) or m.client_id in zookeeper.named]
 
 
 def _new_members(zookeeper: ZookeeperSide, kafka: KafkaSide | None) -> Iterator[KafkaMember]:

@@ -76,10 +76,7 @@ class StoredOffset:
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperSide:
-    """A group's znodes. ``bad_names``: children of owners/<topic> and offsets/<topic> that name no partition.
-    ``named``: the ids of migrating members with a consumer.id of their own, whether or not they are there now (a
-    persistent znode, which our migrating consumer writes).
-    """
+    """A group's znodes. ``bad_names``: children of owners/<topic> and offsets/<topic> that name no partition."""
 
     members: tuple[Registration, ...] = ()
     migrating_ids: frozenset[str] = frozenset()
@@ -87,7 +84,6 @@ class ZookeeperSide:
     owners: Mapping[Partition, Owner] = field(default_factory=dict)
     offsets: Mapping[Partition, StoredOffset] = field(default_factory=dict)
     bad_names: tuple[str, ...] = ()
-    named: frozenset[str] = frozenset()
 
     @property
     def last_written_ms(self) -> int | None:

@@ -45,19 +45,17 @@ def _read_some(reader: ZookeeperReader, groups: Sequence[str]) -> list[NamedSide
 
 def _sides(reader: ZookeeperReader, groups: Sequence[str]) -> list[ZookeeperSide]:
     roots = [f"{CONSUMERS}/{group}" for group in groups]
-    ids, owned, stored = (
+    ids, migrating, owned, stored = (
         [names or () for names in reader.children_many([f"{root}/{kind}" for root in roots])]
-        for kind in ("ids", "owners", "offsets")
+        for kind in ("ids", "migration/ids", "owners", "offsets")
     )
-    migrating = reader.children_many([f"{root}/migration/ids" for root in roots])
-    named = _named(reader, roots, migrating)
     modes = reader.get_many([f"{root}/migration/mode" for root in roots])
     members = _data(reader, roots, "ids", ids)
     owners, bad_owners = _partitions(reader, roots, "owners", owned)
     offsets, bad_offsets = _partitions(reader, roots, "offsets", stored)
     found = []
     for at, group in enumerate(groups):
-        of_group = frozenset(migrating[at] or ())
+        of_group = frozenset(migrating[at])
         found.append(
             ZookeeperSide(
                 members=tuple(registration(group, name, znode.data, of_group) for name, znode in members[at]),
@@ -72,21 +70,8 @@ def _sides(reader: ZookeeperReader, groups: Sequence[str]) -> list[ZookeeperSide
                     for p, znode in offsets[at].items()
                 },
                 bad_names=tuple(bad_owners[at] + bad_offsets[at]),
-                named=named[at],
             )
         )
-    return found
-
-
-def _named(
-    reader: ZookeeperReader, roots: Sequence[str], migrating: Sequence[Sequence[str] | None]
-) -> list[frozenset[str]]:
-    """Of the groups that have migration/ids, whose parent stays once it was made."""
-    having = [at for at, names in enumerate(migrating) if names is not None]
-    found = [frozenset[str]() for _ in roots]
-    told = reader.children_many([f"{roots[at]}/migration/named" for at in having])
-    for at, names in zip(having, told, strict=True):
-        found[at] = frozenset(names or ())
     return found
 
 
