@@ -46,6 +46,7 @@ from kraft_runbook.reassignment.throttles import (
     FOLLOWER_RATE,
     LEADER_LIST,
     LEADER_RATE,
+    RATES,
     Former,
     Leftover,
     throttled_lists,
@@ -106,6 +107,7 @@ class Scene:
             "params": {},
         }
         self.throttles = NOTHING
+        self.rates: dict[str, str] = {}
         self.ids: dict[str, str] = {}
         self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
         self.left: tuple[Leftover, ...] = ()
@@ -115,8 +117,8 @@ class Scene:
                 look_at_replicas: self.look,
                 look_at_plan: self.look_at_plan,
                 topic_ids: lambda topics: {each: self.ids[each] for each in topics if each in self.ids},
-                read_throttles: lambda _: self.throttles,
-                set_rate: lambda rate: self.done.append(("throttle", rate)),
+                read_throttles: lambda _, live=None: self.throttles if live is None else Former(self.rates, {}, {}),
+                set_rate: self.set_rate,
                 list_moves: lambda moves: self.done.append(("list", [str(each.partition) for each in moves])),
                 unlist: lambda ended, _: self.done.append(("unlist", ended)),
                 remove_throttles: self.put_back,
@@ -139,6 +141,10 @@ class Scene:
         assert batch == among
         self.done.append(("start", [move.partition for move in batch]))
         return batch
+
+    def set_rate(self, rate: int) -> None:
+        self.rates = dict.fromkeys(RATES, str(rate))
+        self.done.append(("throttle", rate))
 
     def put_back(self, ours: RunThrottles, former: Former) -> Any:
         self.done.append(("put back", ours.rates))
@@ -335,6 +341,16 @@ def test_the_throttle_counts_for_what_moves_now_and_what_starts_next_alone(scene
     scene.now = look(present={A: PLAN.target[A], B: PLACEMENT.present[B]}, ongoing={B: Ongoing((3, 2, 1), (3,), (1,))})
     move(scene)
     assert scene.done[0] == ("list", ["a-1"]), "what moves on stays listed, also after a kill"
+
+
+def test_a_throttle_that_another_run_took_away_is_set_again_and_a_person_s_own_stays(scene: Scene) -> None:
+    scene.wanted = replace(scene.wanted, throttle=5 * MB)
+    move(scene)
+    for rates, again in (({}, True), (dict.fromkeys(RATES, "7"), False)):
+        scene.done.clear()
+        scene.rates = rates
+        move(scene)
+        assert (("throttle", 5 * MB) in scene.done) is again, rates
 
 
 def test_the_wait_ends_when_half_of_what_is_throttled_has_ended(scene: Scene) -> None:

@@ -208,11 +208,11 @@ def compare(run: Run) -> None:
 
 
 def _one(run: Run, form: Form, baseline: Measured, opens: Opens, follows: Follows, notices: Notices) -> None:
+    run.claim.take()
+    run.claim.await_groups()  # before the look by which somebody is struck: it may take minutes
     seen = run.cluster.wait_for(WHOLE, deadline=_deadline(run))
     found = aim(form, seen, run.spec)
     _require_still(run, form, found)
-    run.claim.take()
-    run.claim.await_groups()
     run.signatures.require(QUORUM_DRILL, DRILL, seen, exhibit=form.digest)
     if not standing(run.journal.records(), DRILL).begun:
         run.signatures.begins(DRILL)

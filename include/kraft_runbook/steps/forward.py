@@ -9,7 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kraft_runbook.cluster.naming import by_number, nodes
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    ControllerMode,
+    ZkMigrationState,
+    was_read,
+)
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration import plays
@@ -57,6 +63,7 @@ def _require_no_former_try(look: Look) -> None:
                 unsafe,
                 way_out="start the others and let them catch up (kraft-runbook observe), then clear this task",
             )
+    _require_no_quorum_that_was_left(look, back)
     if was_read(seen.quorum) or not was_read(seen.zookeeper):
         return
     stale = seen.zookeeper.migration
@@ -73,6 +80,26 @@ def _require_no_former_try(look: Look) -> None:
             f"{nodes('broker', migrating, 'is')} still in migration mode of an earlier quorum and would shut"
             " down when new controllers start",
             way_out=f"{back}, which restarts {by_number(migrating, 'it', 'them')} in ZooKeeper mode, then clear this"
+            " task",
+        )
+
+
+def _require_no_quorum_that_was_left(look: Look, back: str) -> None:
+    """Controllers with a finished copy beside a ZooKeeper controller that leads: they were left by a rollback that has
+    not set them aside, and run again. A copy that goes on is led by KRaft from its beginning.
+    """
+    zookeeper, copied = look.seen.zookeeper, (ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION)
+    if not was_read(zookeeper) or zookeeper.controller is None or zookeeper.controller.kraft_controller_epoch >= 0:
+        return
+    left = [
+        each.id
+        for each in look.seen.controllers.values()
+        if was_read(each.metrics) and each.metrics.zk_migration_state in copied
+    ]
+    if left:
+        raise Refused(
+            f"{nodes('controller', left, 'runs')} with the log of a migration that was left: ZooKeeper leads",
+            way_out=f"stop {by_number(left, 'it', 'them')}; {back}, which sets the controllers aside, then clear this"
             " task",
         )
 

@@ -181,7 +181,7 @@ def _put_back(run: Run, note: Path) -> dict[str, Any] | None:
         return {"left": len(reading.moving) or len(reading.left) or 1}
     kept = json.loads(note.read_text())
     if run.cluster.ask(disk_rate) == kept["ours"]:
-        going = [other["ours"] for name, other in _notes(run) if name != note.parent.name and _goes_on(run, name)]
+        going = [other["ours"] for name, other in _notes(run) if name != note.parent.name and _may_go_on(run, name)]
         former = going[-1] if going else kept["former"]
         run.cluster.do(set_disk_rate, former, would=[Act("put the throttle of copies between disks back")])
     note.unlink(missing_ok=True)
@@ -231,8 +231,9 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             return {"there": len(reading.there), "gone": len(reading.gone)}
         if batch := next_moves(reading, at_once):
             run.signatures.begins(MOVE)
-            if (rate := _rate(run)) is not None and not _is_throttled(run):
-                _throttle(run, rate)  # it was put back when an earlier try had failed, or by another run
+        if (batch or reading.moving) and (rate := _rate(run)) is not None and not _is_throttled(run):
+            _throttle(run, rate)  # it was put back when an earlier try had failed, or by another run
+        if batch:
             taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
             named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
             run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
@@ -292,6 +293,12 @@ def _is_throttled(run: Run) -> bool:
         return False
     kept = json.loads(_note(run).read_text())
     return bool(kept["former"] == kept["ours"] or run.cluster.ask(disk_rate) != kept["former"])
+
+
+def _may_go_on(run: Run, name: str) -> bool:
+    """Whether copies of that run go on, or will once a broker is back."""
+    reading = _reading(run, _plan_of(name, run.state))
+    return bool(reading.moving or reading.lost)
 
 
 def _goes_on(run: Run, name: str) -> bool:

@@ -141,6 +141,19 @@ def _was_set(run: Run, rate: int) -> bool:
     return was_set((told for _, told in of_kind(run.journal.records(), Moves)), rate)
 
 
+def _is_in_force(run: Run, files: RunFiles, rate: int) -> bool:
+    """Whether the brokers have this rate, or one that a person has set since: another run of this tool, which ended
+    meanwhile, may have put it away, or have set its own.
+    """
+    saved, now = read_state(files.saved), run.cluster.ask(read_throttles, (), live=()).rates
+    of_runs = {str(each.throttles.rate) for each in _other_runs(run, files, saved.cluster_id)}
+    return all(
+        (value := now.get(key)) == str(rate)
+        or (value is not None and value != saved.throttles.rates.get(key) and value not in of_runs)
+        for key in RATES
+    )
+
+
 def list_what_moves(run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: Collection[Move]) -> None:
     """Let the throttle count for what moves now and for ``batch``, which starts next, and for nothing else of the plan:
     what ended goes on being read by its followers in sync, and Kafka counts that too. What is added is written down
@@ -173,7 +186,7 @@ def change_throttle(run: Run, plan: ReassignmentPlan, look: ReplicasLook, wanted
         return
     try:
         rate = files.wanted_throttle(given)
-        if rate is None or (rate == in_force and _was_set(run, rate)):
+        if rate is None or (rate == in_force and _was_set(run, rate) and _is_in_force(run, files, rate)):
             return
         if rate != in_force and (in_force is not None or rate != given):
             require_an_end(run, plan, look, rate, wanted)
