@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address
@@ -257,10 +257,12 @@ def certificate(common: str, issuer: str, ends: datetime, *names: x509.GeneralNa
     return made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
 
-def as_told(*chain: str) -> Certificate:
-    told = store_read(StoreNamed("ssl.keystore.location", "/k", "keystore", "PEM", None), chain).seen.certificate
-    assert told is not None
-    return told
+def as_told(*chain: str, trusted: Sequence[str] = ()) -> Certificate:
+    keys = store_read(StoreNamed("ssl.keystore.location", "/k", "keystore", "PEM", None), chain)
+    trust = store_read(StoreNamed("ssl.truststore.location", "/t", "truststore", "PEM", None), trusted)
+    (told, _) = with_anchors({1: [keys, trust]})[1]
+    assert told.certificate is not None
+    return told.certificate
 
 
 def test_a_common_name_stands_for_a_host_where_java_takes_it() -> None:
@@ -275,6 +277,9 @@ def test_a_common_name_stands_for_a_host_where_java_takes_it() -> None:
 def test_of_a_chain_the_first_intermediate_certificate_to_end_counts_and_the_authoritys_own_does_not() -> None:
     later, sooner = NOW + timedelta(days=2), NOW + timedelta(days=1)
     own, authority = certificate("c1", "second", later), certificate("ca", "ca", NOW)
-    told = as_told(own, certificate("second", "first", later), certificate("first", "ca", sooner), authority)
+    first = certificate("first", "ca", sooner)
+    chain = (own, certificate("second", "first", later), first, authority)
+    told = as_told(*chain, trusted=[authority])
     assert (told.ends, told.issuers_end) == (later, sooner)
+    assert as_told(*chain, trusted=[first, authority]).issuers_end == later, "Java asks no date of what is trusted"
     assert as_told(own, authority).issuers_end is None

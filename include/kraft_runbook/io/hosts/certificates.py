@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from itertools import takewhile
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
 from kraft_runbook.cluster.observation import Unread
@@ -67,9 +69,7 @@ def store_read(store: StoreNamed, texts: Sequence[str]) -> StoreRead:
     if store.kind != KEYS:
         return StoreRead(seen, trusted=tuple(found))
     try:
-        ends = [each.not_valid_after_utc for each in found[1:] if each.issuer != each.subject]
-        certificate = replace(_decoded(found[0]), issuers_end=min(ends, default=None))
-        return StoreRead(replace(seen, certificate=certificate), chain=tuple(found))
+        return StoreRead(replace(seen, certificate=_decoded(found[0])), chain=tuple(found))
     except (ValueError, IndexError):
         return StoreRead(replace(seen, unread="its certificate could not be decoded"))
 
@@ -77,20 +77,40 @@ def store_read(store: StoreNamed, texts: Sequence[str]) -> StoreRead:
 def with_anchors(
     stores: Mapping[int, Sequence[StoreRead] | Unread],
 ) -> dict[int, tuple[StoreSeen, ...] | Unread]:
-    """The same stores, each with the certificates that the chains of all key stores lead to."""
+    """The same stores, each with the certificates that the chains of all key stores lead to. Of a chain Java asks no
+    certificate for its date from the first one on that the caller trusts (PKIXValidator): only what stands before one
+    that every trust store holds counts as its intermediates.
+    """
     read = [each for found in stores.values() if not isinstance(found, Unread) for each in found]
     anchors = {_fingerprint(each): each for store in read for each in store.trusted}
     led_to = {id(store): tuple(_led_to(store.chain, anchors)) for store in read if store.chain}
     used = {each for found in led_to.values() for each in found}
 
+    trusted = [{_named(each) for each in store.trusted} for store in read if store.trusted]
+    everywhere = set.intersection(*trusted) if trusted else set()
+
     def told(store: StoreRead) -> StoreSeen:
         held = sorted({_fingerprint(each) for each in store.trusted} & used)
-        return replace(store.seen, anchors=led_to.get(id(store), tuple(held)))
+        seen = replace(store.seen, anchors=led_to.get(id(store), tuple(held)))
+        if seen.certificate is None:
+            return seen
+        asked = takewhile(lambda each: _named(each) not in everywhere, store.chain[1:])
+        ends = [each.not_valid_after_utc for each in asked if each.issuer != each.subject]
+        return replace(seen, certificate=replace(seen.certificate, issuers_end=min(ends, default=None)))
 
     return {
         node: found if isinstance(found, Unread) else tuple(told(each) for each in found)
         for node, found in stores.items()
     }
+
+
+def _named(certificate: x509.Certificate) -> tuple[bytes, bytes]:
+    """Subject and public key: by these Java knows a certificate that it trusts."""
+    try:
+        key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, UnsupportedAlgorithm):  # known by all of it then
+        key = certificate.fingerprint(hashes.SHA256())
+    return certificate.subject.public_bytes(), key
 
 
 def _led_to(chain: Sequence[x509.Certificate], anchors: Mapping[str, x509.Certificate]) -> Iterator[str]:
