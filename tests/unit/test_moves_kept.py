@@ -36,7 +36,7 @@ def test_moves_of_another_tool_are_shown_and_said_to_be_no_run_s(tmp_path: Path)
         "2 partitions are being reassigned, such as orders-3, orders-7; brokers that get replicas: 4; that lose"
         in shown
     )
-    assert "No run that you may read moves them" in shown
+    assert "No run that goes on, and that you may read, says that it moves them" in shown
     assert "the brokers&#39; default: leader.replication.throttled.rate=10000000; broker 2: follower" in shown
     assert "In the cluster, 30 s ago" in shown
 
@@ -44,8 +44,16 @@ def test_moves_of_another_tool_are_shown_and_said_to_be_no_run_s(tmp_path: Path)
 def test_rates_without_a_move_are_a_warning_and_nothing_at_all_is_none(tmp_path: Path) -> None:
     assert "Throttle rates are set, and nothing is being reassigned" in page(tmp_path, {}, RATED)
     shown = page(tmp_path, {}, NOTHING)
-    assert "No partition is being reassigned." in shown and "No broker that runs has a throttle rate." in shown
-    assert "Throttle rates are set" not in shown and "No run that you may read moves them" not in shown
+    assert "No partition is being reassigned." in shown and "No broker that was asked has a throttle rate." in shown
+    assert "Throttle rates are set" not in shown and "says that it moves them" not in shown
+
+
+def test_of_many_rates_the_number_is_told_and_a_broker_that_was_not_asked_is_named(tmp_path: Path) -> None:
+    many = Former({}, {n: {"follower.replication.throttled.rate": "5"} for n in range(1, 8)}, {})
+    keep_moves(tmp_path, moves_of("lab", NOW, TWO, many, not_asked=[9]), warn=pytest.fail)
+    shown = " ".join(render_cluster(facts(tmp_path), LINKS, now=NOW).split())
+    assert "Throttle rates set: 7, such as broker 1:" in shown and "broker 6" not in shown
+    assert "Not read: the throttle rates of broker 9" in shown
 
 
 def test_what_could_not_be_read_is_never_nothing(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ class Retention:
 
     def told(self) -> str:
         """For a person."""
-        text = f"Kafka keeps the offsets of a group without members for {in_words(self.minutes * 60)}"
+        kept = in_words(self.minutes * 60)
+        text = f"Kafka keeps the offsets of a group that never had members there for {kept}"
         missing = f" (not read: {'; '.join(self.unread)})" if self.unread else ""
         return f"{text}{missing}; start the new members within {in_words(self.start_within)}"
 
@@ -59,7 +60,7 @@ def require_still_kept(group: str, retention: Retention, written: float | None, 
     if left <= 0:
         raise Refused(
             f"the offsets of group {group} were committed {in_words(now - written)} ago; its members must start within"
-            f" {in_words(retention.start_within)}, since Kafka keeps such offsets for"
+            f" {in_words(retention.start_within)}, since Kafka may keep them for"
             f" {in_words(retention.minutes * 60)} alone",
             way_out="see that no new member runs, then clear the task 'commit' of its wave with its downstream tasks:"
             " the offsets are committed again",

@@ -133,5 +133,6 @@ def _refuse_while_acting(place: ClaimPlace, what: str, mine: Claim, ask: AskRun,
     if state is RunState.ACTIVE or (state is RunState.UNKNOWN and now < holder.until):
         raise Acts(
             f"run {holder.run_id} of {holder.dag_id} acts on {what}: its task {holder.acting} goes on, or was killed",
-            way_out="wait until that task has ended, or clear it where it was killed; then clear this one",
+            way_out="wait until that task has ended, or clear it where it was killed; then clear this one. Where its"
+            f" run is gone, and will not go on, {place.way_to_delete}",
         )

@@ -64,7 +64,9 @@ class LooksTrigger(ClusterTrigger):
         if self.clock() >= self.moves_at + MOVES_EVERY:
             self.moves_at = self.clock()
             running = [each.id for each in seen.brokers.values() if each.running is True]
-            kept = moves_of(self.cluster, seen.observed_at, *cluster.ask(see_moves, running))
+            found = cluster.ask(see_moves, running)
+            silent = sorted(set(seen.brokers) - set(running))
+            kept = moves_of(self.cluster, seen.observed_at, *found, not_asked=silent)
             keep_moves(state_directory(), kept, self.log.warning)
         reading = detect_phase(seen)
         return f"{reading.phase}: {'; '.join(reading.reasons)}"
