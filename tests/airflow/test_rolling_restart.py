@@ -112,7 +112,7 @@ def acted(acted: Acted) -> Acted:
 def hosts_of(mode: ControllerMode | None = None, **changes: Any) -> Any:
     """Whose configuration lies on a controller's host; None: none yet."""
 
-    def gather(_: object, node_ids: tuple[int, ...]) -> dict[int, HostState]:
+    def gather(_: object, node_ids: tuple[int, ...], **__: object) -> dict[int, HostState]:
         return {i: replace(host(SPEC, i, mode), **changes) for i in node_ids}
 
     return gather
