@@ -61,6 +61,19 @@ def test_a_stale_migration_znode_is_refused_before_a_controller_is_formatted() -
     assert "zk_to_kraft_rollback__lab" in refused.value.way_out
 
 
+def test_no_controller_is_provisioned_beside_a_quorum_that_a_rollback_has_left() -> None:
+    """Two that run again have a leader, so that the quorum is read; ZooKeeper's controller leads the cluster."""
+    copied, before = observation(Phase.HYBRID), observation(Phase.ZOOKEEPER)
+    assert was_read(before.zookeeper)
+    left = replace(copied, zookeeper=before.zookeeper)
+    with pytest.raises(
+        Refused, match="controllers 101, 102, 103 run with the log of a migration that was left"
+    ) as told:
+        PROVISION.guard(look(101, left))
+    assert "zk_to_kraft_rollback__lab" in told.value.way_out
+    PROVISION.guard(look(101, observation(Phase.PRE_MIGRATION)))
+
+
 def test_a_broker_left_in_migration_mode_is_refused_before_a_controller_is_formatted() -> None:
     """It would shut itself down when new controllers start at the former quorum's addresses (measured)."""
     seen = replace(broker(2, mode=BrokerMode.HYBRID)(observation(Phase.ZOOKEEPER)), quorum=NO_QUORUM)
