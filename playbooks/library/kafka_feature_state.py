@@ -5,12 +5,11 @@ nothing; the node may run.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.feature_levels import levels_of
 from ansible.module_utils.further_jars import further_jars
-from ansible.module_utils.kafka_host import HostError, read_text, why
+from ansible.module_utils.kafka_host import HostError, part, read_text
 from ansible.module_utils.metadata_log_scan import read_at_start
 from ansible.module_utils.named_classes import Process, named_classes
 from ansible.module_utils.properties_text import read
@@ -110,16 +109,6 @@ def pid_of(asked: dict) -> int:
     if not service.pid:
         raise HostError("its process does not run, and that is asked of its command line", "start it")
     return service.pid
-
-
-def part(ask: Callable[[], object]) -> dict:
-    """One part's value, or why it could not be read."""
-    try:
-        return {"value": ask()}
-    except HostError as error:
-        return {"unread": error.problem}
-    except OSError as error:
-        return {"unread": why(error)}
 
 
 if __name__ == "__main__":

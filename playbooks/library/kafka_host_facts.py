@@ -16,7 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.installation import holds, script
 from ansible.module_utils.java import INSTALL, java_of
-from ansible.module_utils.kafka_host import HostError, holds_metadata_log, read_bytes, read_text, split_address, why
+from ansible.module_utils.kafka_host import (
+    HostError,
+    holds_metadata_log,
+    part,
+    read_bytes,
+    read_text,
+    split_address,
+)
 from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
 from ansible.module_utils.properties_text import properties_of, read
@@ -112,47 +119,39 @@ def main() -> None:
 def read_node(asked: dict) -> dict:
     """One node's parts by name."""
     manager = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
-    status = part(manager.status)
+    status = _part(manager.status)
     service = status.get("value")
     return {
         "service_state": {"value": service.state} if service else status,
         "service_defined": {"value": service.state != ABSENT} if service else status,
-        "stop_seconds": part(manager.stop_seconds),
-        "controller_threads": part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
-        "listener_threads": part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
-        "java_version": part(lambda: java_version(java_of(manager, service.pid if service else 0))),
-        "free_bytes": part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
-        "ports_in_use": part(lambda: ports_in_use(asked["host"], asked["ports"])),
-        "config": part(lambda: config(asked["config_file"])),
-        "secrets_keys": part(lambda: secrets_keys(asked["secrets_file"])),
-        "secrets_readable": part(
+        "stop_seconds": _part(manager.stop_seconds),
+        "controller_threads": _part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
+        "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
+        "java_version": _part(lambda: java_version(java_of(manager, service.pid if service else 0))),
+        "free_bytes": _part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
+        "ports_in_use": _part(lambda: ports_in_use(asked["host"], asked["ports"])),
+        "config": _part(lambda: config(asked["config_file"])),
+        "secrets_keys": _part(lambda: secrets_keys(asked["secrets_file"])),
+        "secrets_readable": _part(
             lambda: secrets_readable(
                 asked["secrets_file"], manager, service.pid if service else 0, asked["log_dirs"][0]
             )
         ),
-        "formatted_cluster_id": part(lambda: cluster_id(asked["log_dirs"][0])),
-        "has_metadata_log": part(lambda: has_metadata_log(asked["log_dirs"])),
-        "unreachable_addresses": part(lambda: unreachable(asked["must_reach"])),
-        "replicas": part(lambda: survey(asked["log_dirs"], asked["replicas_seconds"]))
+        "formatted_cluster_id": _part(lambda: cluster_id(asked["log_dirs"][0])),
+        "has_metadata_log": _part(lambda: has_metadata_log(asked["log_dirs"])),
+        "unreachable_addresses": _part(lambda: unreachable(asked["must_reach"])),
+        "replicas": _part(lambda: survey(asked["log_dirs"], asked["replicas_seconds"]))
         if asked["replicas"]
         else {"unread": "not asked for"},
         **log_directories(asked["log_dirs"]),
-        "other_hands": part(lambda: changed_by_others(asked["files"])),
-        "configuration_managers": part(configuration_managers),
-        "classpath_ok": part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
+        "other_hands": _part(lambda: changed_by_others(asked["files"])),
+        "configuration_managers": _part(configuration_managers),
+        "classpath_ok": _part(lambda: software_is_there(asked["kafka_home"], asked["kafka_version"])),
     }
 
 
-def part(ask: Callable[[], object]) -> dict:
-    """One part's value, or why it could not be read."""
-    try:
-        return {"value": ask()}
-    except HostError as error:
-        return {"unread": error.problem}
-    except OSError as error:
-        return {"unread": why(error)}
-    except (subprocess.SubprocessError, UnicodeDecodeError, ValueError) as error:
-        return {"unread": str(error)}
+def _part(ask: Callable[[], object]) -> dict:
+    return part(ask, subprocess.SubprocessError, UnicodeDecodeError, ValueError)
 
 
 def changed_by_others(files: list) -> dict:

@@ -9,7 +9,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 NANOSECONDS = 1_000_000_000
 
@@ -279,3 +279,15 @@ def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], ch
 def why(error: OSError) -> str:
     """An operating-system error in one line, without a traceback."""
     return f"{error.strerror or errno.errorcode.get(error.errno or 0, 'error')}: {error.filename}"
+
+
+def part(ask: Callable[[], object], *also: type[Exception]) -> dict:
+    """One part's value, or why it could not be read. ``also``: further errors that are told in their own words."""
+    try:
+        return {"value": ask()}
+    except HostError as error:
+        return {"unread": error.problem}
+    except OSError as error:
+        return {"unread": why(error)}
+    except also as error:
+        return {"unread": str(error)}

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
 
-from ansible.module_utils.kafka_host import HostError, read_text, why
+from ansible.module_utils.kafka_host import HostError, part, read_text, why
 from ansible.module_utils.login_modules import meaning_of, options_of
 from ansible.module_utils.properties_text import properties_of
 from ansible.module_utils.references import followed
@@ -24,7 +23,7 @@ def told(asked: dict) -> dict:
     """``logins``: by property, of its line, whose references the host follows. ``compared``: by property of the node's
     file, whether it is as it would be written; one that the file lacks is left out.
     """
-    logins = {key: _part(lambda text=text: _login(asked, text)) for key, text in asked["logins"].items()}
+    logins = {key: part(lambda text=text: _login(asked, text)) for key, text in asked["logins"].items()}
     return {"logins": logins, "compared": _compared(asked)}
 
 
@@ -48,7 +47,7 @@ def _compared(asked: dict) -> dict:
         return {name: {"unread": why(error)} for name in asked["wanted"]}
     held = properties_of(text or "")
     return {
-        name: _part(lambda name=name, wanted=wanted: _is_same(asked, name, held, wanted))
+        name: part(lambda name=name, wanted=wanted: _is_same(asked, name, held, wanted))
         for name, wanted in asked["wanted"].items()
         if name in held
     }
@@ -69,12 +68,3 @@ def _whole(text: str, properties: dict) -> str:
     if unfollowed:
         raise HostError("; ".join(each.problem for each in unfollowed), "")
     return value
-
-
-def _part(ask: Callable[[], object]) -> dict:
-    try:
-        return {"value": ask()}
-    except HostError as error:
-        return {"unread": error.problem}
-    except OSError as error:
-        return {"unread": why(error)}
