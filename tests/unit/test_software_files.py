@@ -24,9 +24,9 @@ from kraft_runbook.cluster.config_tables import (
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
-from kraft_runbook.software.file_checks import ALLOWED_URLS, OAUTH_URLS
 from kraft_runbook.software.file_keys import ACL_AUTHORIZER, file_findings
 from kraft_runbook.software.java import needed_java
+from kraft_runbook.software.oauth import ALLOWED_URLS, OAUTH_URLS
 from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import controller_files_in_kraft, told_apart
-from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, passed, settle
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import AS_RENDERED
 from kraft_runbook.runbook.differing_files import capped, differing_keys
@@ -21,9 +21,6 @@ from kraft_runbook.software.file_keys import FileFinding, file_findings
 from kraft_runbook.software.stages import Gate
 
 JMX_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
-ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-OAUTH_URLS = ("sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.token.endpoint.url")
-"""Of all listeners, and of one (``listener.name.….``)."""
 check = CHECKS.check
 
 
@@ -96,43 +93,6 @@ def who_names_metric_reporters_names_jmx_too(seen: ClusterObservation, spec: Clu
             yield f"metric.reporters={','.join(named)}"
 
     return each_host(seen, judge, "every one does")
-
-
-@check(
-    "KRB-UPG-026",
-    severity=BLOCKING,
-    gates={Gate.UP},
-    needs=Needs.HOSTS,
-    fix=(
-        f"start the named nodes with -D{ALLOWED_URLS}=<the URLs, comma-separated> (KAFKA_OPTS of their services), which"
-        " 3.9 takes too, and restart them with it before the roll"
-    ),
-)
-def the_target_may_ask_the_urls_of_oauthbearer(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Every URL of OAUTHBEARER in a node's file is one that its process is allowed to ask.
-
-    Kafka 4 asks none that the Java property org.apache.kafka.sasl.oauthbearer.allowed.urls does not list, and a node
-    ends at its start. 3.9 asks every one where the property is not set.
-    """
-    if release_of(both(spec)[-1].version) < (4, 0):
-        return passed("the target is no Kafka 4")
-
-    def judge(host: NodeHost) -> Iterator[str | Unread]:
-        if host.config is None or isinstance(host.config, Unread):
-            yield host.config or Unread("it has no file")
-            return
-        named = {key: url.strip() for key, url in host.config.items() if key.endswith(OAUTH_URLS) and url.strip()}
-        allowed = host.allowed_urls if named else ()
-        if isinstance(allowed, Unread):
-            yield allowed
-            return
-        for key, url in named.items():
-            if "${" in url:
-                yield Unread(f"{key} comes from a config provider")
-            elif url not in allowed:
-                yield f"{key}={url} is not allowed"
-
-    return each_host(seen, judge, "every one is")
 
 
 @check("KRB-UPG-016", severity=BLOCKING, stages=WHOLE, needs=Needs.HOSTS, fix=AS_RENDERED)

@@ -1,20 +1,23 @@
-"""Tokens (OAUTHBEARER) on Kafka 4: releases that look at no signature."""
+"""Tokens (OAUTHBEARER) on Kafka 4: URLs that the JVM must allow, and releases that look at no signature."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.feature_levels import NodeHost
-from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.runbook.check_results import BLOCKING, Finding
+from kraft_runbook.runbook.check_results import BLOCKING, Finding, passed
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.software.checklist import CHECKS, both, each_host
 from kraft_runbook.software.stages import Gate
 
 check = CHECKS.check
+ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 KEYS = "sasl.oauthbearer.jwks.endpoint.url"
+OAUTH_URLS = (KEYS, "sasl.oauthbearer.token.endpoint.url")
+"""Of all listeners, and of one (``listener.name.….``)."""
 VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
 BROKERS_VALIDATOR = "org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator"
 DEFAULT_VALIDATOR = "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
@@ -22,6 +25,43 @@ UNSIGNED, LAST_UNSIGNED = "4.1", 1
 """The releases 4.1.0 and 4.1.1, whose default validator of a listener looks at no signature (measured on both, and on
 4.0.0, 4.1.2 and 4.2.0, which look).
 """
+
+
+@check(
+    "KRB-UPG-026",
+    severity=BLOCKING,
+    gates={Gate.UP},
+    needs=Needs.HOSTS,
+    fix=(
+        f"start the named nodes with -D{ALLOWED_URLS}=<the URLs, comma-separated> (KAFKA_OPTS of their services), which"
+        " 3.9 takes too, and restart them with it before the roll"
+    ),
+)
+def the_target_may_ask_the_urls_of_oauthbearer(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every URL of OAUTHBEARER in a node's file is one that its process is allowed to ask.
+
+    Kafka 4 asks none that the Java property org.apache.kafka.sasl.oauthbearer.allowed.urls does not list, and a node
+    ends at its start. 3.9 asks every one where the property is not set.
+    """
+    if release_of(both(spec)[-1].version) < (4, 0):
+        return passed("the target is no Kafka 4")
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        if host.config is None or isinstance(host.config, Unread):
+            yield host.config or Unread("it has no file")
+            return
+        named = {key: url.strip() for key, url in host.config.items() if key.endswith(OAUTH_URLS) and url.strip()}
+        allowed = host.allowed_urls if named else ()
+        if isinstance(allowed, Unread):
+            yield allowed
+            return
+        for key, url in named.items():
+            if "${" in url:
+                yield Unread(f"{key} comes from a config provider")
+            elif url not in allowed:
+                yield f"{key}={url} is not allowed"
+
+    return each_host(seen, judge, "every one is")
 
 
 @check(
