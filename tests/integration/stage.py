@@ -166,8 +166,10 @@ def open_stage(
 def a_stage(lab: Lab, home: Path, *, clusters: Path | None = None) -> Iterator[Stage]:
     """The same through the block. ``clusters``: where Airflow finds cluster files, if not where the lab has them."""
     opened = open_stage(lab, home, further={"KRAFT_RUNBOOK_CLUSTERS": str(clusters)} if clusters else None)
-    yield opened
-    opened.airflow.stop()
+    try:
+        yield opened
+    finally:
+        opened.airflow.stop()
 
 
 @contextmanager

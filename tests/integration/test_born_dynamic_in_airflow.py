@@ -16,7 +16,7 @@ import on_kafka4
 import pytest
 from labs import Lab, described_in
 from replicas import Ground
-from stage import Stage, no_acknowledged_record_is_lost, open_stage
+from stage import Stage, a_stage, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, METADATA_VERSION, LevelsInLog
 from kraft_runbook.cluster.modes import BrokerMode
@@ -51,10 +51,8 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def stage(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(lab.clusters)}
-    opened = open_stage(lab, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(lab, tmp_path_factory.mktemp("airflow"), clusters=lab.clusters) as opened:
+        yield opened
 
 
 def quorum(lab: Lab) -> QuorumState:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from labs import Lab
-from stage import MIGRATION, ROLLBACK, Stage, at_work, open_stage
+from stage import MIGRATION, ROLLBACK, Stage, a_stage, at_work
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
@@ -21,10 +21,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 @pytest.fixture(scope="module")
 def stage(secured: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    further = {"KRAFT_RUNBOOK_CLUSTERS": str(secured.clusters)}
-    opened = open_stage(secured, tmp_path_factory.mktemp("airflow"), further=further)
-    yield opened
-    opened.airflow.stop()
+    with a_stage(secured, tmp_path_factory.mktemp("airflow"), clusters=secured.clusters) as opened:
+        yield opened
 
 
 def phase(lab: Lab) -> Phase:
