@@ -263,8 +263,7 @@ def test_the_evidence_of_a_run_that_goes_on_is_renewed_and_what_a_person_does_th
 def test_the_form_of_a_run_leads_to_where_the_cluster_stands(light: seen_in.Watching, served: Airflow) -> None:
     page = light.page
     page.goto(f"{served.url}/dags/{MIGRATION.format('lab')}")
-    expect(page.get_by_text("ZooKeeper to KRaft migration: lab").first).to_be_visible(timeout=60_000)
-    page.get_by_role("button", name="Trigger").first.click()
+    page.get_by_role("button", name="Trigger").first.click(timeout=60_000)
     link = page.get_by_role("link", name="Where lab stands now")
     expect(link).to_be_visible(timeout=60_000)
     light.picture("form")
