@@ -36,7 +36,7 @@ from lab.installation import fetch_jars, install, java
 AT_ONCE = 50
 """Topics a request."""
 TOPIC_ALREADY_EXISTS = 36
-TOO_LONG = 1200.0
+TOO_LONG = 3600.0
 SECRETS = environment_secrets({})
 
 

@@ -34,7 +34,7 @@ REAL = (201, 202)
 ONE_ABOVE = 500_000
 """Partitions above which one broker is all that the memory of a small machine holds: it is deposed, and elected again.
 """
-TOO_LONG = 1200.0
+TOO_LONG = 3600.0
 SECRETS = environment_secrets({})
 
 
