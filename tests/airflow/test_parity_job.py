@@ -16,7 +16,8 @@ from observations import SPEC
 
 from kraft_runbook.cluster.operation_settings import SparkSettings
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
+from kraft_runbook.cluster.spec_parts import MetricsSource
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.evidence.store import read_records
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person

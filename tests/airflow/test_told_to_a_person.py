@@ -17,7 +17,7 @@ from observations import observation
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.evidence.unwritten import disk_in_words

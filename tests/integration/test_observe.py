@@ -38,7 +38,8 @@ from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, SaslMechanism, SecurityProtocol
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.kafka.replica_ids import IdsHeld, ask_for_ids
 from kraft_runbook.io.kafka.topics_seen import topics_seen_by
 from kraft_runbook.io.local.supervision import processes

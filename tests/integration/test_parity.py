@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from zookeeper_log import CLOSE_SESSION, CREATE_SESSION, transactions
 
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import RunbookError, SecretMissing
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode, describe_quorum

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.session import ZookeeperSession

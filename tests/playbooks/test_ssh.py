@@ -13,7 +13,8 @@ from played import restart_broker
 from stand_in_node import SECRET, Node
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread, was_read
-from kraft_runbook.cluster.spec_parts import Reach, SecretRef
+from kraft_runbook.cluster.spec_parts import Reach
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.hosts import ansible_reports, ansible_runs
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets

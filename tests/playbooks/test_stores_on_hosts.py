@@ -9,7 +9,7 @@ import pytest
 from observations import SPEC
 
 from kraft_runbook.cluster.observation import was_read
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.hosts import ansible_reports
 from kraft_runbook.io.hosts.stores import read_secured
 from kraft_runbook.io.secrets import environment_secrets

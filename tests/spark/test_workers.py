@@ -14,7 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef, ZooKeeper
+from kraft_runbook.cluster.spec_parts import ZooKeeper
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import SecretMissing, Unreachable
 from kraft_runbook.metadata.canonical_rows import Kind, Row
 from kraft_runbook.parity.spark.arrow_rows import BATCH, FAILED, ROW_SCHEMA, row_batches_of_a_worker

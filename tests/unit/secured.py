@@ -5,7 +5,8 @@ from __future__ import annotations
 from observations import SPEC
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import Listener, SecurityProtocol
+from kraft_runbook.cluster.spec_types import SecretRef
 
 MECHANISM = "SCRAM-SHA-512"
 LOGIN = f"listener.name.internal.{MECHANISM.lower()}.sasl.jaas.config"

@@ -30,7 +30,8 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import WithoutId
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecurityProtocol
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.stores import Certificate
 
 Z, P, H, D, F = Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED

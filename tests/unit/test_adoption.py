@@ -23,7 +23,7 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive, looks_secret
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import ClusterFileError, RunbookError
 from kraft_runbook.io.hosts.foreign_inventory import inventory_of, read_inventory

@@ -21,7 +21,7 @@ from kraft_runbook.cluster.owned_properties import OWNED_PROPERTIES
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.controller_files import (
     controller_log4j,

@@ -10,7 +10,8 @@ from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecurityProtocol
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 
 OWN = "listener.name.controller."

@@ -11,7 +11,8 @@ import pytest
 
 from kraft_runbook.cluster.observation import Unread, ZkMigrationState
 from kraft_runbook.cluster.old_requests import OldRequests
-from kraft_runbook.cluster.spec_parts import MetricsSource, SecretRef
+from kraft_runbook.cluster.spec_parts import MetricsSource
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.jolokia_answer import DEPRECATED_MBEAN, parse_jolokia, partitions_of_jolokia
 from kraft_runbook.io.metrics import MetricsClient

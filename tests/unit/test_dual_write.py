@@ -12,7 +12,7 @@ from observations import SPEC, both, observation, part, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import ClusterObservation, MigrationZnode, Unread
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.kafka.metadata_quorum import QuorumDescription
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.znode import Znode

@@ -15,7 +15,8 @@ from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SaslMechanism, SecretRef, SecurityProtocol
+from kraft_runbook.cluster.spec_parts import SaslMechanism, SecurityProtocol
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets
 from kraft_runbook.io.secrets import environment_secrets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.io.secrets import connection_variable, environment_secrets
 

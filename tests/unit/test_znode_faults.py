@@ -9,7 +9,7 @@ from bad_znodes import BAD, GOOD, Bad, config, data_of
 from observations import SPEC
 
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.znodes.password_encoder import decode_password
 from kraft_runbook.metadata.znodes.znode_faults import faults_of

@@ -18,7 +18,7 @@ from kraft_runbook.cluster.adoption import Adopted, FoundBroker, Notes, WantedCo
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.distributions import APACHE, DISTRIBUTIONS, distribution_of
 from kraft_runbook.cluster.naming import some
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import ClusterFileError, RunbookError
 from kraft_runbook.io.hosts.foreign_inventory import OWN, ForeignInventory, InventoryHost

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from kraft_runbook.cluster.spec_parts import Model, Seconds
+from kraft_runbook.cluster.spec_types import Model, Seconds
 
 GateName = Literal[
     "start",

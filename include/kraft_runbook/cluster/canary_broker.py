@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.spans import Span
-from kraft_runbook.cluster.spec_parts import Model, NodeId
+from kraft_runbook.cluster.spec_types import Model, NodeId
 
 
 class CanaryBroker(Model):

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from kraft_runbook.cluster.node_ranges import Expanded, expand
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import ClusterFileError, RunbookError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^{}]|\$\{[A-Za-z0-9_]+\})*))?\}")

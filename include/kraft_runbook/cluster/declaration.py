@@ -40,15 +40,13 @@ from kraft_runbook.cluster.spec_parts import (
     ControllerListener,
     Deadlines,
     Kafka,
-    ListenerName,
     MetricsSource,
-    Model,
     QuorumKind,
     Reach,
-    SecretRef,
     ServiceManager,
     ZooKeeper,
 )
+from kraft_runbook.cluster.spec_types import ListenerName, Model, SecretRef
 from kraft_runbook.cluster.waves import After
 from kraft_runbook.errors import Refused
 

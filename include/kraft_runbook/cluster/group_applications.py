@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, field_validator
 
 from kraft_runbook.cluster.sensitive import is_sensitive
-from kraft_runbook.cluster.spec_parts import GroupPatterns, Model, Seconds, fits_whole
+from kraft_runbook.cluster.spec_types import GroupPatterns, Model, Seconds, fits_whole
 
 
 def _whole(path: str) -> str:

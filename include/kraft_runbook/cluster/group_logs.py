@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from kraft_runbook.cluster.spec_parts import GroupPatterns, Model, Seconds, fits_whole
+from kraft_runbook.cluster.spec_types import GroupPatterns, Model, Seconds, fits_whole
 
 GROUP = "{group}"
 """Stands for the group's name in a path."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field, model_validator
 
 from kraft_runbook.cluster.spans import Schedule
-from kraft_runbook.cluster.spec_parts import GroupPatterns, Model, Seconds, fits_whole
+from kraft_runbook.cluster.spec_types import GroupPatterns, Model, Seconds, fits_whole
 
 
 class Relief(Model):

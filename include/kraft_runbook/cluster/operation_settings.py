@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, model_validator
 
 from kraft_runbook.cluster.spans import Schedule, Span, in_seconds
-from kraft_runbook.cluster.spec_parts import Model, Seconds
+from kraft_runbook.cluster.spec_types import Model, Seconds
 
 
 class RollingRestart(Model):

@@ -9,19 +9,8 @@ from pydantic import ConfigDict, Field
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.spans import Schedule, Span
-from kraft_runbook.cluster.spec_parts import (
-    Broker,
-    Controller,
-    Host,
-    Listener,
-    ListenerName,
-    Model,
-    NodeId,
-    Port,
-    Seconds,
-    ServiceManager,
-    ZooKeeper,
-)
+from kraft_runbook.cluster.spec_parts import Broker, Controller, Listener, ServiceManager, ZooKeeper
+from kraft_runbook.cluster.spec_types import Host, ListenerName, Model, NodeId, Port, Seconds
 
 
 class RehearsalLimits(Model):

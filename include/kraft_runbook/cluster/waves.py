@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from kraft_runbook.cluster.spans import Span
-from kraft_runbook.cluster.spec_parts import Model
+from kraft_runbook.cluster.spec_types import Model
 
 
 class After(Model):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import SecretMissing
 
 Secrets = Callable[[SecretRef], str]

@@ -23,10 +23,10 @@ from kraft_runbook.cluster.spec_parts import (
     Kafka,
     Listener,
     Reach,
-    SecretRef,
     ServiceManager,
     ZooKeeper,
 )
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.rehearsal.known_properties import is_known
 

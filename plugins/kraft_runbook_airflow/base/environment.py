@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowRuntimeError, Airflo
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.evidence import store
 from kraft_runbook.io.private_file import make_private_directory

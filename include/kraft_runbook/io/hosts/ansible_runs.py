@@ -25,7 +25,7 @@ from typing import Any
 import ansible_runner
 import yaml
 
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.io.hosts.ansible_reports import Fold, RunReport, Tell, hider
 from kraft_runbook.io.hosts.kept_modules import forget_if_changed, kept_modules

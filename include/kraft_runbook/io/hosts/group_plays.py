@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.naming import some
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.hosts.ansible_reports import RunReport, Tell
 from kraft_runbook.io.hosts.ansible_runs import run_ansible

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kraft_runbook.cluster.spec_parts import SecretRef
+from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.hosts.ansible_reports import value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
