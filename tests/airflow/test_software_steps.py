@@ -228,7 +228,7 @@ def test_a_dry_run_lists_the_start_of_what_is_down_once() -> None:
     for step, node in ((CONTROLLER_UP, 102), (CONTROLLER_UP, 103), (BROKER_UP, 2), (BROKER_UP, 3)):
         take_step(run, step, node)
     played = [each for each in at.did if each.startswith("played")]
-    assert played == [f"played switch_software on {node}" for node in (102, 2, 103, 3)]
+    assert played == [f"played switch_software on {node}" for node in (102, 2, 3)], "103 runs on it"
 
 
 def test_where_every_node_runs_nothing_is_started() -> None:

@@ -1,4 +1,4 @@
-"""What a dry run lists: each controller once, and said where nothing would change."""
+"""What a dry run lists: each controller once, nothing that is done, and said where nothing would change."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from observations import SPEC, a_controller, both, observation
+from observations import SPEC, a_controller, both, broker, observation
 from recording import AT, run_on
 
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import ConfigDiff, PlaybookResult
 from kraft_runbook.migration import plays
 from kraft_runbook.runbook.plays import Play
+from kraft_runbook.steps.back import BACK_TO_HYBRID
 from kraft_runbook.steps.finalization import finalize_active_controller
-from kraft_runbook.steps.forward import FINALIZE
+from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_KRAFT
 from kraft_runbook.steps.handle import RehearsedCluster
+from kraft_runbook.steps.leaving import FOLLOW, leave
 from kraft_runbook.steps.node_step import NodeStep, take_step
 from kraft_runbook.steps.restart import CONTROLLER, restart_active_controller
+from kraft_runbook.steps.restore_quorum import restore_quorum
 from kraft_runbook.steps.run import Run
 
 DIFF = ConfigDiff("/etc/kafka/server.properties", "a=1\n", "a=2\n")
@@ -38,10 +41,17 @@ def cluster(
         return PlaybookResult(what.playbook, what.node_id, changed, diffs, 1, {}, AT, AT)
 
     monkeypatch.setattr(playbooks, "play", rehearsed)
+    return shown(seen)
+
+
+def shown(seen: ClusterObservation) -> RehearsedCluster:
+    """Of a cluster that no playbook is rehearsed on."""
 
     class Shown(RehearsedCluster):
         def observe(self, **_: Any) -> ClusterObservation:
             return seen
+
+        settled = observe
 
     return Shown(SPEC, lambda ref: "a secret", lambda line: None)
 
@@ -55,13 +65,13 @@ ALONE = both(*(a_controller(i, mode=ControllerMode.KRAFT) for i in (102, 103)))(
     [
         (CONTROLLER, restart_active_controller, DUAL_WRITE, [102, 103, 101]),
         (FINALIZE, finalize_active_controller, DUAL_WRITE, [102, 103, 101]),
-        (FINALIZE, finalize_active_controller, ALONE, [101, 102, 103]),
+        (FINALIZE, finalize_active_controller, ALONE, [101]),
     ],
 )
 def test_each_controller_is_listed_once(
     monkeypatch: pytest.MonkeyPatch, step: NodeStep, last: Last, seen: ClusterObservation, order: list[int]
 ) -> None:
-    """Where the active one is the only one left, it has had its turn among the others."""
+    """Where the active one is the only one left, it has its turn among the others; those that are done have none."""
     made = cluster(monkeypatch, seen)
     run = run_on(made, nodes="both")
     for controller in SPEC.controller_ids:
@@ -80,3 +90,34 @@ def test_a_play_that_would_change_nothing_says_so(
     made = cluster(monkeypatch, DUAL_WRITE, changed=changed, diffs=diffs)
     made.play(plays.set_controller_aside(101))
     assert made.acts[0].lines == lines
+
+
+@pytest.mark.parametrize(
+    ("step", "node", "why"),
+    [
+        (PROVISION, 101, "controller 101 runs in migration mode"),
+        (TO_KRAFT, 1, "broker 1 is in kraft mode"),
+        (BACK_TO_HYBRID, 2, "broker 2 is in hybrid mode"),
+    ],
+)
+def test_a_step_that_is_done_is_not_listed(step: NodeStep, node: int, why: str) -> None:
+    """As of a run that goes on where another one stopped."""
+    made = shown(broker(2, mode=BrokerMode.HYBRID)(DUAL_WRITE))
+    assert take_step(run_on(made), step, node) == {"changed": [], "already_done": why}
+    assert made.acts == []
+
+
+def test_a_rollback_behind_the_fence_lists_what_is_left_of_leaving_kraft() -> None:
+    made = shown(observation(Phase.ZOOKEEPER))
+    leave(run_on(made), parity_task="parity")
+    assert made.acts == [FOLLOW]
+    made = shown(DUAL_WRITE)
+    leave(run_on(made), parity_task="parity")
+    assert [each.what for each in made.acts] == ["leave KRaft in this order"] and len(made.acts[0].lines) > 3
+
+
+def test_a_rollback_lists_the_controllers_that_it_would_start_for_a_leader() -> None:
+    down = [a_controller(i, running=False) for i in (101, 102)]
+    made = shown(both(*down)(DUAL_WRITE))
+    assert restore_quorum(run_on(made)) == {"dry_run": True}
+    assert [each.what for each in made.acts] == ["start controller 101", "start controller 102"]

@@ -28,6 +28,8 @@ from kraft_runbook.steps.restore_quorum import died_in_the_copy, restore
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.way_back_facts import examine_the_hosts_of_those_down
 
+FOLLOW = Act("let the brokers follow a ZooKeeper controller")
+
 
 def leaving(plan: FencePlan) -> Act:
     """The act of leaving KRaft, with the controllers that are stopped, in their order."""
@@ -37,13 +39,17 @@ def leaving(plan: FencePlan) -> Act:
 def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
     """Give the controller role back to ZooKeeper: fence, drain, prove, stop, delete, wait for every broker. Safe to
     kill and clear anywhere. ``parity_task``: the task of this run that proved parity in full. In a rehearsal, tell the
-    plan: the controllers that it would stop, in order, and what it would prove and delete.
+    plan: the controllers that it would stop, in order, and what it would prove and delete; or what is left to do where
+    ZooKeeper leads.
     """
     if unasked := MIGRATION.left_out(Step.LEAVE_KRAFT, run.params):
         run.cluster.tell(unasked)
         return {"not_asked_for": unasked}
     seen = run.cluster.settled()
     if run.cluster.rehearses:
+        if detect_phase(seen).phase is Phase.ZOOKEEPER:
+            run.cluster.do(settle_in_zookeeper, would=[FOLLOW])
+            return {"dry_run": True}
         plan = fence_plan(seen, gone=run.cluster.gone)
         run.cluster.do(leave_kraft, plan, would=[leaving(plan)])
         return {"dry_run": True}
@@ -78,7 +84,7 @@ def _settle(run: Run, seen: ClusterObservation) -> dict[str, Any]:
 
     departure = run.cluster.do(
         settle_in_zookeeper,
-        would=[Act("let the brokers follow a ZooKeeper controller")],
+        would=[FOLLOW],
         tell=tell,
         known_within=KNOWN_WITHIN,
         departing=lambda moments: _note(run, moments, Phase.ZOOKEEPER),

@@ -176,16 +176,17 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
 
 
 def rehearse_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
-    """Ansible's own rehearsal of the step on the node, with the difference that it would make to each file. Neither the
-    table nor the guard is asked: the steps before this one were rehearsed too, so that the cluster is not there yet.
+    """Ansible's own rehearsal of the step on the node, with the difference that it would make to each file; or why the
+    run would leave it out, as ``take_step``. Whether the table and the guard let it run is not asked: the steps before
+    this one were rehearsed too, so that the cluster is not there yet.
     """
     if unasked := _left_out(run, step):
         return unasked
     seen = run.cluster.observe()
     look = Look(run.cluster, node, seen, step.operation.read(seen, run.spec), run.params)
-    if passed_over := step.passed_over(look):
-        look.tell(passed_over)
-        return {"changed": [], "already_done": passed_over}
+    if done := step.why_done(look):
+        look.tell(done)
+        return {"changed": [], "already_done": done}
     step.before(run, look)
     run.cluster.play(step.play(look))
     return {"dry_run": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -31,8 +32,11 @@ def restore_quorum(run: Run) -> dict[str, Any]:
         run.cluster.tell("already done: the quorum has a leader, or none is needed")
         return {"started": []}
     if run.cluster.rehearses:
-        would = "start the controllers, or read their logs where they may have died in the copy"
-        run.cluster.tell(f"Dry run: would {would}: {lost}")
+        if may_have_died_in_the_copy(seen):
+            told = "read the controllers' logs, and start the controllers unless they died in the copy"
+            run.cluster.tell(f"Dry run: would {told}: {lost}")
+        else:
+            run.cluster.do(start_controllers, would=_starting(_down(run, seen)))
         return {"dry_run": True}
     if died_in_the_copy(run, seen):
         return {"started": [], "died_in_the_copy": True}
@@ -68,10 +72,17 @@ def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
     run.signatures.begins(Gate.ROLLBACK)
     run.cluster.tell(f"{lost}: starting the controllers that are down")
-    gone = run.cluster.gone
-    down = [c.id for c in run.cluster.observe().controllers.values() if c.running is not True and c.id not in gone]
-    would = [Act(f"start controller {each}") for each in down]
+    down, gone = _down(run, run.cluster.observe()), run.cluster.gone
+    would = _starting(down)
     started = list(run.cluster.do(start_controllers, down, would=would, tell=run.cluster.tell, gone=gone) or ())
     run.journal.record(Restored(phase=detect_phase(seen).phase.value, why=lost, started=tuple(started)))
     run.cluster.wait_for(conditions.QUORUM_LED, deadline=run.spec.deadlines.quorum)
     return started
+
+
+def _down(run: Run, seen: ClusterObservation) -> list[int]:
+    return [c.id for c in seen.controllers.values() if c.running is not True and c.id not in run.cluster.gone]
+
+
+def _starting(down: Iterable[int]) -> list[Act]:
+    return [Act(f"start controller {each}") for each in down]
