@@ -14,10 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dag_files import dags_of
 from feature_looks import all_registered
 from observations import SPEC, dual_writing, later
 from signed_run import DAG, RUN, told
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -38,6 +38,7 @@ from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import waiting, way_back_facts
 from kraft_runbook_airflow.base import environment
 from kraft_runbook_airflow.base.journal import record_for, run_file_name
+from lab import ROOT
 
 NOTHING_LOST = CheckResult(kept_ends.CODE, kept_ends.TITLE, Severity.BLOCKING, Verdict.PASS, "44 partitions")
 NOT_ASKED = Unread("not asked for")

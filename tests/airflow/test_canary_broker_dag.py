@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG
-from test_dags import ROOT, dags_of
+from dag_files import dags_of
+
+from lab import ROOT
 
 LAB = (ROOT / "include" / "clusters" / "lab.yaml").read_text().replace("${PROJECT_ROOT}", str(ROOT))
 

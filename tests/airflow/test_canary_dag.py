@@ -12,7 +12,7 @@ from airflow.sdk import DAG, AsyncCallback, DeadlineReference, SyncCallback
 from airflow.sdk.bases.notifier import BaseNotifier
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
-from test_dags import ROOT, dags_of
+from dag_files import dags_of
 from typer.testing import CliRunner
 
 from kraft_runbook.cli.app import app
@@ -20,6 +20,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
+from lab import ROOT
 
 LAB = (ROOT / "include" / "clusters" / "lab.yaml").read_text()
 

@@ -4,38 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 import sys
-from pathlib import Path
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
+from dag_files import dags_of
 
 import kraft_runbook_airflow
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.steps.migration_gates import ShowsParity
 from kraft_runbook_airflow.base.gates import ApprovalGate
+from lab import ROOT
 from lab.demo_report import FORWARD
-
-ROOT = Path(__file__).parents[2]
-
-
-def dags_of(file: str, clusters: Path, monkeypatch) -> dict[str, DAG]:
-    """The DAGs that a file defines, for these cluster files."""
-    monkeypatch.setenv("KRAFT_RUNBOOK_CLUSTERS", str(clusters))
-    made: dict[str, DAG] = {}
-    enter = DAG.__init__
-
-    def remember(self, dag_id, *args, **kwargs):
-        enter(self, dag_id, *args, **kwargs)
-        made[dag_id] = self
-
-    monkeypatch.setattr(DAG, "__init__", remember)
-    runpy.run_path(str(ROOT / "dags" / file))
-    return made
 
 
 @pytest.fixture

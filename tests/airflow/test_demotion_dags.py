@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from dag_files import dags_of
 from test_canary_broker_dag import order_of
-from test_dags import dags_of
 
 from lab.software import write_cluster_file
 

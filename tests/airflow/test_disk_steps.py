@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dag_files import dags_of
 from in_run import Claimed, Signed, run_in
 from observations import SPEC, broker, observation
 from placements import MB, tp
 from recording import RecordingCluster
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.phases import Phase
@@ -27,6 +27,7 @@ from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
+from lab import ROOT
 
 A, B = tp("t", 0), tp("t", 1)
 ONE, TWO = "/d1", "/d2"

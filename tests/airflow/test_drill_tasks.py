@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from acted import Acted
 from airflow.sdk.exceptions import AirflowFailException
+from dag_files import dags_of
 from observations import SPEC, observation
 from signed_run import DAG, RUN, told
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.zookeeper.depose import require_deposable
@@ -15,6 +15,7 @@ from kraft_runbook.quorum.faults import Fault, Form
 from kraft_runbook.quorum.silences import CHANGES, Measured
 from kraft_runbook.steps import drill
 from kraft_runbook_airflow.base.journal import record_for
+from lab import ROOT
 
 DRILL = "quorum_drill__lab"
 FORM = {"fault": Fault.FAILOVER.value, "broker": None, "repeats": 1, "stall_budget": 60, "seconds": 5}

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG
-from test_dags import ROOT, dags_of
+from dag_files import dags_of
 
 from kraft_runbook.dashboard.dag_names import DAGS
+from lab import ROOT
 
 LAB = (ROOT / "include" / "clusters" / "lab.yaml").read_text().replace("${PROJECT_ROOT}", os.fspath(ROOT))
 TOGGLES = """

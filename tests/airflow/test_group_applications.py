@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dag_files import dags_of
 from group_scene import NEW, OLD, STOPPED, Scene, begin, pages_put_before
 from in_run import Signed, run_in
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.errors import Refused, StepFailed
@@ -22,6 +22,7 @@ from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.planning import shows_plan
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.groups.asking import AskOwner
+from lab import ROOT
 
 BLOCK = """
 group_applications:

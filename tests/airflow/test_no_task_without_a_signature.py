@@ -10,13 +10,14 @@ import pytest
 from acted import Acted
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
+from dag_files import dags_of
 from observations import observation
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts.ansible_runs import StepFailed
 from kraft_runbook.steps import approvals
 from kraft_runbook_airflow.base.node_steps import TakeStep
+from lab import ROOT
 
 PHASES = (Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED)
 WHOLE_CLUSTER = (

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from acted import everywhere
+from dag_files import dags_of
 from moves_seen import NOTHING, TO_4, A, moves_seen
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.evidence.kinds import Rehearsed
@@ -23,6 +23,7 @@ from kraft_runbook.procedures.move_replicas import save_state
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook.steps.run import Failed, NothingToDo
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
+from lab import ROOT
 
 
 @pytest.fixture

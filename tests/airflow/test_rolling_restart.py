@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from acted import ROLLING, Acted
 from airflow.sdk.exceptions import AirflowFailException
+from dag_files import dags_of
 from observations import (
     SPEC,
     WHY,
@@ -26,7 +27,6 @@ from observations import (
 )
 from recording import RecordingCluster
 from signed_run import DAG, PASSED, RUN
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.observation import (
     ClusterObservation,
@@ -53,6 +53,7 @@ from kraft_runbook.steps.approvals import store_proof
 from kraft_runbook.steps.node_step import Look, NodeStep
 from kraft_runbook.steps.restart import ACTIVE_CONTROLLER, BROKER, CONTROLLER
 from kraft_runbook_airflow.base.journal import record_for
+from lab import ROOT
 
 LAST = "restart_controllers.active_controller_last.restart"
 PHASES = [Phase.ZOOKEEPER, Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED]

@@ -9,12 +9,13 @@ from itertools import pairwise
 import pytest
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
-from test_dags import ROOT, dags_of
+from dag_files import dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Step
 from kraft_runbook_airflow.base.sensors import ClusterSensor
+from lab import ROOT
 
 EDGES = {
     "metadata_parity_check__lab": "parity <-",

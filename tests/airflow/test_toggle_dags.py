@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
+from dag_files import dags_of
 from observations import observation
 from recording import RecordingCluster, run_on
-from test_dags import ROOT, dags_of
 
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.groups.later import LaterTrigger, WaitLater
+from lab import ROOT
 
 BLOCK = """
 group_toggles:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 from airflow.sdk import DAG
-from test_dags import ROOT, dags_of, upstream
+from dag_files import dags_of
+from test_dags import upstream
 
 from kraft_runbook.levels.operation import LEVELS
 from kraft_runbook.operations import OPERATIONS
 from kraft_runbook.software import conditions
 from kraft_runbook.software.operation import SOFTWARE
+from lab import ROOT
 from lab.software import write_cluster_file
 
 UP, BACK, LEVELS_UP = "upgrade_software", "downgrade_software", "upgrade_features"
