@@ -205,7 +205,7 @@ class Kraft:
         self._made += 1
         self._create(leader, {f"probe-{self._made}": [list(self.beats.epochs)[:2]]})
 
-    def _create(self, leader: Leader, topics: dict[str, list[list[int]]]) -> None:
+    def _create(self, leader: Leader, topics: dict[str, list[list[int]]], within: float = TOO_LONG) -> None:
         asked = CreateTopicsRequest.CreatableTopic
         wanted = [
             asked(
@@ -219,16 +219,16 @@ class Kraft:
             )
             for name, each in topics.items()
         ]
-        request = CreateTopicsRequest(version=5, topics=wanted, timeout_ms=int(TOO_LONG * 1000), validate_only=False)
-        deadline = time.monotonic() + TOO_LONG
+        request = CreateTopicsRequest(version=5, topics=wanted, timeout_ms=int(within * 1000), validate_only=False)
+        deadline = time.monotonic() + within
         while True:
-            codes = {each.error_code for each in leader.send(request, within=TOO_LONG).topics}
+            codes = {each.error_code for each in leader.send(request, within=within).topics}
             if NOT_CONTROLLER not in codes:
                 break
             # it was elected, and has not begun to lead
             if time.monotonic() > deadline:
                 raise StepFailed(
-                    f"nobody took CreateTopics for {TOO_LONG:g} s: each answered that it is not the controller",
+                    f"nobody took CreateTopics for {within:g} s: each answered that it is not the controller",
                     way_out="read the controllers' logs",
                 )
             time.sleep(0.02)

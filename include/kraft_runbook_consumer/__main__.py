@@ -9,23 +9,27 @@ import argparse
 import logging
 import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer
 from kraft_runbook_consumer.handed_out import HandedOutLog
 
+Makes = Callable[[Mapping[str, str], Mapping[str, int]], MigratingConsumer]
 
-def main() -> int:
+
+def main(arguments: Sequence[str] | None = None, makes: Makes = MigratingConsumer) -> int:
     """Records go to standard output: partition, offset and text; what the member does, to standard error. Exit code 2:
-    a setting or the log can't be used, or a server did not answer.
+    a setting or the log can't be used, or a server did not answer. ``arguments``: those of the command line where None;
+    ``makes``: the member.
     """
     parser = argparse.ArgumentParser(prog="python -m kraft_runbook_consumer", description=__doc__)
     parser.add_argument("--topic", required=True)
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="of docs/migrating-consumer.md")
     parser.add_argument("--config", type=Path, help="a file of KEY=VALUE lines: others can read a command line")
     parser.add_argument("--log", type=Path, help="a file to which a line is added for each record (docs/proof.md)")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     try:
         settings = dict(each.partition("=")[::2] for each in [*_lines(asked.config), *asked.settings])
     except (OSError, ValueError) as error:
@@ -39,7 +43,7 @@ def main() -> int:
     try:
         with ExitStack() as ends:
             log = ends.enter_context(HandedOutLog(asked.log)) if asked.log is not None else None
-            consumer = ends.enter_context(MigratingConsumer(settings, {asked.topic: 1}))
+            consumer = ends.enter_context(makes(settings, {asked.topic: 1}))
             if log is not None:
                 log.member = consumer.member_id
             while not told_to_end:

@@ -89,14 +89,16 @@ def main() -> None:
         )
 
 
-def formatted(asked: dict) -> bool:
-    """Whether the directory is this cluster's and this node's. Raises HostError when it is another's, naming both."""
+def formatted(asked: dict, fstab: str = FSTAB, units: str = UNITS) -> bool:
+    """Whether the directory is this cluster's and this node's. Raises HostError when it is another's, naming both.
+    ``fstab``, ``units``: what says where this host is to mount a volume.
+    """
     log_dir = asked["log_dir"]
     text = read_text(os.path.join(log_dir, "meta.properties"))
     if text is None:
         if holds_metadata_log(log_dir):
             raise HostError(f"{log_dir} holds a metadata log but no meta.properties", SET_ASIDE)
-        require_mounted(log_dir)
+        require_mounted(log_dir, mount_points(fstab, units))
         return False
     found = properties_of(text)
     for key, wanted in (("cluster.id", asked["cluster_id"]), ("node.id", str(asked["node_id"]))):
@@ -105,12 +107,12 @@ def formatted(asked: dict) -> bool:
     return True
 
 
-def require_mounted(log_dir: str) -> None:
+def require_mounted(log_dir: str, points: list) -> None:
     """Raise HostError where a volume that belongs there is not mounted: the log that lies on it would come back one day
-    and forget what this controller has acknowledged since.
+    and forget what this controller has acknowledged since. ``points``: of this host (``mount_points``).
     """
     inside = os.path.realpath(log_dir)
-    for point, told in mount_points():
+    for point, told in points:
         if f"{inside}/".startswith(f"{point}/") and not os.path.ismount(point):
             raise HostError(
                 f"{log_dir} lies on {point}, which {told} names and which is not mounted",
@@ -118,14 +120,14 @@ def require_mounted(log_dir: str) -> None:
             )
 
 
-def mount_points() -> list:
+def mount_points(fstab: str, units: str) -> list:
     """The places, but for the root, where this host is to mount a volume, each with the file that says so."""
     found = []
-    for line in (read_text(FSTAB) or "").splitlines():
+    for line in (read_text(fstab) or "").splitlines():
         fields = line.split()
         if len(fields) > 1 and not line.lstrip().startswith("#"):
-            found.append((fields[1].replace("\\040", " "), FSTAB))
-    for path in glob.glob(f"{UNITS}/*.mount"):
+            found.append((fields[1].replace("\\040", " "), fstab))
+    for path in glob.glob(f"{units}/*.mount"):
         lines = (read_text(path) or "").splitlines()
         found += [(line.partition("=")[2].strip(), path) for line in lines if line.startswith("Where=")]
     return [(point.rstrip("/"), told) for point, told in found if point.startswith("/") and point.rstrip("/")]

@@ -21,16 +21,21 @@ _DEPRECATED = b'"requestApiVersionDeprecated":true'
 
 
 def logged_requests(pid: int) -> dict | None:
-    """Of the logs' last 8 MiB the clients, those that asked most first, at most 200, and how many more there are;
-    ``since``: the time of the first line that was read. None where there is no such log. ``at``: the time of the last
-    line of each client, as the log writes it. Raises OSError, HostError.
-    """
+    """What the logs of this process tell (``requests_logged_in``). Raises OSError, HostError."""
     directory = Process(pid).property("kafka.logs.dir")
-    if not directory or not os.path.isdir(directory):
+    return requests_logged_in(directory) if directory else None
+
+
+def requests_logged_in(directory: str, most_bytes: int = READ_BYTES) -> dict | None:
+    """Of the last 8 MiB of the logs there the clients, those that asked most first, at most 200, and how many more
+    there are; ``since``: the time of the first line that was read. None where there is no such log. ``at``: the time of
+    the last line of each client, as the log writes it. Raises OSError.
+    """
+    if not os.path.isdir(directory):
         return None
     files = [each for each in os.scandir(directory) if _FILE.fullmatch(each.name) and each.is_file()]
     newest = sorted(files, key=lambda each: each.stat().st_mtime, reverse=True)
-    counts, last, since, left = Counter(), {}, "", READ_BYTES
+    counts, last, since, left = Counter(), {}, "", most_bytes
     for each in newest:
         with open(each.path, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size

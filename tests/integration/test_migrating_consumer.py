@@ -26,7 +26,6 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.procedures.see_groups import scan_groups
-from kraft_runbook.steps.toggles import toggling
 from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
 from kraft_runbook.steps.toggles.toggling import plan_the_toggle, toggle_the_group
 from kraft_runbook_consumer import ConsumerError, MigratingConsumer, Mode
@@ -84,11 +83,8 @@ def test_old_disabled_and_migrating_share_a_group(group: Group, zookeeper: Kazoo
     assert group.owners(zookeeper) == {}
 
 
-def test_two_members_are_toggled_forth_and_back_by_the_steps_of_a_run(
-    group: Group, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_members_are_toggled_forth_and_back_by_the_steps_of_a_run(group: Group, zookeeper: KazooClient) -> None:
     """Records come all the time. None is lost, none comes twice, and a plan for other members toggles nothing."""
-    monkeypatch.setattr(toggling, "APART_SECONDS", 0.5)
     with ExitStack() as stack:
         with group.records():
             members = [stack.enter_context(group.member()) for _ in range(2)]
@@ -205,11 +201,10 @@ def require_only_moved_let_go(group: Group, zookeeper: KazooClient, before: Mapp
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_from_old_to_new_and_back(group: Group, zookeeper: KazooClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_old_to_new_and_back(group: Group, zookeeper: KazooClient) -> None:
     """KIP-125's whole example in one run, while records come: each member is replaced by one of the next kind, the
     group is toggled between, and all the way back. Who comes has its share before who goes stops.
     """
-    monkeypatch.setattr(toggling, "APART_SECONDS", 0.5)
     with ExitStack() as ends:
 
         def comes(member: AbstractContextManager[Any]) -> tuple[ExitStack, Any]:

@@ -18,7 +18,6 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
-from kraft_runbook.procedures import move_replicas
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, prefer_first_replicas
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, sweep
 from kraft_runbook.reassignment.batches import Limits
@@ -153,9 +152,7 @@ def test_the_only_source_that_dies_leaves_no_leader_and_the_move_ends_when_it_is
     ground.finish(plan)
 
 
-def test_a_cancel_of_several_requests_leaves_alone_what_would_lose_data_and_cancels_the_rest(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancel_of_several_requests_leaves_alone_what_would_lose_data_and_cancels_the_rest(ground: Ground) -> None:
     spec, secrets = ground.lab.spec, ground.lab.secrets
     topic, alone = ground.topic(*[(1, 3)] * 5, megabytes=6), ground.topic((2,), megabytes=6)
     former = read_throttles(spec, [topic, alone], secrets=secrets)
@@ -165,10 +162,9 @@ def test_a_cancel_of_several_requests_leaves_alone_what_would_lose_data_and_canc
     ground.kill(2)
     look = ground.until(lambda now: now.seen[TopicPartition(alone, 0)].leader is None)
     assert set(look.placement.ongoing) == set(plan.target)
-    monkeypatch.setattr(move_replicas, "A_REQUEST", 2)
     said = "5 reassignments are cancelled, and not all: cancelling would lose data"
     with pytest.raises(CancelledInPart, match=said) as told:
-        cancel_moves(spec, look, list(plan.target), secrets=secrets)
+        cancel_moves(spec, look, list(plan.target), secrets=secrets, at_once=2)
     assert set(told.value.done) == {p for p in plan.target if p.topic == topic}
     assert "start broker 2" in told.value.way_out
     ground.until(lambda now: {now.placement.present[each] for each in told.value.done} == {(1, 3)})

@@ -126,8 +126,7 @@ def test_from_a_server_without_multi_read_all_topics_are_odd(tree: ZooKeeper, mo
 
 
 def test_a_lost_connection_is_read_over_again(tree: ZooKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BULK_ZNODES", 100)
-    with ZookeeperReader(tree, secrets=environment_secrets({})) as reader:
+    with ZookeeperReader(tree, secrets=environment_secrets({}), bulk_znodes=100) as reader:
         answers = BulkRead.deserialize
         lost = []
 

@@ -22,9 +22,16 @@ INTERVAL = 0.5
 """The members' commit interval, seconds (``Group.settings``)."""
 
 
+class Brisk(Cluster):
+    """It pauses half a second at most between two looks: members of a test read all the time."""
+
+    def pause(self, seconds: float) -> None:
+        super().pause(min(seconds, 0.5))
+
+
 def run_of(group: Group, ports: Any = None, *, toggles: GroupToggles | None = None, **params: Any) -> Run:
     spec = group.lab.spec.model_copy(update={"group_toggles": toggles})
-    cluster = Cluster(spec, group.lab.secrets, print)
+    cluster = Brisk(spec, group.lab.secrets, print)
     form = {"group": group.name, "direction": "to Kafka", "commit_interval": INTERVAL, "soak_minutes": 0.02}
     return run_on(cluster, ports, state=group.where, **{**form, **params})
 

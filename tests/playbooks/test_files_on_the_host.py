@@ -283,33 +283,29 @@ def test_any_other_path_is_left_while_it_is_there(on_the_host: SimpleNamespace, 
     assert module.is_left(str(tmp_path / "link")), "a link that leads nowhere is a name that is taken"
 
 
-def to_mount(
-    module: Any, directory: Path, monkeypatch: pytest.MonkeyPatch, *points: Path, unit: Path | None = None
-) -> None:
+def to_mount(directory: Path, *points: Path, unit: Path | None = None) -> tuple[str, str]:
+    """The files of a host that say that it is to mount these."""
     fstab = "".join(f"UUID=1 {str(point).replace(' ', chr(92) + '040')} ext4 defaults 0 2\n" for point in points)
     (directory / "fstab").write_text(f"# /data\n\nUUID=0 / ext4 defaults 0 1\n/swap none swap sw 0 0\n{fstab}")
     (directory / "units").mkdir()
     if unit is not None:
         (directory / "units" / "data.mount").write_text(f"[Mount]\nWhat=/dev/x\nWhere={unit}\n")
-    monkeypatch.setattr(module, "FSTAB", str(directory / "fstab"))
-    monkeypatch.setattr(module, "UNITS", str(directory / "units"))
+    return str(directory / "fstab"), str(directory / "units")
 
 
 def test_a_controller_is_not_formatted_beside_a_volume_that_is_not_mounted(
-    on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    on_the_host: SimpleNamespace, tmp_path: Path
 ) -> None:
     module, disk = on_the_host.kafka_format, tmp_path / "the disk"
-    to_mount(module, tmp_path, monkeypatch, disk, unit=tmp_path / "other")
+    files = to_mount(tmp_path, disk, unit=tmp_path / "other")
     for log_dir, told in ((disk / "kraft", "fstab"), (disk, "fstab"), (tmp_path / "other" / "kraft", "data.mount")):
         with pytest.raises(Exception, match="is not mounted") as refused:
-            module.formatted({"log_dir": str(log_dir)})
+            module.formatted({"log_dir": str(log_dir)}, *files)
         assert told in str(refused.value)
-    assert module.formatted({"log_dir": str(tmp_path / "the disk of another" / "kraft")}) is False
+    assert module.formatted({"log_dir": str(tmp_path / "the disk of another" / "kraft")}, *files) is False
 
 
 @needs_root
-def test_on_a_volume_that_is_mounted_it_is(
-    on_the_host: SimpleNamespace, mounted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    to_mount(on_the_host.kafka_format, tmp_path, monkeypatch, mounted)
-    assert on_the_host.kafka_format.formatted({"log_dir": str(mounted / "kraft")}) is False
+def test_on_a_volume_that_is_mounted_it_is(on_the_host: SimpleNamespace, mounted: Path, tmp_path: Path) -> None:
+    files = to_mount(tmp_path, mounted)
+    assert on_the_host.kafka_format.formatted({"log_dir": str(mounted / "kraft")}, *files) is False

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from observations import SECRETS, SPEC, WHY, observation
+from feature_looks import all_registered
+from observations import SECRETS, SPEC, observation
 from test_metrics_command import exposition, parsed
 from test_quorum_health import NO_GAUGE, answer, b, by_zookeeper, kraft, series
 
@@ -14,11 +14,11 @@ from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.quorum_gauges import BrokerApplied
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.jolokia_answer import parse_jolokia
 from kraft_runbook.io.node_metrics import NodeMetrics, broker_applied
 from kraft_runbook.io.prometheus_page import parse_prometheus
-from kraft_runbook.procedures import see_quorum
+from kraft_runbook.procedures.see_quorum import applied_by, see_series
+from kraft_runbook.quorum.look import QuorumLook
 from kraft_runbook.quorum.page import render
 from kraft_runbook.quorum.samples import sample_of
 from kraft_runbook.runbook.check_results import Verdict
@@ -72,40 +72,32 @@ def test_what_was_committed_at_the_first_look_is_enough_however_much_is_written(
     assert warmth(BrokerApplied(998, 5000), 90_000, 1000) is Warmth.COLD
 
 
-class Pages:
-    """The metrics of brokers: 1 shows what it has applied, 2 nothing of it, 3 can't be read."""
-
-    def read(self, host: str, port: int) -> NodeMetrics:
-        broker = next(each.id for each in SPEC.brokers if (each.host, each.metrics_port) == (host, port))
-        if broker == 3:
-            raise Unreachable("the metrics of broker 3 hang", way_out="")
-        return parse_prometheus(PAGE if broker == 1 else "kafka_server_app_info 1\n")
+SHOWN, NOTHING = parse_prometheus(PAGE), parse_prometheus("kafka_server_app_info 1\n")
+HANGS = Unread("the metrics of broker 3 hang")
 
 
-def applied(monkeypatch: pytest.MonkeyPatch, broker_id: int, *, runs: bool = True, mode: Any = BrokerMode.KRAFT) -> Any:
-    def mode_of(*_: object, **given: object) -> BrokerMode:
-        if isinstance(mode, Exception):
-            raise mode
-        found: BrokerMode = mode
-        return found
-
-    monkeypatch.setattr(see_quorum, "accepts", lambda *_: runs)
-    monkeypatch.setattr(see_quorum, "broker_mode", mode_of)
-    return see_quorum._applied(SPEC, SPEC.broker(broker_id), SECRETS, Pages())  # type: ignore[arg-type]
+def applied(
+    page: NodeMetrics | Unread, *, runs: bool = True, mode: BrokerMode | Unread = BrokerMode.KRAFT
+) -> BrokerApplied | Unread | None:
+    return applied_by(page, runs=lambda: runs, mode=lambda: mode)
 
 
-def test_a_broker_in_kraft_mode_whose_exporter_lacks_the_gauge_names_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert applied(monkeypatch, 1) == BrokerApplied(990, 431)
-    assert applied(monkeypatch, 2) == NO_GAUGE
-    assert applied(monkeypatch, 2, mode=Unreachable("broker 2 hangs", way_out="")) == NO_GAUGE
-    assert applied(monkeypatch, 3).reason == "the metrics of broker 3 hang"
+def test_a_broker_in_kraft_mode_whose_exporter_lacks_the_gauge_names_the_rule() -> None:
+    assert applied(SHOWN) == BrokerApplied(990, 431)
+    assert applied(NOTHING) == NO_GAUGE
+    assert applied(NOTHING, mode=Unread("broker 2 hangs")) == NO_GAUGE
+    assert applied(HANGS) == HANGS
+
+
+def test_a_broker_whose_metrics_tell_is_asked_nothing_more() -> None:
+    assert applied_by(SHOWN, runs=pytest.fail, mode=pytest.fail) == BrokerApplied(990, 431)
 
 
 @pytest.mark.parametrize("mode", [BrokerMode.ZOOKEEPER, BrokerMode.HYBRID])
-def test_a_broker_in_zookeeper_mode_or_down_applies_none(monkeypatch: pytest.MonkeyPatch, mode: BrokerMode) -> None:
-    for broker_id in (2, 3):
-        assert applied(monkeypatch, broker_id, mode=mode) is None
-        assert applied(monkeypatch, broker_id, runs=False) is None
+def test_a_broker_in_zookeeper_mode_or_down_applies_none(mode: BrokerMode) -> None:
+    for page in (NOTHING, HANGS):
+        assert applied(page, mode=mode) is None
+        assert applied(page, runs=False) is None
 
 
 def test_brokers_in_zookeeper_mode_alone_pass() -> None:
@@ -136,9 +128,12 @@ def test_the_page_the_sample_and_the_metrics_show_how_far_a_broker_is() -> None:
     assert ("2",) not in {*dark["broker_unapplied_records"], *dark["broker_current"]}
 
 
-def test_only_the_last_look_of_a_series_asks_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(see_quorum, "see_registrations", lambda *_, **__: WHY)
-    monkeypatch.setattr(see_quorum, "see_quorum", lambda *_, **given: asked.append(given["ask_brokers"]) or kraft())
-    see_quorum.see_series(SPEC, secrets=SECRETS, sleep=lambda _: None)
+def test_only_the_last_look_of_a_series_asks_brokers() -> None:
+    asked: list[bool] = []
+
+    def look(*_: object, ask_brokers: bool, **__: object) -> QuorumLook:
+        asked.append(ask_brokers)
+        return kraft()
+
+    see_series(SPEC, secrets=SECRETS, sleep=lambda _: None, look=look, registered=lambda *_, **__: all_registered())
     assert asked == [False, False, True]

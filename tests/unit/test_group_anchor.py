@@ -16,7 +16,6 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from observations import SPEC
 
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka import group_anchor
 from kraft_runbook.io.kafka.group_anchor import Anchor
 from kraft_runbook.procedures.warm_groups import WarmGroups
 
@@ -84,13 +83,13 @@ def left(code: int = 0, of_member: int = 0) -> Any:
     return SimpleNamespace(error_code=code, members=[SimpleNamespace(error_code=of_member)])
 
 
-def anchor(kafka: Coordinator) -> Anchor:
-    return Anchor(SPEC, "g", ("range", "mine"), lambda _: "", connect=nodes_that(kafka), look=0.001)
+def anchor(kafka: Coordinator, **how: float) -> Anchor:
+    return Anchor(SPEC, "g", ("range", "mine"), lambda _: "", connect=nodes_that(kafka), look=0.001, **how)
 
 
-def held(kafka: Coordinator) -> Anchor:
+def held(kafka: Coordinator, **how: float) -> Anchor:
     """Until it has ended by itself."""
-    with anchor(kafka) as found:
+    with anchor(kafka, **how) as found:
         assert found.over.wait(10)
     return found
 
@@ -201,18 +200,15 @@ def test_it_leaves_also_where_its_block_ends_while_the_coordinator_moves() -> No
 
 
 @pytest.mark.parametrize("answer", [left(16), left(0, 16), left(15)])
-def test_an_answer_that_does_not_let_it_leave_is_tried_again_and_told(
-    answer: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_that_does_not_let_it_leave_is_tried_again_and_told(answer: Any) -> None:
     """A coordinator that has just moved is not known at once, and loads its groups first."""
     kafka = Coordinator(27)
     kafka.leaves = [answer, answer, answer, left()]
     assert held(kafka).said == "it left when the first member came"
     assert kafka.did.count("LeaveGroup") == 4
-    monkeypatch.setattr(group_anchor, "LEAVE_SECONDS", 0.0)
     never = Coordinator(27)
     never.leaves = [answer]
-    assert held(never).said == f"it left when the first member came; {STAYS}"
+    assert held(never, leaves_within=0.0).said == f"it left when the first member came; {STAYS}"
 
 
 def test_one_whose_coordinator_does_not_answer_leaves_by_another_connection_and_says_so() -> None:

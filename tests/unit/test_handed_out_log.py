@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,8 @@ import pytest
 
 from kraft_runbook.groups.proof import HandedOut, prove
 from kraft_runbook.io.members_logs import read_logs
-from kraft_runbook_consumer import ConsumerError, __main__
+from kraft_runbook_consumer import ConsumerError
+from kraft_runbook_consumer.__main__ import main
 from kraft_runbook_consumer.handed_out import HandedOutLog
 
 
@@ -27,15 +27,14 @@ class Member:
     the next record is asked for.
     """
 
-    logged: list[int]
-
-    def __init__(self, settings: Any, topics: Any) -> None:
+    def __init__(self) -> None:
+        self.logged: list[int] = []
         self.member_id = "g_me"
         self.streams = [self]
         self.left = [message(n) for n in range(5)]
 
     def poll(self, timeout: float) -> Any:
-        Member.logged.append(Path("log").stat().st_size)
+        self.logged.append(Path("log").stat().st_size)
         if self.left:
             return self.left.pop(0)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -51,15 +50,16 @@ class Member:
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(__main__, "MigratingConsumer", Member)
-    monkeypatch.setattr(Member, "logged", [], raising=False)
-    monkeypatch.setattr(sys, "argv", ["consumer", "--topic", "t", "--log", "log", "group.id=g"])
+
+
+ARGUMENTS = ("--topic", "t", "--log", "log", "group.id=g")
 
 
 def test_the_command_logs_each_record_before_it_asks_for_the_next_one() -> None:
+    member: Any = Member()
     former = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     try:
-        assert __main__.main() == 0
+        assert main(ARGUMENTS, lambda settings, topics: member) == 0
     finally:
         signal.signal(signal.SIGTERM, former[0])
         signal.signal(signal.SIGINT, former[1])
@@ -67,7 +67,7 @@ def test_the_command_logs_each_record_before_it_asks_for_the_next_one() -> None:
     assert [(each.topic, each.partition, each.offset, each.member) for each in found] == [
         ("t", 1, n, "g_me") for n in range(5)
     ]
-    assert Member.logged[0] == 0 and all(before < after for before, after in pairwise(Member.logged))
+    assert member.logged[0] == 0 and all(before < after for before, after in pairwise(member.logged))
     assert prove(found).holds
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_can_not_be_written_or_ends_in_a_part_of_a_line_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("log").write_text('{"topic": "t"')
-    assert __main__.main() == 2
+    assert main(ARGUMENTS) == 2
     assert "the last line of log is not whole. What to do: name another file" in capsys.readouterr().err
     with pytest.raises(ConsumerError, match=r"no/log can't be written: No such file or directory"):
         HandedOutLog(Path("no/log"))

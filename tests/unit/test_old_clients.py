@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,16 +120,14 @@ OF_IPV6 = LINE.replace("10.9.8.7", "fd00:0:0:0:0:0:0:7").replace('"bill|ing"', "
 NEW = LINE.replace('"requestApiVersionDeprecated":true', '"x":1')
 
 
-def in_log_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
+def in_log_of(tmp_path: Path, text: str, *most_bytes: int) -> Any:
     (tmp_path / "kafka-request.log").write_text(text)
-    started = SimpleNamespace(property={"kafka.logs.dir": str(tmp_path)}.get)
-    monkeypatch.setattr(request_log, "Process", lambda pid: started)
-    return request_log.logged_requests(7)
+    return request_log.requests_logged_in(str(tmp_path), *most_bytes)
 
 
-def test_the_end_of_a_request_log_names_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_request_log_names_who_asks(tmp_path: Path) -> None:
     text = LINE[100:] + LINE * 2 + OF_IPV6 + NEW + '[x] INFO {not json requestApiVersionDeprecated":true\n'
-    found = in_log_of(tmp_path, monkeypatch, text)
+    found = in_log_of(tmp_path, text)
     assert found["clients"] == [
         ["FETCH", 3, "bill|ing", "User:billing", "10.9.8.7", 2, "2026-11-29 10:00:07,123"],
         ["FETCH", 3, "", "User:billing", "fd00:0:0:0:0:0:0:7", 1, "2026-11-29 10:00:08,123"],
@@ -139,17 +136,17 @@ def test_the_end_of_a_request_log_names_who_asks(tmp_path: Path, monkeypatch: py
     former = tmp_path / "kafka-request.log.2026-11-29-09"
     former.write_text(LINE.replace("29 10:00", "29 09:59"))
     os.utime(former, (0, 0))
-    both_hours = in_log_of(tmp_path, monkeypatch, LINE)
+    both_hours = in_log_of(tmp_path, LINE)
     assert both_hours["clients"][0][5:] == [2, "2026-11-29 10:00:07,123"]
     assert both_hours["since"] == "2026-11-29 09:59:07,123"
-    monkeypatch.setattr(request_log, "READ_BYTES", len(LINE) + 9)
-    assert [each[5] for each in in_log_of(tmp_path, monkeypatch, LINE * 5)["clients"]] == [1]
+    assert [each[5] for each in in_log_of(tmp_path, LINE * 5, len(LINE) + 9)["clients"]] == [1]
 
 
-def test_where_no_such_log_is_nothing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_log_of(tmp_path, monkeypatch, LINE)
+def test_where_no_such_log_is_nothing_is_said(tmp_path: Path) -> None:
+    in_log_of(tmp_path, LINE)
     (tmp_path / "kafka-request.log").unlink()
-    assert request_log.logged_requests(7) is None
+    assert request_log.requests_logged_in(str(tmp_path)) is None
+    assert request_log.requests_logged_in(str(tmp_path / "nowhere")) is None
     assert table_of_logged_clients(cluster(), "4.1.1") is None
     empty = table_of_logged_clients(host_changed(1, logged=LoggedRequests(since="09:59"))(cluster()), "4.1.1")
     assert empty is not None and "Read: broker 1 from 09:59 on." in empty and "Nobody asked so" in empty

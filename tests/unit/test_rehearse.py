@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import xmlrpc.client
 from contextlib import ExitStack
@@ -20,8 +22,13 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.procedures import throwaway_cluster
-from kraft_runbook.procedures.throwaway_cluster import MARK, one_rehearsal, own_directory, remove_when_free
+from kraft_runbook.procedures.throwaway_cluster import (
+    MARK,
+    ThrowawayCluster,
+    one_rehearsal,
+    own_directory,
+    remove_when_free,
+)
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.replacing import Replaced
@@ -158,7 +165,7 @@ def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_i
         return tree
 
     monkeypatch.setattr(steps_rehearse, "keep_tree", lambda *_: None)
-    monkeypatch.setattr(throwaway_cluster.ThrowawayCluster, "prepare", lambda *_, **__: None)
+    monkeypatch.setattr(ThrowawayCluster, "prepare", lambda *_, **__: None)
     told = rehearsed(limited, slow)
     assert told.verdict == "INCONCLUSIVE"
     assert any("reached before anything was started: the tree took 4000 s to read" in each for each in told.reasons)
@@ -195,22 +202,18 @@ def test_one_place_has_one_rehearsal(source: ClusterSpec) -> None:
     assert "another rehearsal is under way" in refused[0] and f"on {socket.gethostname()} after 0.3 s" in refused[1]
 
 
-def test_a_clean_up_waits_for_a_killed_rehearsal_that_still_holds_the_place(
-    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clean_up_waits_for_a_killed_rehearsal_that_still_holds_the_place(source: ClusterSpec) -> None:
     assert source.rehearsal is not None
     told: list[str] = []
-    slept: list[float] = []
     with ExitStack() as killed:
         left = killed.enter_context(one_rehearsal(source.rehearsal, source.name))
-
-        def sleep(seconds: float) -> None:
-            slept.append(seconds)
-            killed.close()
-
-        monkeypatch.setattr(throwaway_cluster.time, "sleep", sleep)
+        with pytest.raises(StepFailed, match="still holds"):
+            remove_when_free(source.rehearsal, source.name, tell=told.append, within=0)
+        ends = threading.Timer(0.3, killed.close)
+        ends.start()
         remove_when_free(source.rehearsal, source.name, tell=told.append)
-    assert slept and not left.exists()
+        ends.join()
+    assert not left.exists()
     assert told == [f"{left} on {socket.gethostname()} is removed; 0 processes were ended"]
     remove_when_free(source.rehearsal, source.name, tell=told.append)
     assert told[1:] == [f"nothing is left of a rehearsal in {left.parent} on {socket.gethostname()}"]
@@ -248,7 +251,7 @@ def test_a_removal_that_was_cut_short_keeps_no_rehearsal_out_and_is_ended_by_the
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(throwaway_cluster.shutil, "rmtree", cut_short)
+        patched.setattr(shutil, "rmtree", cut_short)
         with pytest.raises(KeyboardInterrupt):
             remove_when_free(source.rehearsal, source.name, tell=lambda line: None)
     assert len(list(left.parent.glob(f".{source.name}.removing-*/old"))) == 1

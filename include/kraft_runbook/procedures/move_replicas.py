@@ -144,13 +144,14 @@ def cancel_moves(
     sees: Callable[..., AssignmentSeen] = assignment_seen,
     patience: float = PATIENCE_SECONDS,
     apart: float = APART_SECONDS,
+    at_once: int = A_REQUEST,
 ) -> Mapping[TopicPartition, Ongoing]:
     """Cancel the reassignment of those of these partitions where no data is lost by it; returns what was cancelled. One
     that ended by itself is no error. ``look``: which move of each is meant; another one that has begun since goes on.
 
-    Some are cancelled at a time, and brokers die meanwhile: so the live brokers and the ISRs are looked at right before
-    each request, and before it is sent again to another controller (for ``patience`` seconds). They are looked at last:
-    a list of what moves may wait for a controller.
+    ``at_once`` of them are cancelled in a request, and brokers die meanwhile: so the live brokers and the ISRs are
+    looked at right before each request, and before it is sent again to another controller (for ``patience`` seconds).
+    They are looked at last: a list of what moves may wait for a controller.
 
     Raises Refused where the cancel of each that moves would lose data, before anything is sent; CancelledInPart, once
     all others are cancelled, where that of some would, or Kafka refused some; Unreachable where it took none.
@@ -167,7 +168,7 @@ def cancel_moves(
     since: float | None = None
     while left:
         try:
-            part = kafka.ongoing(left[:A_REQUEST])
+            part = kafka.ongoing(left[:at_once])
             other = [p for p in part if not _same_move(part[p], ongoing[p])]
             seen = sees(spec, secrets=secrets)
             lossy = unsafe_cancels({p: part[p] for p in part.keys() - set(other)}, seen.partitions, seen.racks.keys())
@@ -183,7 +184,7 @@ def cancel_moves(
             said.append(error.problem)
             ways.append(error.way_out)
             break
-        left, since = left[A_REQUEST:], None
+        left, since = left[at_once:], None
         others += other
         unsafe += lossy
         done |= {p: ongoing[p] for p, each in answers.items() if each.accepted}

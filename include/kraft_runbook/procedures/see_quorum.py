@@ -159,14 +159,27 @@ def _applied(
     """What a broker has applied of the metadata log; None where it is down, or runs in ZooKeeper mode and so applies
     none.
     """
-    page = part_read(lambda: metrics.read(broker.host, broker.metrics_port))
+    return applied_by(
+        part_read(lambda: metrics.read(broker.host, broker.metrics_port)),
+        runs=lambda: accepts(*split_address(spec.broker_address(broker))),
+        mode=lambda: part_read(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS)),
+    )
+
+
+def applied_by(
+    page: NodeMetrics | Unread,
+    *,
+    runs: Callable[[], bool | Unread],
+    mode: Callable[[], BrokerMode | Unread],
+) -> BrokerApplied | Unread | None:
+    """The same of its metrics. Whether it ``runs``, and in which ``mode``, is asked where they do not tell."""
     applied = broker_applied(page) if was_read(page) else None
     if applied is not None:
         return applied
-    if accepts(*split_address(spec.broker_address(broker))) is False:
+    if runs() is False:
         return None
-    mode = part_read(lambda: broker_mode(spec, broker, secrets=secrets, timeout=SOURCE_SECONDS))
-    if was_read(mode) and mode is not BrokerMode.KRAFT:
+    found = mode()
+    if was_read(found) and found is not BrokerMode.KRAFT:
         return None
     return page if not was_read(page) else Unread("its metrics hold no last-applied-record-offset", way_out=APPLY_RULE)
 

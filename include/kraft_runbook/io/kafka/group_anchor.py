@@ -55,6 +55,7 @@ class Anchor:
     secrets: Secrets
     connect: Connect = connect_to
     look: float = LOOK_SECONDS
+    leaves_within: float = LEAVE_SECONDS
     said: str = NOT_JOINED
     over: threading.Event = field(default_factory=threading.Event)
     _ends: threading.Event = field(default_factory=threading.Event)
@@ -175,8 +176,8 @@ class Anchor:
         return int(connection.send(request).error_code)
 
     def _has_left(self) -> bool:
-        """Whether Kafka says so within LEAVE_SECONDS."""
-        coordinator = self._coordinator(LEAVE_SECONDS)
+        """Whether Kafka says so within ``leaves_within`` seconds."""
+        coordinator = self._coordinator(self.leaves_within)
         while not self._leave(coordinator.ask):
             if not coordinator.again():
                 return False

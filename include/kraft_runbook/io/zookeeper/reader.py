@@ -62,7 +62,7 @@ class ZookeeperReader:
 
     ``timeout``: seconds that connecting, and each reply, may take. Raises Unreachable, naming the servers, when it
     takes longer. ``rate``: how many znodes a second are read at most, over many requests; None: as many as the server
-    gives. ``spread``: which server to begin with (``session``).
+    gives. ``spread``: which server to begin with (``session``). ``bulk_znodes``: read in one request of very many.
     """
 
     def __init__(
@@ -73,11 +73,12 @@ class ZookeeperReader:
         timeout: float = 10.0,
         rate: float | None = None,
         spread: int | None = None,
+        bulk_znodes: int = MAX_BULK_ZNODES,
     ) -> None:
         if rate is not None and not rate > 0:
             raise ValueError(f"a rate of {rate} znodes a second reads nothing")
         self._session = ZookeeperSession(zookeeper, secrets=secrets, timeout=timeout, spread=spread)
-        self._rate = rate
+        self._rate, self._bulk_znodes = rate, bulk_znodes
         self._next_request = 0.0
         self._multi_read, self._sleep = True, time.sleep
 
@@ -173,7 +174,7 @@ class ZookeeperReader:
             made = BulkRead(units, start, size, chroot, number)
             return made.end, made
 
-        most = max(1, MAX_BULK_ZNODES // units.znodes)
+        most = max(1, self._bulk_znodes // units.znodes)
         try:
             for start, _, (data, numbers) in self._batches(
                 len(units), request, units.path, most=most, znodes=units.znodes
@@ -193,7 +194,7 @@ class ZookeeperReader:
             made = RawRead(units, start, size, chroot)
             return made.end, made
 
-        most = max(1, MAX_BULK_ZNODES // units.znodes)
+        most = max(1, self._bulk_znodes // units.znodes)
         if self._multi_read:
             try:
                 for start, _, found in self._batches(len(units), request, units.path, most=most, znodes=units.znodes):
