@@ -17,6 +17,7 @@ from test_reassignment_steps import HALF, MB, MOVING, NOTHING, PLACEMENT, PLAN, 
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.throttle_replication import set_rate
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.hours import hours_of
@@ -26,13 +27,13 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, Former
 from kraft_runbook.steps.handle import RehearsedCluster
-from kraft_runbook.steps.reassignment import watch
 from kraft_runbook.steps.reassignment.ending import PLANNED, STARTED
 from kraft_runbook.steps.reassignment.files import RESTS, RESTS_SECONDS, files_of
 from kraft_runbook.steps.reassignment.moving import move_on
 from kraft_runbook.steps.reassignment.pace import TAKEN_UP_SECONDS, change_pace
 from kraft_runbook.steps.reassignment.throttling import SET, rate_text
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
+from kraft_runbook.steps.reassignment.watch import watch_reassignments
 from kraft_runbook.steps.run import Failed, NothingToDo, Run
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
@@ -228,17 +229,15 @@ def test_new_batches_start_within_their_hours_alone(two: Two) -> None:
     assert hours_of(None) is None
 
 
-def test_the_watch_does_not_fail_for_the_throttle_of_a_run_that_is_paused(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_watch_does_not_fail_for_the_throttle_of_a_run_that_is_paused(two: Two) -> None:
     two.moves.now = HALF
     mine = {LEADER_RATE: str(5 * MB), FOLLOWER_RATE: str(5 * MB)}
 
     def watched(rates: Mapping[str, str]) -> Any:
         seen = ReassignmentSeen(two.moves.cluster.observe(), HALF, Former(rates, {}, {}), ())
-        monkeypatch.setattr(watch, "see", lambda _: seen)
+        two.moves.cluster.answers[see_reassignment] = seen
         ti = SimpleNamespace(dag_id="reassignment_watch__lab", run_id="w", task_id="watch")
-        return watch.watch_reassignments(run_in({"ti": ti, "params": {}}, two.moves.cluster))
+        return watch_reassignments(run_in({"ti": ti, "params": {}}, two.moves.cluster))
 
     with pytest.raises(Failed, match=rf"(?s)brokers' default: {LEADER_RATE}=5000000.*run {two.files.name} set them"):
         watched(mine)

@@ -22,13 +22,12 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed
 from kraft_runbook.evidence.store import append_record, evidence_directory, read_records
 from kraft_runbook.evidence.unwritten import disk_in_words
 from kraft_runbook.migration.operation import MIGRATION
-from kraft_runbook.steps.soak_watch import Watched
+from kraft_runbook.steps.soak_watch import watch_health
 from kraft_runbook_airflow.base import environment, journal, task_waits
 from kraft_runbook_airflow.base.journal import run_file_name, told_to_a_person
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.report import ClosingReport
 from kraft_runbook_airflow.base.triggers import ClusterConditionTrigger
-from kraft_runbook_airflow.migration import health_watch
 from kraft_runbook_airflow.migration.health_watch import HealthWatchTrigger
 from kraft_runbook_airflow.migration.parity import ParityOperator
 from kraft_runbook_airflow.migration.soak import SoakOperator
@@ -205,24 +204,25 @@ def test_a_wait_that_can_t_go_on_record_fails_with_the_disk_s_name(
     assert "No space left on device" in told[-1] and "make room there" in told[-1]
 
 
-def test_the_soak_s_watch_tells_what_broke_also_where_it_can_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_soak_s_watch_tells_what_broke_also_where_it_can_not_begin() -> None:
     class Unreadable(HealthWatchTrigger):
         def hand(self) -> Any:
             raise RunbookError("the cluster file is wrong", way_out="mend it")
 
     class Recorded(HealthWatchTrigger):
         def hand(self) -> Any:
-            return RecordingCluster()
+            return RecordingCluster(observation(Phase.ZOOKEEPER))
 
     async def told(trigger: HealthWatchTrigger) -> Any:
         return [event.payload async for event in trigger.run()]
 
     (payload,) = asyncio.run(told(Unreadable("lab", 0.0)))
     assert "the cluster file is wrong" in payload["broken"] and "mend it" in payload["broken"]
-    monkeypatch.setattr(health_watch, "watch_health", watched_without_a_finding)
-    assert asyncio.run(told(Recorded("lab", 0.0))) == [Watched(None, 3.0, 1, 31).to_dict()]
+    trigger = Recorded("lab", 0.0)
+    trigger.sleep = at_once  # type: ignore[assignment]
+    watched = asyncio.run(watch_health(trigger.hand(), 0.0, sleep=at_once))
+    assert asyncio.run(told(trigger)) == [watched.to_dict()] and watched.broken is not None
 
 
-async def watched_without_a_finding(cluster: Any, until: float, *, sleep: Any) -> Watched:
-    assert isinstance(cluster, RecordingCluster) and until == 0.0
-    return Watched(None, 3.0, 1, 31)
+async def at_once(_: float) -> None:
+    """No time passes."""

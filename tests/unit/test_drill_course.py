@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
-from kraft_runbook.io.kafka import drill_probes
 from kraft_runbook.io.kafka.drill_probes import make_topic, remove_topics, require_partitions
 from kraft_runbook.io.zookeeper.depose import depose, require_deposable
 from kraft_runbook.quorum.control import Control, control_time
@@ -405,14 +404,17 @@ def test_a_dry_run_lists_the_acts_of_the_drill_in_its_order(phase: Phase, partit
     assert done[0] == done[1] and len(done[0]) == (2 if phase is Phase.ZOOKEEPER else 3) + (not partitions)
 
 
-def test_a_partition_with_one_replica_is_refused_where_a_broker_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_with_one_replica_is_refused_where_a_broker_is_stopped() -> None:
     """Nobody else could lead it meanwhile: the silence would be of the drill's own making."""
     replicas = {0: SimpleNamespace(replicas=[1]), 1: SimpleNamespace(replicas=[1, 2])}
     told = SimpleNamespace(topics={"a": SimpleNamespace(partitions=replicas)})
-    client = SimpleNamespace(list_topics=lambda timeout: told)
-    monkeypatch.setattr(drill_probes, "_admin", lambda spec, secrets: client)
     wanted = [TopicPartition("a", 0), TopicPartition("a", 1)]
-    require_partitions(SPEC, wanted, secrets=lambda _: "")
-    require_partitions(SPEC, wanted[1:], several=True, secrets=lambda _: "")
+
+    def require(named: Sequence[TopicPartition], **how: bool) -> None:
+        client = SimpleNamespace(list_topics=lambda timeout: told)
+        require_partitions(SPEC, named, secrets=lambda _: "", client=lambda *_: client, **how)
+
+    require(wanted)
+    require(wanted[1:], several=True)
     with pytest.raises(Refused, match="nobody else can lead what has one replica: a-0"):
-        require_partitions(SPEC, wanted, several=True, secrets=lambda _: "")
+        require(wanted, several=True)

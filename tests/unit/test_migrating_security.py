@@ -141,10 +141,14 @@ def test_it_connects_again_within_a_second_however_long_the_server_was_away() ->
     assert retry.max_tries == -1 and retry.max_delay <= 1.0
 
 
-def test_a_sign_is_given_as_soon_as_it_is_connected_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_is_given_as_soon_as_it_is_connected_again() -> None:
     given: list[str] = []
-    monkeypatch.setattr(ZookeeperSession, "_give_sign", lambda _: given.append("sign"))
-    session = ZookeeperSession("zk:1", GroupPaths("g"), Lease(6.0), lambda: given.append("changed"))
+
+    class Signs(ZookeeperSession):
+        def _give_sign(self) -> None:
+            given.append("sign")
+
+    session = Signs("zk:1", GroupPaths("g"), Lease(6.0), lambda: given.append("changed"))
     for state in (KazooState.SUSPENDED, KazooState.CONNECTED, KazooState.LOST):
         session._state_changed(state)
     assert given == ["changed", "sign", "changed", "changed"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 
 import pytest
 
@@ -28,8 +27,8 @@ def test_what_is_read_and_how_far_shows_on_a_terminal_and_a_pipe_stays_clean(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", shown := Stream(terminal=terminal))
-    with reading("reading groups of [lab]") as far:
+    shown = Stream(terminal=terminal)
+    with reading("reading groups of [lab]", shown) as far:
         far("1,200 groups read")
     assert ("reading groups of [lab]: 1,200 groups read" in shown.getvalue()) is terminal
     assert terminal or shown.getvalue() == ""

@@ -13,7 +13,6 @@ from placements import one_volume_each
 
 from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka import topic_ids as asking
 from kraft_runbook.io.kafka.topic_ids import NONE, topic_ids
 from kraft_runbook.procedures.move_replicas import start_next_batch
 from kraft_runbook.reassignment.batches import Limits
@@ -111,11 +110,12 @@ class Describes:
         return found
 
 
-def test_what_does_not_exist_or_has_none_has_no_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "controller_address", lambda *_, **__: ("here:1", "broker 1"))
+def test_what_does_not_exist_or_has_none_has_no_id() -> None:
+    def here(*_: object, **__: object) -> tuple[str, str]:
+        return "here:1", "broker 1"
 
     def ask(client: Describes) -> dict[str, str]:
-        return topic_ids(SPEC, ["a", "b", "c"], secrets=lambda _: "", client=client)
+        return topic_ids(SPEC, ["a", "b", "c"], secrets=lambda _: "", client=client, controller=here)
 
     assert ask(Describes({"a": "first", "b": NONE})) == {"a": "first"}
     with pytest.raises(Unreachable, match="broker 1 at here:1 did not say the ids of topics"):

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 import typer
 from rich.console import Console
@@ -21,15 +22,16 @@ Say = Callable[[str], None]
 
 
 @contextmanager
-def reading(what: str) -> Iterator[Say]:
-    """Shows it on standard error while the block runs, where that is a terminal; a pipe or a file sees nothing. What
-    the block is given takes words that say how far it is.
+def reading(what: str, to: TextIO | None = None) -> Iterator[Say]:
+    """Shows it while the block runs, where ``to`` is a terminal (default standard error); a pipe or a file sees
+    nothing. What the block is given takes words that say how far it is.
     """
-    if not sys.stderr.isatty():
+    stream = sys.stderr if to is None else to
+    if not stream.isatty():
         yield lambda _: None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=Console(file=stream), transient=True) as progress:
         task = progress.add_task(what)
         yield lambda far: progress.update(task, description=f"{what}: {far}")
 

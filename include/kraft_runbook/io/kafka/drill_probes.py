@@ -65,13 +65,18 @@ def make_topic(spec: ClusterSpec, topic: str, *, secrets: Secrets) -> None:
 
 
 def require_partitions(
-    spec: ClusterSpec, wanted: Collection[TopicPartition], *, several: bool = False, secrets: Secrets
+    spec: ClusterSpec,
+    wanted: Collection[TopicPartition],
+    *,
+    several: bool = False,
+    secrets: Secrets,
+    client: Callable[[ClusterSpec, Secrets], Any] | None = None,
 ) -> None:
     """Raise Refused where one of them is not there, or, with ``several``, has one replica alone. Changes nothing.
     Raises StepFailed.
     """
     try:
-        topics = _admin(spec, secrets).list_topics(timeout=ANSWER_SECONDS).topics
+        topics = (client or _admin)(spec, secrets).list_topics(timeout=ANSWER_SECONDS).topics
     except KafkaException as error:
         raise _failed("the topics could not be listed", error) from None
     missing = [str(each) for each in wanted if each.partition not in _numbers(topics.get(each.topic))]

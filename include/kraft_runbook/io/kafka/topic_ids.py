@@ -30,13 +30,14 @@ def topic_ids(
     *,
     secrets: Secrets,
     client: Callable[..., Any] = AdminClient,
+    controller: Callable[..., tuple[str, str]] = controller_address,
 ) -> dict[str, str]:
     """Of those of these topics that exist and have one, as Kafka writes ids. The controller's broker is asked, since
     others hear of a new topic later in ZooKeeper mode. Raises Unreachable.
     """
     if not topics:
         return {}
-    address, who = controller_address(spec, secrets=secrets)
+    address, who = controller(spec, secrets=secrets)
     options: dict[str, str | int | float | bool] = {
         "bootstrap.servers": address,
         "client.id": "kraft-runbook",
