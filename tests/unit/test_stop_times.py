@@ -9,7 +9,7 @@ from spoilt_clusters import spec_with
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec_parts import ServiceManager
 from kraft_runbook.runbook.check_results import Verdict
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS as CHECKS
+from kraft_runbook.runbook.host_checks import HOST_CHECKS as CHECKS
 
 UNDER_SYSTEMD = spec_with(service_manager=ServiceManager(kind="systemd", stop_timeout=330))
 

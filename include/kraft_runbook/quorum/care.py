@@ -21,6 +21,7 @@ from kraft_runbook.runbook.check_results import Finding, Severity, failed, passe
 from kraft_runbook.runbook.checklist import Checklist, Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.conditions import Condition, by_name
+from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
@@ -39,13 +40,13 @@ CHECKS.take(
         "KRB-PRE-004",
         "KRB-PRE-009",
         "KRB-PRE-029",
-        "KRB-PRE-045",
         "KRB-PRE-100",
         quorum_places.ADDRESSES,
         quorum_places.SAID,
         quorum_places.HELD,
         quorum_places.IN_THE_LOG,
-    )
+    ),
+    *HOST_CHECKS.of("KRB-PRE-045"),
 )
 OF = {
     Care.LEADERSHIP: ("KRB-CARE-002",),

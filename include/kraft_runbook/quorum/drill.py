@@ -22,6 +22,7 @@ from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
 from kraft_runbook.runbook.conditions import Condition, Progress, by_name, first_missing
 from kraft_runbook.runbook.health import exited_controllers, out_of_sync, unfinished_quorum
+from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.operation import Operation, judged_by
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.running import RUNNING, no_phase, nothing_to_undo, read_running
@@ -36,14 +37,13 @@ CHECKS.take(
         "KRB-PRE-004",
         "KRB-PRE-009",
         "KRB-PRE-029",
-        "KRB-PRE-045",
-        "KRB-PRE-087",
         "KRB-PRE-100",
         quorum_places.SAID,
         quorum_places.HELD,
         quorum_places.IN_THE_LOG,
         *PRODUCERS,
-    )
+    ),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-087"),
 )
 
 

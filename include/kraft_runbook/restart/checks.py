@@ -13,8 +13,9 @@ from kraft_runbook.runbook.broker_files import broker_files, controller_files_in
 from kraft_runbook.runbook.canary_check import CODE as CANARY
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Checklist, Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, clocks_agree, phase_known
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, phase_known
 from kraft_runbook.runbook.health import quorum_whole
+from kraft_runbook.runbook.host_checks import HOST_CHECKS, clocks_agree
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
 
@@ -37,13 +38,7 @@ CHECKS.take(
         "KRB-PRE-004",
         "KRB-PRE-009",
         "KRB-PRE-029",
-        "KRB-PRE-045",
-        "KRB-PRE-046",
-        "KRB-PRE-087",
         "KRB-PRE-100",
-        "KRB-PRE-113",
-        "KRB-PRE-126",
-        "KRB-PRE-124",
         quorum_places.ADDRESSES,
         quorum_places.SAID,
         quorum_places.HELD,
@@ -52,7 +47,8 @@ CHECKS.take(
         BATCHES,
         *PRODUCERS,
         *REFERENCES,
-    )
+    ),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-087", "KRB-PRE-113", "KRB-PRE-124", "KRB-PRE-126"),
 )
 
 

@@ -23,12 +23,8 @@ from kraft_runbook.runbook.check_results import (
     unknown,
 )
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import (
-    CLUSTER_CHECKS,
-    hosts_with_java,
-    whole_quorum,
-    zookeeper_behind,
-)
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, whole_quorum, zookeeper_behind
+from kraft_runbook.runbook.host_checks import HOST_CHECKS, hosts_with_java
 from kraft_runbook.runbook.producers import CODES as PRODUCERS
 from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.runbook.reference_checks import CODES as REFERENCES
@@ -42,22 +38,20 @@ check = CHECKS.check
 SEGMENT = "segment.bytes"
 
 CHECKS.take(
-    *CLUSTER_CHECKS.of(
-        "KRB-PRE-005", "KRB-PRE-009", "KRB-PRE-045", "KRB-PRE-113", "KRB-PRE-126", *PRODUCERS, *REFERENCES
-    )
+    *CLUSTER_CHECKS.of("KRB-PRE-005", "KRB-PRE-009", *PRODUCERS, *REFERENCES),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-113", "KRB-PRE-126"),
 )
-CHECKS.take(*CLUSTER_CHECKS.of(CANARY, "KRB-PRE-124"), stages=(Rolled.OLD,))
+CHECKS.take(*CLUSTER_CHECKS.of(CANARY), *HOST_CHECKS.of("KRB-PRE-124"), stages=(Rolled.OLD,))
 CHECKS.take(
     *CLUSTER_CHECKS.of(
         "KRB-PRE-004",
         "KRB-PRE-029",
-        "KRB-PRE-046",
-        "KRB-PRE-087",
         "KRB-PRE-100",
         quorum_places.SAID,
         quorum_places.IN_THE_LOG,
         BATCHES,
     ),
+    *HOST_CHECKS.of("KRB-PRE-046", "KRB-PRE-087"),
     stages=WHOLE,
 )
 

@@ -13,8 +13,8 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import controller_files_in_kraft, told_apart
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import AS_RENDERED
 from kraft_runbook.runbook.differing_files import capped, differing_keys
+from kraft_runbook.runbook.host_checks import AS_RENDERED
 from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
 from kraft_runbook.software.class_checks import missing_classes
 from kraft_runbook.software.file_keys import FileFinding, file_findings

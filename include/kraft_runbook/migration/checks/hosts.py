@@ -18,13 +18,11 @@ from kraft_runbook.migration.checks.catalogue import CHECKS, DUAL_WRITING, UNTIL
 from kraft_runbook.migration.controller_threads import cut_off
 from kraft_runbook.runbook.check_results import BLOCKING, Finding, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
 
-CHECKS.take(
-    *CLUSTER_CHECKS.of("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-113", "KRB-PRE-126")
-)
-CHECKS.take(CLUSTER_CHECKS["KRB-PRE-087"], stages=DUAL_WRITING)
+CHECKS.take(*HOST_CHECKS.of("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-113", "KRB-PRE-126"))
+CHECKS.take(HOST_CHECKS["KRB-PRE-087"], stages=DUAL_WRITING)
 
 
 @check(

@@ -12,12 +12,13 @@ from kraft_runbook.metadata.metadata_version import required_level
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS, JAVA_WANTED, hosts_with_java
+from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
+from kraft_runbook.runbook.host_checks import HOST_CHECKS, JAVA_WANTED, hosts_with_java
 from kraft_runbook.runbook.read_parts import broker_versions, host_parts, split_read
 from kraft_runbook.runbook.versions import name_versions, version_parts
 
 CHECKS.take(CLUSTER_CHECKS["KRB-PRE-012"], stages=UNTIL_FINALIZED)
-CHECKS.take(*CLUSTER_CHECKS.of("KRB-PRE-015", "KRB-PRE-018"))
+CHECKS.take(*HOST_CHECKS.of("KRB-PRE-015", "KRB-PRE-018"))
 
 
 @check(

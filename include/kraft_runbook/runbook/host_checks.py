@@ -1,0 +1,279 @@
+"""Checks of the nodes' hosts that any operation may need: what is installed there, its disks, services and files. Each
+operation takes those that it needs, for its own stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
+from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
+from kraft_runbook.cluster.phases import Phase, detect_phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.runbook.broker_files import broker_files
+from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, passed, settle
+from kraft_runbook.runbook.checklist import Checklist, Needs
+from kraft_runbook.runbook.differing_files import capped, differing_keys, render_bound
+from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
+from kraft_runbook.runbook.versions import java_release
+
+HOST_CHECKS = Checklist()
+"""Checks without a stage: an operation's own list takes them (``Checklist.take``)."""
+
+check = HOST_CHECKS.check
+
+CLOCK_SKEW_SECONDS = 1.0
+FREE_BYTES, FULL_BYTES = 1024**3, 100 * 1024**2
+"""Room for the metadata log, its snapshots (142 MB at a million partitions, measured) and logs. And what a start alone
+may need: the indexes of an active segment are made 10 MiB long each (segment.index.bytes), and checkpoints are written.
+"""
+AS_RENDERED = (
+    "make the cluster file's properties equal to the host's file (kraft-runbook plan --hosts shows both), or correct"
+    " the host's file and restart the broker"
+)
+ADDRESSES_ANEW = (
+    "trigger rolling_restart, Files: with the quorum's addresses (docs/restart.md): it writes where the quorum is, and"
+    " nothing else differs"
+)
+JAVA_WANTED = 17
+"""The Java release that Kafka 4 brokers and controllers need (KIP-1013)."""
+JAVA_NEEDED = 11
+"""The lowest Java release that this runbook accepts. Kafka 3.9 also starts on Java 8, which is deprecated (KIP-750)."""
+
+
+@check(
+    "KRB-PRE-018",
+    severity=BLOCKING,
+    fix="install the declared Kafka version at kafka.home on the host",
+    needs=Needs.HOSTS,
+)
+def kafka_is_installed_on_every_host(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every host has the declared Kafka version at kafka.home.
+
+    The controllers are started from it.
+    """
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "classpath_ok"))
+    what = f"Kafka {spec.kafka.version} at {spec.kafka.home}"
+    return settle([f"node {i} has no {what}" for i, there in found.items() if not there], unread, what)
+
+
+@check(
+    "KRB-PRE-015",
+    severity=BLOCKING,
+    fix=f"install Java {JAVA_WANTED} on the host and set the service to use it",
+    needs=Needs.HOSTS,
+)
+def java_is_there_and_not_too_old(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every host has Java 11 or later.
+
+    Kafka 3.9 also starts on Java 8, but that is deprecated (KIP-750).
+    """
+    return hosts_with_java(seen, spec, JAVA_NEEDED)
+
+
+def hosts_with_java(seen: ClusterObservation, spec: ClusterSpec, needed: int) -> Finding:
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "java_version"))
+    return settle(
+        [
+            f"node {i} has Java {version}; {needed} or later is needed"
+            for i, version in found.items()
+            if java_release(version) < needed
+        ],
+        unread,
+        f"Java {', '.join(sorted(set(found.values())))}",
+    )
+
+
+@check("KRB-PRE-040", severity=WARNING, fix="synchronize the host's clock (chrony, ntpd)", needs=Needs.HOSTS)
+def clocks_agree(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The hosts' clocks agree within a second.
+
+    Token expiry, retention and this run's evidence depend on the clocks.
+    """
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "clock_skew_seconds"))
+    wrong = [f"node {i} is off by {skew:.1f} s" for i, skew in found.items() if abs(skew) > CLOCK_SKEW_SECONDS]
+    return settle(wrong, unread, f"within {CLOCK_SKEW_SECONDS:g} s")
+
+
+@check("KRB-PRE-042", severity=BLOCKING, fix="make room on that file system", needs=Needs.HOSTS)
+def disks_have_room(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory's file system has 1 GiB free.
+
+    The metadata log of 1,000,000 partitions and its snapshot take a quarter of that.
+    """
+    return _free(seen, spec, FREE_BYTES)
+
+
+@check("KRB-PRE-124", severity=BLOCKING, fix="make room on that file system", needs=Needs.HOSTS)
+def no_disk_is_full(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory's file system has 100 MiB free.
+
+    A node that is stopped beside a full disk may not come up again.
+    """
+    return _free(seen, spec, FULL_BYTES)
+
+
+def _free(seen: ClusterObservation, spec: ClusterSpec, least: int) -> Finding:
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "free_bytes"))
+    wrong = [
+        f"node {i} has {n // 2**20} MiB free at {path}"
+        for i, free in found.items()
+        for path, n in sorted(free.items())
+        if n < least
+    ]
+    return settle(wrong, unread, f"at least {least // 2**20:,} MiB on each")
+
+
+@check(
+    "KRB-PRE-045",
+    severity=BLOCKING,
+    fix="define the service on the host (docs/hosts.md), under the name that the cluster file gives",
+    needs=Needs.HOSTS,
+)
+def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every node's service is defined on its host.
+
+    The runbook starts and stops services; it does not define them.
+    """
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "service_defined"))
+    services = {b.id: b.service for b in spec.brokers} | {c.id: c.service for c in spec.controllers}
+    wrong = [f"node {i} has no service {services[i]}" for i, there in found.items() if not there]
+    return settle(wrong, unread, "all are")
+
+
+@check(
+    "KRB-PRE-126",
+    severity=WARNING,
+    fix=(
+        "set TimeoutStopSec in the unit to service_manager.stop_timeout or more (systemctl daemon-reload; no restart is"
+        " needed)"
+    ),
+    needs=Needs.HOSTS,
+)
+def systemd_lets_each_node_stop(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The service manager gives each node the time that a clean stop may take.
+
+    systemd kills a process that has not stopped after its unit's TimeoutStopSec, 90 s by default. A broker that is
+    killed has not handed its leaders over, and reads its logs again at its start, which may take hours.
+    """
+    if spec.service_manager.kind != "systemd":
+        return passed("not checked: supervisor does not say its stopwaitsecs")
+    found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "stop_seconds"))
+    least = spec.service_manager.stop_timeout
+    short: dict[float, list[int]] = {}
+    for node_id, seconds in found.items():
+        if seconds is not None and seconds < least:
+            short.setdefault(seconds, []).append(node_id)
+    wrong = [
+        f"{nodes('node', ids)}: systemd kills after {seconds:g} s, and a stop may take {least:g} s"
+        for seconds, ids in sorted(short.items())
+    ]
+    return settle(wrong, unread, f"{least:g} s or more on each")
+
+
+@check(
+    "KRB-PRE-087",
+    severity=BLOCKING,
+    fix=(
+        "if the directory should hold replicas, find out first why it is empty (a volume that is not mounted). A new"
+        " disk: as the user that runs Kafka, on the node's host, kafka-storage.sh format --ignore-formatted"
+        " --cluster-id=CLUSTER_ID --config FILE, with the cluster's id and the node's own configuration file. It"
+        " formats only directories without meta.properties, and gives each a directory.id. A directory that can't be"
+        " read: let this tool's user read it, or replace the disk if it is broken. Format nothing there: a broker"
+        " starts without a broken directory. A controller's metadata directory that was emptied: format it only while"
+        " all other voters are caught up, since its vote is forgotten"
+    ),
+    needs=Needs.HOSTS,
+)
+def every_log_directory_is_formatted(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every log directory of a node in KRaft mode has its meta.properties.
+
+    In ZooKeeper mode a broker formats an empty directory, such as a new disk, when it starts. In KRaft mode a node ends
+    at its start ("No `meta.properties` found in", measured on 3.9.2), whichever of its directories it is.
+    """
+    modes, unread = broker_modes(seen)
+    in_kraft = [i for i, mode in modes.items() if mode is BrokerMode.KRAFT]
+    in_kraft += [c.id for c in seen.controllers.values() if c.running is True]
+    in_kraft += _down_in_kraft(seen)
+    found, unread_nodes = split_read("node {}", host_parts(seen, in_kraft, "unformatted_dirs"))
+    unread += unread_nodes
+    for i, dirs in split_read("node {}", host_parts(seen, in_kraft, "unread_dirs"))[0].items():
+        unread += [f"node {i}: {path}: {reason}" for path, reason in dirs.items()]
+    wrong = [f"node {i} would not start: {path}: {lack}" for i, dirs in found.items() for path, lack in dirs.items()]
+    return settle(wrong, unread, "all have it" if in_kraft else "no node is in KRaft mode")
+
+
+def _down_in_kraft(seen: ClusterObservation) -> list[int]:
+    """The nodes that are down and start in KRaft mode: brokers by their files, controllers where there must be a
+    quorum.
+    """
+    brokers = host_parts(seen, [b.id for b in seen.brokers.values() if b.running is False], "config")
+    down = [i for i, config in brokers.items() if isinstance(config, Mapping) and "process.roles" in config]
+    if detect_phase(seen).phase in (Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED, Phase.KRAFT):
+        down += [c.id for c in seen.controllers.values() if c.running is False]
+    return down
+
+
+@check(
+    "KRB-PRE-113",
+    severity=WARNING,
+    fix=(
+        "stop what else writes the files (configuration management, also a run that somebody starts from another host)"
+        " until the operation has ended. Take each change out of its file, or put it into the cluster file: a step that"
+        " would write over it stops (docs/hosts.md)"
+    ),
+    needs=Needs.HOSTS,
+)
+def no_other_hand_writes_the_files(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Nothing else writes the nodes' files.
+
+    What this tool wrote is as it wrote it, and no agent of configuration management runs on a host. An agent that
+    writes a broker's former file back takes it out of its mode at the next restart. What a timer starts, or another
+    host, is not seen.
+    """
+    changed, unread = split_read("node {}", host_parts(seen, spec.node_ids, "other_hands"))
+    running, unread_too = split_read("node {}", host_parts(seen, spec.node_ids, "configuration_managers"))
+    wrong = [
+        f"node {i}: another hand changed {path}: {'; '.join(lines)}"
+        for i, files in changed.items()
+        for path, lines in files.items()
+    ]
+    where: dict[str, list[int]] = {}
+    for i, agents in running.items():
+        for each in agents:
+            where.setdefault(each, []).append(i)
+    wrong += [f"{each} runs on the host of {nodes('node', ids)}" for each, ids in where.items()]
+    return settle(wrong, [*unread, *(each for each in unread_too if each not in unread)], "nothing else was seen")
+
+
+@check(
+    "KRB-PRE-046",
+    severity=BLOCKING,
+    fix=AS_RENDERED,
+    needs=Needs.HOSTS,
+)
+def broker_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Every broker's configuration file is what the cluster file renders for its mode.
+
+    Files are written whole, so a property that is not in the cluster file would be lost at the next restart. Compared
+    is what they mean to Kafka: blanks, and what it derives where a file says nothing, make no difference. Values of
+    secrets are not compared.
+    """
+    wrong, unread = [], []
+    bound: dict[tuple[str, str], None] = {}  # a set that keeps its order
+    keys: set[str] = set()
+    for each in broker_files(seen, spec):
+        if each.unread:
+            unread.append(each.unread)
+        elif each.missing:
+            wrong.append(f"broker {each.node.id} has no file {each.node.config_file}")
+        elif differences := differing_keys(each.held, each.wanted):
+            wrong.append(f"broker {each.node.id} ({each.mode}): {capped(differences)}")
+            bound |= dict.fromkeys(each.bound.items())
+            keys |= {told.partition(" ")[0] for told in differences}
+    found = settle(wrong, unread, "all are")
+    if wrong and keys and keys <= WHERE_THE_QUORUM_IS:
+        return replace(found, fix=ADDRESSES_ANEW)
+    return replace(found, fix=f"{render_bound(bound)}; for all other keys: {AS_RENDERED}") if bound else found
