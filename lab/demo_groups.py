@@ -25,7 +25,7 @@ from confluent_kafka.admin import NewTopic
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError, StepFailed
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.proof import ConsumptionProof, HandedOut, prove
 from kraft_runbook.groups.report import GroupReport, report
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle

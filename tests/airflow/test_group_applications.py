@@ -13,8 +13,8 @@ from in_run import Signed, run_in
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import Step
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.procedures.play_group import play_group, signed_for
 from kraft_runbook.procedures.warm_groups import keep_warm
 from kraft_runbook.steps.groups.applications import play_applications

@@ -21,8 +21,8 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.gates.proof import Exhibit, make_proof
-from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stopped import INTERVALS
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.steps.examine import examines_settled

@@ -24,7 +24,7 @@ from toggling_runs import await_shares, run_of, toggled
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.errors import Refused
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.procedures.see_groups import scan_groups
 from kraft_runbook.steps.toggles.alarm_watch import watch_the_groups
 from kraft_runbook.steps.toggles.toggling import plan_the_toggle, toggle_the_group

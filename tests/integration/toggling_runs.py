@@ -11,7 +11,7 @@ from migrating_members import Group
 from recording import run_on
 
 from kraft_runbook.cluster.group_toggles import GroupToggles
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.later import Later
 from kraft_runbook.steps.run import Run

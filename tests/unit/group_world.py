@@ -11,7 +11,8 @@ from observations import SPEC
 
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner, Partition, StoredOffset
-from kraft_runbook.groups.move_plan import Direction, MovePlan, plan_move
+from kraft_runbook.groups.move_plan import MovePlan, plan_move
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.procedures.group_sides import GroupSides
 from kraft_runbook.procedures.move_group import (
     stop_read,

@@ -15,7 +15,8 @@ from observations import SPEC
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import Owner, StoredOffset
-from kraft_runbook.groups.move_plan import Beginning, Direction, MovePlan, plan_move
+from kraft_runbook.groups.move_plan import MovePlan, plan_move
+from kraft_runbook.groups.planned_offsets import Beginning, Direction
 from kraft_runbook.groups.quiet import quiet_at
 from kraft_runbook.procedures.move_group import (
     commit_group,

@@ -22,8 +22,8 @@ from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.groups.consumption import Before, Consumed, consumed
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds
-from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.moves import plan_moves
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.proof import HandedOut
 from kraft_runbook.io.members_logs import LARGEST, find_logs, read_logs
 from kraft_runbook.procedures.see_groups import look_at_groups

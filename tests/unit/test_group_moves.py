@@ -14,19 +14,17 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.look import COMMITTED, GroupLook, Kind, LogBounds, Owner
-from kraft_runbook.groups.move_plan import (
-    MOVABLE,
+from kraft_runbook.groups.move_plan import MOVABLE, MovePlan, plan_move
+from kraft_runbook.groups.moves import Moves
+from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,
-    MovePlan,
     MoveRefused,
     Obstacle,
     Origin,
     PlannedOffset,
     Without,
-    plan_move,
 )
-from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.groups.stopped import moved_since
 

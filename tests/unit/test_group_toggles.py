@@ -14,8 +14,8 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import Kind, Mode, Owner
-from kraft_runbook.groups.move_plan import Direction, Obstacle
 from kraft_runbook.groups.old_assignors import by_range, by_round_robin
+from kraft_runbook.groups.planned_offsets import Direction, Obstacle
 from kraft_runbook.groups.toggles.alarms import AlarmKind, alarms, lasting
 from kraft_runbook.groups.toggles.operation import page, require_zookeeper_is_kept
 from kraft_runbook.groups.toggles.settled import SLACK_SECONDS, Sides, follow, late, told, unsettled

@@ -10,8 +10,8 @@ from groups_seen_as import kafka, look, member, new, zookeeper
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import Kind, LogBounds
-from kraft_runbook.groups.move_plan import Beginning, Direction, Without, parse_without
 from kraft_runbook.groups.moves import Moves, meant, plan_moves
+from kraft_runbook.groups.planned_offsets import Beginning, Direction, Without, parse_without
 
 THERE = ("orders", "orders.eu", "ordersxeu", "billing")
 LOGS = {"t": {0: LogBounds(0, 100), 1: LogBounds(0, 100)}}

@@ -20,7 +20,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.groups.look import GroupLook, Kind, Mode
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.fleet import Kept, Seen, digest_of
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.io.named_metric import worst_of_brokers

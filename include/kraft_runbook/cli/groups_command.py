@@ -17,8 +17,8 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.checks import judge
-from kraft_runbook.groups.move_plan import Direction, parse_without
 from kraft_runbook.groups.moves import plan_moves
+from kraft_runbook.groups.planned_offsets import Direction, parse_without
 from kraft_runbook.groups.proof import prove, read_bounds
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.groups.toggles.several import plan_toggles

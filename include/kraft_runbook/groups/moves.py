@@ -9,7 +9,8 @@ from typing import Any
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import Direction, MovePlan, MoveRefused, Origin, PlannedOffset, Without, plan_move
+from kraft_runbook.groups.move_plan import MovePlan, plan_move
+from kraft_runbook.groups.planned_offsets import Direction, MoveRefused, Origin, PlannedOffset, Without
 from kraft_runbook.runbook.digests import sha256_of
 
 

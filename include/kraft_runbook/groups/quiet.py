@@ -9,7 +9,7 @@ from typing import Any
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.faults import Side, held, partitions_of
 from kraft_runbook.groups.look import GroupLook, LogBounds, Partition
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,15 @@ from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka, of_no_use
 from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
 from kraft_runbook.groups.look import GroupLook, KafkaSide, Partition, ZookeeperSide
-from kraft_runbook.groups.move_plan import (
+from kraft_runbook.groups.move_plan import MovePlan, unread_topics
+from kraft_runbook.groups.planned_offsets import (
     Direction,
-    MovePlan,
     MoveRefused,
     Obstacle,
     Origin,
     PlannedOffset,
     Without,
     plan_offset,
-    unread_topics,
 )
 from kraft_runbook.groups.quiet import Quiet, is_as_left, source_of
 

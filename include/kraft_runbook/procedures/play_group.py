@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.runbook.digests import sha256_of
 

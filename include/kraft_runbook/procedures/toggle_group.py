@@ -7,7 +7,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import Direction, MoveRefused
+from kraft_runbook.groups.planned_offsets import Direction, MoveRefused
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.group_znodes import mode_path

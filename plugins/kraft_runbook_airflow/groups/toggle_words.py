@@ -8,7 +8,7 @@ from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.group_toggles import GroupToggles
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.operation import TOGGLE_GROUP, TOGGLES
 from kraft_runbook.runbook.running import RUNNING
 from kraft_runbook.steps.examine import examines_settled

@@ -8,8 +8,8 @@ from functools import partial
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.groups.move_plan import Direction
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.waves import MOST
 from kraft_runbook.io.group_claims import SILENT_SECONDS, STARTED_SECONDS
 from kraft_runbook.runbook.running import RUNNING

@@ -14,7 +14,7 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import classify, kafka_mode
 from kraft_runbook.groups.look import GroupLook, Mode
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle, who_is_there
 from kraft_runbook.runbook.digests import sha256_of
 

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups import operation as moves
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.toggle import OPPOSITE, Toggle
 from kraft_runbook.runbook.checklist import Checklist
 from kraft_runbook.runbook.operation import Operation

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import STABLE, classify, in_kafka
 from kraft_runbook.groups.faults import Side, name, offset_of
 from kraft_runbook.groups.look import GroupLook, Mode, Partition
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.toggle import MODES, SAMPLES, assigned, named, owned, zookeeper_assigns
 
 SLACK_SECONDS = 10.0

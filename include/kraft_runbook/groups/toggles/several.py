@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import Direction, MoveRefused
+from kraft_runbook.groups.planned_offsets import Direction, MoveRefused
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 
 

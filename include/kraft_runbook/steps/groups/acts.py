@@ -13,8 +13,9 @@ from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.groups.expiry import Retention, require_still_kept
 from kraft_runbook.groups.faults import name
-from kraft_runbook.groups.move_plan import Direction, MovePlan, Without
+from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
+from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.io.group_claims import Acts

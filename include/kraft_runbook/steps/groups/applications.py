@@ -8,7 +8,8 @@ from typing import Any
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.groups.move_plan import Direction, MovePlan
+from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act
 from kraft_runbook.procedures.play_group import application_of, play_group, signed_for
 from kraft_runbook.procedures.warm_groups import keep_warm

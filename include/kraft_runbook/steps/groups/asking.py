@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.groups.expiry import in_words
-from kraft_runbook.groups.move_plan import Direction, MovePlan
+from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.io.group_claims import ANSWER_SECONDS
 from kraft_runbook.procedures.play_group import application_of

@@ -7,8 +7,9 @@ from typing import Any
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.move_plan import Direction, MovePlan
+from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.operation import Step, require_brokers_for_old_members
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act, render
 from kraft_runbook.steps.groups.acts import Done, commit, fence, lift, require_signed
 from kraft_runbook.steps.groups.files import files_of

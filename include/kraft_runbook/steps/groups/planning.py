@@ -10,9 +10,9 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.groups.expiry import require_time_to_start
-from kraft_runbook.groups.move_plan import Direction, Without, parse_without
 from kraft_runbook.groups.moves import plan_moves
 from kraft_runbook.groups.operation import require_brokers_for_old_members
+from kraft_runbook.groups.planned_offsets import Direction, Without, parse_without
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.procedures.play_group import signed_for
 from kraft_runbook.procedures.see_groups import look_at_meant

@@ -12,8 +12,9 @@ from kraft_runbook.errors import RunbookError, StepFailed
 from kraft_runbook.evidence.kinds import Moves as Told
 from kraft_runbook.groups.expiry import in_words
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import Direction, MovePlan
+from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import Moves
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.quiet import quiet_at
 from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.procedures.watch_groups import Listening, Starting

@@ -18,7 +18,7 @@ from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.groups.consumption import Before
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.fleet import FleetPlan, Kept, digest_of, plan_fleet
 from kraft_runbook.groups.toggles.operation import require_zookeeper_is_kept
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle

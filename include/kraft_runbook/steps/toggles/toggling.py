@@ -15,7 +15,7 @@ from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.groups.consumption import Before
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.operation import (
     TOGGLE_GROUP,
     TOGGLES,

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.look import GroupLook, Mode
-from kraft_runbook.groups.move_plan import Direction
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.alarms import alarms
 from kraft_runbook.groups.toggles.settled import Sides, follow, told
 from kraft_runbook.groups.toggles.toggle import MODES
