@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from observations import WHY, Spoil, broker, observation, on_host, part
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.cluster_claim import Claim, RunState
-from kraft_runbook_airflow.base.claims import run_state
+from kraft_runbook_airflow.base.claims import run_state, tasks_are_over
 
 CLAIM = {FORWARD: "preflight.claim_cluster", BACK: "plan.claim_cluster"}
 CHECKS = "preflight.checks"
@@ -117,6 +118,26 @@ def test_what_airflow_knows_of_the_run_that_has_the_cluster(
     at = datetime.fromisoformat(run_after)
     answer = DagRunResult.model_construct(dag_id=HELD.dag_id, run_id=HELD.run_id, run_after=at, state=state)
     assert run_state(SimpleNamespace(get_dr_count=lambda **_: known), HELD, ask=lambda _: answer) is expected
+
+
+@pytest.mark.parametrize(
+    ("states", "over"),
+    [
+        ({"commit": "failed"}, True),
+        ({"commit": "success", "fence": None}, True),
+        ({"commit": "deferred", "fence": "up_for_retry"}, True),
+        ({"commit": "running"}, False),
+        ({"commit": "failed", "fence": "restarting"}, False),
+        ({"fence": "failed"}, False),
+        ({}, False),
+    ],
+)
+def test_a_task_that_a_claim_names_is_over_only_where_airflow_says_so_of_each(
+    states: dict[str, str | None], over: bool
+) -> None:
+    asked = replace(HELD, acting="commit fence" if "fence" in states else "commit")
+    ti = SimpleNamespace(get_task_states=lambda **_: {HELD.run_id: states} if states else {})
+    assert tasks_are_over(ti, asked) is over
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

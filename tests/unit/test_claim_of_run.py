@@ -29,16 +29,18 @@ class Held(ClaimOfRun):
 
     def __init__(self, cluster: RecordingCluster, state: Path, away: RunbookError | None = None) -> None:
         at = datetime(2026, 3, 4, tzinfo=UTC)
-        super().__init__(cluster, Claim("d", "r", at.isoformat(), "here", at), TASK, lambda _: RunState.ENDED, state)
+        mine = Claim("d", "r", at.isoformat(), "here", at)
+        super().__init__(cluster, mine, TASK, lambda _: RunState.ENDED, lambda _: True, state)
         self.away, self.failures = away, 99
         self.rested: list[str] = []
         self.busy = 0
         """So many times a task acts on a group."""
 
-    def refuse_while_groups_act(self) -> None:
+    def refuse_while_groups_act(self) -> tuple[str, ...]:
         self.busy -= 1
         if self.busy >= 0:
             raise Acts("run two acts on group g of cluster lab", way_out="wait")
+        return ("what a killed task left",)
 
     def hold(self) -> None:
         if self.away:
@@ -113,7 +115,7 @@ def test_a_task_on_a_group_is_waited_for_before_a_node_restarts(tmp_path: Path) 
     claim.take()
     claim.await_groups()
     assert claim.busy < 0
-    assert cluster.told == ["Waiting: run two acts on group g of cluster lab"]
+    assert cluster.told == ["Waiting: run two acts on group g of cluster lab", "what a killed task left"]
     claim.busy = 10**6
     with pytest.raises(Acts):
         claim.await_groups()
@@ -144,7 +146,7 @@ def test_a_task_that_acts_on_groups_says_so_until_its_end(tmp_path: Path, monkey
     )
     at = datetime(2026, 3, 4, tzinfo=UTC)
     mine = Claim("d", "r", at.isoformat(), "here", at)
-    claim = ClaimOfRun(RecordingCluster(), mine, TASK, lambda _: RunState.ENDED, tmp_path)
+    claim = ClaimOfRun(RecordingCluster(), mine, TASK, lambda _: RunState.ENDED, lambda _: True, tmp_path)
     claim.take_groups(["a", "b"], waits=True)
     claim.rest()
     assert done == [("a", TASK, True)], "it only waits"

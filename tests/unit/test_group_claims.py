@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -63,11 +64,13 @@ class Znodes:
         given: dict[str, Any] = {"secrets": SECRETS, "directory": directory, "now": NOW, **how}
         hold_groups(SPEC, groups, mine, ask=lambda _: state, znodes=lambda *_, **__: nullcontext(self.at), **given)
 
-    def refuse(self, mine: Claim, state: RunState = RunState.ACTIVE) -> None:
+    def refuse(
+        self, mine: Claim, state: RunState = RunState.ACTIVE, over: Callable[[Claim], bool] = lambda _: False
+    ) -> tuple[str, ...]:
         """As a task that restarts a node asks, once its claim on the cluster says that it acts."""
         claims = {group: self.at(group_path(group)) for group in ("a", "b", "c") if group_path(group) in self.data}
         given: dict[str, Any] = {"secrets": SECRETS, "znodes": lambda *_, **__: nullcontext(claims)}
-        refuse_while_groups_act(SPEC, mine, ask=lambda _: state, now=NOW, **given)
+        return refuse_while_groups_act(SPEC, mine, ask=lambda _: state, over=over, now=NOW, **given)
 
     def rest(self, group: str, mine: Claim) -> None:
         rest_group(SPEC, group, mine, secrets=SECRETS, znodes=lambda *_, **__: nullcontext(self.at))
@@ -163,6 +166,27 @@ def test_no_task_acts_on_the_cluster_while_one_acts_on_a_group(znodes: Znodes, t
     znodes.rest("b", MOVING)
     assert znodes.data[group_path("b")] == TWO.to_json(), "the run still has the group"
     znodes.refuse(ACTING)
+
+
+def test_a_killed_task_s_act_on_a_group_is_said_and_not_waited_for(znodes: Znodes, tmp_path: Path) -> None:
+    znodes.hold(["a"], MOVING, tmp_path)
+    asked: list[str] = []
+
+    def over(holder: Claim) -> bool:
+        asked.append(holder.acting)
+        return True
+
+    (told,) = znodes.refuse(ACTING, RunState.ACTIVE, over)
+    assert told.startswith(
+        "the claim of run two of move_consumer_group__lab says that wave_1.move.commit acts on group a"
+    )
+    assert asked == [MOVING.acting]
+    with pytest.raises(Acts):
+        znodes.refuse(ACTING, RunState.UNKNOWN, over)
+    assert asked == [MOVING.acting], "of another Airflow's tasks this one knows nothing"
+    znodes.data[PATH] = ACTING.to_json()
+    with pytest.raises(Acts):
+        znodes.hold(["b"], replace(MOVING, run_id="three"), tmp_path)
 
 
 def test_a_run_with_groups_that_waits_does_not_hold_up_a_restart(znodes: Znodes, tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ class RunState(StrEnum):
 
 
 AskRun = Callable[[Claim], RunState]
+AskTasks = Callable[[Claim], bool]
+"""Whether none of the tasks that act by a claim of a run of this Airflow runs any more."""
 
 
 def lease_end(spec: ClusterSpec, now: datetime) -> datetime:

@@ -18,6 +18,7 @@ from kraft_runbook.io.claim_file import claim_file
 from kraft_runbook.io.cluster_claim import (
     SPARE_SECONDS,
     AskRun,
+    AskTasks,
     Claim,
     ClaimPlace,
     RunState,
@@ -105,15 +106,27 @@ def refuse_while_groups_act(
     *,
     secrets: Secrets,
     ask: AskRun,
+    over: AskTasks,
     now: datetime,
     znodes: OfGroups = claims_of_groups,
-) -> None:
+) -> tuple[str, ...]:
     """Raise Acts while a task of another run acts on a consumer group; Refused where a claim can't be understood,
-    Unreachable.
+    Unreachable. The answer names the claims that a killed task has left: an act on a group changes no node, so what is
+    half-done there is not waited for.
     """
+    left = list[str]()
     with znodes(spec.ensemble, secrets=secrets) as claims:
         for group, place in claims.items():
-            _refuse_while_acting(place, f"group {group} of cluster {spec.name}", mine, ask, now)
+            holder, what = _acting(place, mine, ask, now), f"group {group} of cluster {spec.name}"
+            if holder is None:
+                continue
+            if ask(holder) is not RunState.ACTIVE or not over(holder):
+                raise _acts(holder, what, place)
+            left.append(
+                f"the claim of run {holder.run_id} of {holder.dag_id} says that {holder.acting} acts on {what}; Airflow"
+                " says that it runs no more, so it is not waited for"
+            )
+    return tuple(left)
 
 
 def release_groups(
@@ -126,13 +139,23 @@ def release_groups(
 
 
 def _refuse_while_acting(place: ClaimPlace, what: str, mine: Claim, ask: AskRun, now: datetime) -> None:
+    if (holder := _acting(place, mine, ask, now)) is not None:
+        raise _acts(holder, what, place)
+
+
+def _acting(place: ClaimPlace, mine: Claim, ask: AskRun, now: datetime) -> Claim | None:
+    """The claim of another run that goes on, or may go on, and says that a task acts."""
     holder = holder_of(place)
     if holder is None or holder.is_of(mine) or not holder.acting:
-        return
+        return None
     state = ask(holder)
-    if state is RunState.ACTIVE or (state is RunState.UNKNOWN and now < holder.until):
-        raise Acts(
-            f"run {holder.run_id} of {holder.dag_id} acts on {what}: its task {holder.acting} goes on, or was killed",
-            way_out="wait until that task has ended, or clear it where it was killed; then clear this one. Where its"
-            f" run is gone, and will not go on, {place.way_to_delete}",
-        )
+    goes_on = state is RunState.ACTIVE or (state is RunState.UNKNOWN and now < holder.until)
+    return holder if goes_on else None
+
+
+def _acts(holder: Claim, what: str, place: ClaimPlace) -> Acts:
+    return Acts(
+        f"run {holder.run_id} of {holder.dag_id} acts on {what}: its task {holder.acting} goes on, or was killed",
+        way_out="wait until that task has ended, or clear it where it was killed; then clear this one. Where its"
+        f" run is gone, and will not go on, {place.way_to_delete}",
+    )

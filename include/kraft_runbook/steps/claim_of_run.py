@@ -18,7 +18,15 @@ from pathlib import Path
 from kraft_runbook.cluster.birth import born_in_kraft
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, RunbookError, SecretMissing, Unreachable
-from kraft_runbook.io.cluster_claim import AskRun, Claim, hold_cluster, lease_end, release_cluster, rest_cluster
+from kraft_runbook.io.cluster_claim import (
+    AskRun,
+    AskTasks,
+    Claim,
+    hold_cluster,
+    lease_end,
+    release_cluster,
+    rest_cluster,
+)
 from kraft_runbook.io.group_claims import (
     Acts,
     group_lease_end,
@@ -38,13 +46,14 @@ log = logging.getLogger(__name__)
 @dataclass
 class ClaimOfRun:
     """As ``steps.run.Claim``. ``mine``: the run, whatever its lease. ``task``: which of its tasks acts. ``ask``: what
-    this Airflow knows of another run. ``directory``: the state directory.
+    this Airflow knows of another run; ``over``: of the tasks that act by its claim. ``directory``: the state directory.
     """
 
     cluster: Cluster
     mine: Claim
     task: str
     ask: AskRun
+    over: AskTasks
     directory: Path
     rest_seconds: float = 15.0
     """So long a task tries to say that it acts no more: a claim that says so holds up the groups that other runs
@@ -83,15 +92,18 @@ class ClaimOfRun:
 
     def await_groups(self) -> None:
         """Before a node stops, once the claim says that this task acts, so that no further one begins to act on a
-        consumer group: wait for those that do. Where ZooKeeper is gone for good nobody moves a group. Raises Acts where
-        one takes too long, Refused where a claim can't be understood, Unreachable.
+        consumer group: wait for those that do. One that was killed and left its claim so is said, not waited for. Where
+        ZooKeeper is gone for good nobody moves a group. Raises Acts where one takes too long, Refused where a claim
+        can't be understood, Unreachable.
         """
         if self.cluster.spec.zookeeper is None or not self.acts:
             return
         ends, told = self.cluster.now() + BUSY_SECONDS, False
         while True:
             try:
-                return self.refuse_while_groups_act()
+                for each in self.refuse_while_groups_act():
+                    self.cluster.tell(each)
+                return
             except Acts as busy:
                 if self.cluster.now() >= ends:
                     raise
@@ -100,10 +112,10 @@ class ClaimOfRun:
                 told = True
                 self.cluster.pause(self.again_seconds)
 
-    def refuse_while_groups_act(self) -> None:
-        """Raises as ``group_claims.refuse_while_groups_act``."""
-        now, spec = datetime.now(UTC), self.cluster.spec
-        refuse_while_groups_act(spec, self.mine, secrets=self.cluster.secrets, ask=self.ask, now=now)
+    def refuse_while_groups_act(self) -> tuple[str, ...]:
+        """As ``group_claims.refuse_while_groups_act``."""
+        now, spec, secrets = datetime.now(UTC), self.cluster.spec, self.cluster.secrets
+        return refuse_while_groups_act(spec, self.mine, secrets=secrets, ask=self.ask, over=self.over, now=now)
 
     def renew(self) -> None:
         """Raises as ``hold``."""
@@ -121,8 +133,9 @@ class ClaimOfRun:
 
     def rest(self) -> None:
         """Let the claim say that this task acts no more, where it took it. It is tried for some seconds. What can't be
-        said is left: consumer groups that other runs move wait then for the run's next task, and the nodes that other
-        runs restart for that of one with groups.
+        said is left, as by a killed task. A claim on the cluster that says so keeps consumer groups of other runs
+        waiting until this task was cleared and has ended, or its run has ended. One on a group keeps the nodes of
+        another Airflow's runs waiting so; those of this one see that the task is over.
         """
         ends = time.monotonic() + self.rest_seconds
         while self.acts or self.acts_on:
