@@ -31,6 +31,9 @@ class Claimed(OfTask):
     def take_groups(self, groups: Any, *, waits: bool = False) -> None:
         self.context["ti"].claimed = list(groups)
 
+    def refuse_while_cluster_acts(self) -> None:
+        pass
+
     def give_back_groups(self, groups: Any) -> None:
         self.context["ti"].given_back = list(groups)
 

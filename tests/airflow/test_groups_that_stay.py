@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
 from group_scene import OLD, T0, Scene, begin, pages_put_before, resumed
+from in_run import Signed, run_in
 
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.groups.expiry import Retention
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.procedures.move_group import NotSeen
+from kraft_runbook.steps.claim_of_run import BUSY_SECONDS
 from kraft_runbook.steps.groups.files import files_of
-from kraft_runbook.steps.groups.moving import name_who_stayed
+from kraft_runbook.steps.groups.moving import move_groups, name_who_stayed
 from kraft_runbook.steps.groups.waiting import Awaited
 from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.groups.asking import AskOwner
@@ -122,12 +126,59 @@ def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_anot
     scene.missing, did = (), len(scene.did)
     assert resumed(scene, False, {}, until=0) == {"groups": 0, "stayed": []}
     assert scene.step(Step.FENCE) == {"groups": 0, "stayed": []} and len(scene.did) == did
+    scene.context["ti"].claimed = []
+    scene.step(Step.FENCE)
+    assert scene.context["ti"].claimed == ["a", "b"], "the claims are renewed though nothing is left to do"
     stop = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)
     assert stop.act(scene.context, scene.run) == {"not_asked": "already done"}
     scene.missing = ("a",)
     assert scene.step(Step.FENCE) == {"groups": 1, "stayed": []}, "what a look does not confirm is not taken to be so"
     scene.step(Step.COMMIT)
     assert scene.did[-1] == "commit_group a [7, 8] begun", "the commit is told that its members have started before"
+
+
+class Busy(Signed):
+    """Another run's node waits for this one's act; ``after``: how many groups were acted on by then, ``goes``: whether
+    it then goes on and is over.
+    """
+
+    after, goes = 1, True
+
+    def refuse_while_cluster_acts(self) -> None:
+        did = self.context["scene"].did
+        if len(did) == self.after and "claims" not in did:
+            raise Acts("run two acts on cluster lab: its task restart goes on", way_out="wait")
+
+    def rest(self) -> None:
+        self.context["scene"].did.append("rests")
+
+    def take_groups(self, groups: Any, *, waits: bool = False) -> None:
+        if self.context["scene"].did and not self.goes:
+            raise Acts("run two acts on cluster lab: its task restart goes on", way_out="clear it")
+        if self.context["scene"].did:
+            self.context["scene"].did.append("claims")
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_between_two_groups_a_wave_gives_way_to_a_node(scene: Scene, goes: bool) -> None:
+    """Where the node's task does not end, the groups that were not tried stay, and those that were are on record."""
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b", "c"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.context["scene"] = scene
+    run = run_in(scene.context, scene.cluster, type("Ports", (Busy,), {"goes": goes}))
+    answer = move_groups(run, step=Step.COMMIT, number=1)
+    told = [each for each in scene.cluster.told if each.startswith("The next group waits: run two acts")]
+    files = files_of(scene.run)
+    written = set(files.written(files.plan().digest))
+    assert len(told) == 1
+    if goes:
+        assert [each.split()[:2][-1] for each in scene.did] == ["a", "rests", "claims", "b", "c"]
+        assert answer == {"groups": 3, "stayed": []} and written == {"a", "b", "c"}
+        return
+    assert scene.did[1:] == ["rests"] and scene.cluster.paused >= BUSY_SECONDS
+    assert answer == {"groups": 1, "stayed": ["b", "c"]} and written == {"a"}
+    assert scene.told()[-2].startswith("stayed: c: run two acts on cluster lab")
 
 
 # -- offsets that expire -----------------------------------------------------------------------------------------------

@@ -139,6 +139,9 @@ class Ports:
     def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
         self.asked.append(f"claim of {', '.join(groups)}")
 
+    def refuse_while_cluster_acts(self) -> None:
+        pass
+
     def give_back_groups(self, groups: Sequence[str]) -> None:
         self.asked.append(f"claim of {', '.join(groups)} back")
 

@@ -19,6 +19,7 @@ from kraft_runbook.io.group_claims import (
     Acts,
     group_lease_end,
     hold_groups,
+    refuse_while_cluster_acts,
     refuse_while_groups_act,
     release_groups,
     rest_group,
@@ -99,6 +100,19 @@ def test_no_group_is_claimed_while_the_run_that_holds_the_cluster_acts(znodes: Z
     assert set(znodes.data) == {PATH}
     znodes.hold(["a"], TWO, tmp_path, RunState.ENDED)
     assert group_path("a") in znodes.data
+
+
+def test_between_two_groups_a_run_sees_that_a_node_s_task_waits_for_it(znodes: Znodes, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"secrets": SECRETS, "directory": tmp_path, "ask": lambda _: RunState.ACTIVE, "now": NOW}
+    given["znodes"] = lambda *_, **__: nullcontext(znodes.at)
+    znodes.hold(["a"], MOVING, tmp_path)
+    refuse_while_cluster_acts(SPEC, MOVING, **given)
+    znodes.data[PATH] = ONE.to_json()
+    refuse_while_cluster_acts(SPEC, MOVING, **given)
+    znodes.data[PATH] = ACTING.to_json()
+    with pytest.raises(Acts, match=r"run one .* acts on cluster lab"):
+        refuse_while_cluster_acts(SPEC, MOVING, **given)
+    assert znodes.data == {PATH: ACTING.to_json(), group_path("a"): MOVING.to_json()}, "it only looks"
 
 
 def test_a_run_that_waits_renews_its_claims_while_another_one_acts(znodes: Znodes, tmp_path: Path) -> None:

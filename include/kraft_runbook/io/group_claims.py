@@ -100,6 +100,24 @@ def rest_group(
         rest(at(group_path(group)), mine)
 
 
+def refuse_while_cluster_acts(
+    spec: ClusterSpec,
+    mine: Claim,
+    *,
+    secrets: Secrets,
+    directory: Path,
+    ask: AskRun,
+    now: datetime,
+    znodes: InZookeeper = claim_znodes,
+) -> None:
+    """Raise Acts where another run acts on the cluster, or waits for this one's act on a group to do so; Refused where
+    a claim can't be understood, Unreachable.
+    """
+    with claim_file(directory, spec.name) as file, znodes(spec.ensemble, secrets=secrets) as at:
+        for place in (file, at(PATH)):
+            _refuse_while_acting(place, f"cluster {spec.name}", mine, ask, now)
+
+
 def refuse_while_groups_act(
     spec: ClusterSpec,
     mine: Claim,

@@ -31,6 +31,7 @@ from kraft_runbook.io.group_claims import (
     Acts,
     group_lease_end,
     hold_groups,
+    refuse_while_cluster_acts,
     refuse_while_groups_act,
     release_groups,
     rest_group,
@@ -185,6 +186,11 @@ class ClaimOfRun:
             now=now,
             waits=waits,
         )
+
+    def refuse_while_cluster_acts(self) -> None:
+        """Raises as ``group_claims.refuse_while_cluster_acts``."""
+        now, spec, secrets = datetime.now(UTC), self.cluster.spec, self.cluster.secrets
+        refuse_while_cluster_acts(spec, self.mine, secrets=secrets, directory=self.directory, ask=self.ask, now=now)
 
     def give_back_groups(self, groups: Sequence[str]) -> None:
         """Release the claims on these groups, as ``give_back`` does."""

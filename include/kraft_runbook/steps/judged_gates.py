@@ -107,6 +107,9 @@ class JudgedPorts:
     def take_groups(self, groups: Sequence[str], *, waits: bool = False) -> None:
         raise Refused("a rehearsal moves no consumer group", way_out="begin the rehearsal again")
 
+    def refuse_while_cluster_acts(self) -> None:
+        pass
+
     def give_back_groups(self, groups: Sequence[str]) -> None:
         pass
 

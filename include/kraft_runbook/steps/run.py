@@ -85,6 +85,9 @@ class Claim(Protocol):
         Raises Acts while the run that holds the cluster acts, unless this one waits; Refused, naming who has a group.
         """
 
+    def refuse_while_cluster_acts(self) -> None:
+        """Between two groups: raise Acts where a task of another run acts on the cluster, or waits until it may."""
+
     def give_back_groups(self, groups: Sequence[str]) -> None:
         """Release them at the run's end, as ``give_back``."""
 

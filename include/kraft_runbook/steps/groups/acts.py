@@ -37,6 +37,12 @@ from kraft_runbook.steps.handle import Act as Change
 from kraft_runbook.steps.run import Run
 
 T = TypeVar("T")
+Between = Callable[[], None]
+"""What is asked between two groups. It raises where the others must not follow."""
+
+
+def nothing() -> None:
+    """Nothing is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,18 @@ def require_signed(
     for exhibit in (digest, played):
         if exhibit is not None:
             run.signatures.require(GROUPS, MOVE_GROUPS, seen, exhibit=exhibit, under_way=True)
+
+
+def give_way(run: Run, again: Callable[[], None]) -> None:
+    """Between two groups: where a node's task of another run waits for this one, let it go first. ``again``: takes the
+    claims anew and asks what must hold before an act. Raises what ``again`` raises.
+    """
+    try:
+        run.claim.refuse_while_cluster_acts()
+    except Acts as busy:
+        run.cluster.tell(f"The next group waits: {busy.problem}")
+        run.claim.rest()
+        again()
 
 
 def read_all(
@@ -132,25 +150,26 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
             run.journal.record(Moves(what="static members removed", partitions=None, told=f"{plan.group} ({removed})"))
 
 
-def fence(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
+def fence(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[int]:
     """Fence every partition against old members; on the way back there is nothing to fence."""
-    return _act(run, plans, Direction.TO_KAFKA, Act.FENCE, fence_group, fences, "fenced")
+    return _act(run, plans, Direction.TO_KAFKA, Act.FENCE, fence_group, fences, "fenced", between)
 
 
-def commit(run: Run, plans: Sequence[MovePlan], begun: Collection[str] = ()) -> Done[int]:
+def commit(run: Run, plans: Sequence[MovePlan], between: Between = nothing, begun: Collection[str] = ()) -> Done[int]:
     """Write the offsets to the other side, and read them back. ``begun``: the groups that this run has seen start."""
 
     def how(plan: MovePlan) -> dict[str, Any]:
         return {"begun": True} if plan.group in begun else {}
 
-    to_kafka = _act(run, plans, Direction.TO_KAFKA, Act.COMMIT, commit_group, offsets, "committed to Kafka", how)
-    back = _act(run, plans, Direction.BACK, Act.COMMIT, write_back_group, offsets, "written to ZooKeeper")
+    to = Direction.TO_KAFKA
+    to_kafka = _act(run, plans, to, Act.COMMIT, commit_group, offsets, "committed to Kafka", between, how)
+    back = _act(run, plans, Direction.BACK, Act.COMMIT, write_back_group, offsets, "written to ZooKeeper", between)
     return Done({**to_kafka.answers, **back.answers}, {**to_kafka.stayed, **back.stayed})
 
 
-def lift(run: Run, plans: Sequence[MovePlan]) -> Done[int]:
+def lift(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[int]:
     """Lift the fence: on the way back alone."""
-    return _act(run, plans, Direction.BACK, Act.LIFT_FENCE, lift_group, fences, "lifted the fence")
+    return _act(run, plans, Direction.BACK, Act.LIFT_FENCE, lift_group, fences, "lifted the fence", between)
 
 
 def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float], *, others: bool) -> Done[float]:
@@ -242,6 +261,7 @@ def _act(
     act: Callable[..., int],
     would: Callable[[MovePlan], tuple[Change, ...]],
     what: str,
+    between: Between,
     how: Callable[[MovePlan], dict[str, Any]] = lambda plan: {},
 ) -> Done[int]:
     ours = [each for each in plans if each.direction is direction]
@@ -259,21 +279,34 @@ def _act(
         return done or 0
 
     try:
-        return told(run, each_of(ours, one, number))
+        return told(run, each_of(ours, one, number, between=between))
     finally:
         if changed:
             every = ", ".join(f"{group} ({n})" for group, n in changed.items())
             run.journal.record(Moves(what=what, partitions=sum(changed.values()), told=every))
 
 
-def each_of(plans: Iterable[MovePlan], act: Callable[[MovePlan], T], number: Act, *, others: bool = False) -> Done[T]:
-    """What is refused for one group keeps no other back. ``others``: whether further groups of the wave go on. Where
-    none does and all are refused, raises what a single group raised; of several groups Refused where nothing was
-    changed, else StepFailed.
+def each_of(
+    plans: Sequence[MovePlan],
+    act: Callable[[MovePlan], T],
+    number: Act,
+    *,
+    others: bool = False,
+    between: Between = nothing,
+) -> Done[T]:
+    """What is refused for one group keeps no other back; what ``between`` refuses keeps all that would follow.
+    ``others``: whether further groups of the wave go on. Where none does and all are refused, raises what a single
+    group raised; of several groups Refused where nothing was changed, else StepFailed.
     """
     found: dict[str, T] = {}
     errors: dict[str, RunbookError] = {}
-    for plan in plans:
+    for tried, plan in enumerate(plans):
+        try:
+            if tried:
+                between()
+        except RunbookError as error:
+            errors |= {each.group: error for each in plans[tried:]}
+            break
         try:
             found[plan.group] = act(plan)
         except RunbookError as error:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.operation import Step, require_brokers_for_old_members
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act, render
-from kraft_runbook.steps.groups.acts import Done, commit, fence, lift, require_signed
+from kraft_runbook.steps.groups.acts import Done, commit, fence, give_way, lift, require_signed
 from kraft_runbook.steps.groups.files import files_of
-from kraft_runbook.steps.groups.wave import wave_of
+from kraft_runbook.steps.groups.wave import Wave, wave_of
 from kraft_runbook.steps.run import Run
 
-ACTS: Mapping[Step, tuple[Act, Callable[[Run, Sequence[MovePlan]], Done[int]]]] = {
+ACTS: Mapping[Step, tuple[Act, Callable[..., Done[int]]]] = {
     Step.FENCE: (Act.FENCE, fence),
     Step.COMMIT: (Act.COMMIT, commit),
     Step.LIFT_FENCE: (Act.LIFT_FENCE, lift),
@@ -38,20 +38,26 @@ def move_groups(run: Run, *, step: Step, number: int) -> dict[str, Any]:
     number_of_act, act = ACTS[step]
     if run.cluster.rehearses:
         return {"groups": len(act(run, wave.planned(Act.STOP)).answers)}
+    _require(run, wave)
     if wave.over:
         run.cluster.tell(OVER)
         return {"groups": 0, "stayed": []}
-    require_signed(run, wave.digest, wave.every)
-    if wave.plan.direction is Direction.BACK:
-        require_brokers_for_old_members(run.cluster.settled())
     plans = wave.stopped(number_of_act)
     began = run.cluster.now()
     commits = number_of_act is Act.COMMIT
-    done = commit(run, plans, wave.files.started(wave.digest)) if commits else act(run, plans)
+    how = {"begun": wave.files.started(wave.digest)} if commits else {}
+    done = act(run, plans, partial(give_way, run, partial(_require, run, wave)), **how)
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], done.stayed)
     if commits:
         wave.files.keep_written(wave.digest, done.answers, began)
     return {"groups": len(done.answers), "stayed": sorted(done.stayed)}
+
+
+def _require(run: Run, wave: Wave) -> None:
+    """What must hold before an act. Raises Refused."""
+    require_signed(run, wave.digest, wave.every, waits=wave.over)
+    if wave.plan.direction is Direction.BACK and not wave.over:
+        require_brokers_for_old_members(run.cluster.settled())
 
 
 def name_who_stayed(run: Run) -> dict[str, Any]:

@@ -144,9 +144,9 @@ class Awaited:
         wave = wave_of(run, self.wave)
         if run.cluster.rehearses:
             return self._rehearse(run)
+        require_signed(run, wave.digest, wave.every, waits=True)
         if wave.over and not self.starts:
             return _over(run)
-        require_signed(run, wave.digest, wave.every, waits=True)
         until = run.cluster.now() + self.deadline
         if self.starts:
             plans = wave.stopped(Act.START)  # refuses where nothing was read
@@ -173,10 +173,10 @@ class Awaited:
         wave = wave_of(run, self.wave)
         if run.cluster.rehearses:
             return self._rehearse(run)
-        if wave.over and not self.starts:
-            return _over(run)
         late = run.cluster.now() >= until
         require_signed(run, wave.digest, wave.every, waits=True)
+        if wave.over and not self.starts:
+            return _over(run)
         missing, error = found["missing"], found.get("error", "")
         if error and not late:
             return self._wait(run, wave, until)
