@@ -59,8 +59,9 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, *fakes: tuple[Any, Any]) -> None
 
 class Acted:
     """``seen``: what the cluster shows, look by look, three seconds apart; dual write goes on, unless it died. ``did``:
-    what was done to it. ``acting``: what the claim says of it, each time. ``held_by``: another run that has the
-    cluster, or why the claim can't be had. ``unknowing``: why a broker does not know its ZooKeeper controller.
+    what was done to it. ``acting``: what the claim says of it, each time. ``awaited_groups``: what had been done each
+    time that acts on consumer groups were waited for. ``held_by``: another run that has the cluster, or why the claim
+    can't be had. ``unknowing``: why a broker does not know its ZooKeeper controller.
     ``facts``: what a playbook reads of a host, by its name. ``not_deletable``: why this tool may not delete in
     ZooKeeper. ``states``: of tasks that did not succeed. ``proven_first``: the groups of controllers that the last
     playbook on a node had to see in migration mode before it touched anything.
@@ -80,6 +81,7 @@ class Acted:
         self.spec = SPEC
         self.held_by: str | RunbookError | None = None
         self.acting: list[str] = []
+        self.awaited_groups: list[list[str]] = []
         self.unknowing: str | None = None
         self.dual_write_died = False
         self.facts: dict[str, dict[str, Any]] = {}
@@ -96,7 +98,7 @@ class Acted:
             (settled.observe_settled, self._look),
             (cluster_claim.hold_cluster, self._hold),
             (cluster_claim.rest_cluster, lambda *_, **__: self.acting.append("")),
-            (group_claims.refuse_while_groups_act, lambda *_, **__: None),
+            (group_claims.refuse_while_groups_act, self._groups),
             (ansible_runs.run_ansible, self._play),
             (metadata_quorum.controller_mode, lambda *_, **__: ControllerMode.MIGRATION),
             (copy_size.provisioning_size, lambda *_, **__: SMALL),
@@ -144,6 +146,10 @@ class Acted:
         if self.held_by:
             raise Refused(f"cluster lab is being changed by {self.held_by}", way_out="wait")
         self.did.append("claimed")
+
+    def _groups(self, *_: Any, **__: Any) -> tuple[str, ...]:
+        self.awaited_groups.append(list(self.did))
+        return ()
 
     def _play(self, playbook: Path, inventory: Mapping[str, Any], *, check: bool, **_: Any) -> RunReport:
         nodes = [name for name in inventory if not name.startswith("controllers-")]

@@ -138,6 +138,7 @@ def test_it_claims_waits_and_leaves_on_the_offset_that_parity_proved(acted: Acte
         "claimed",
         "left, 101 led",
     ], "the claim is renewed right before, since what came between may have taken long"
+    assert acted.awaited_groups == [["claimed"]], "nobody acts on a consumer group while the quorum is left"
     assert left.given["proven_since"] == 640
     assert acted.outcomes(LEAVE) == ["begins", "left_kraft", "left_kraft"]
 
@@ -295,6 +296,7 @@ def test_controllers_that_should_lead_are_started_and_awaited(acted: Acted, left
         "played start_controllers on controller-101, controller-102, controller-103",
         "awaited a majority of the controllers to run and elect a leader",
     ]
+    assert acted.awaited_groups == [["claimed"]], "before anything is started, and before the look that decides"
     assert acted.outcomes(task)[:2] == ["begins", "restored"]
     assert ("left, 101 led" in acted.did) == (task == LEAVE)
 

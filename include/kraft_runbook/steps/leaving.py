@@ -45,21 +45,23 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
     if unasked := MIGRATION.left_out(Step.LEAVE_KRAFT, run.params):
         run.cluster.tell(unasked)
         return {"not_asked_for": unasked}
-    seen = run.cluster.settled()
     if run.cluster.rehearses:
+        seen = run.cluster.settled()
         if detect_phase(seen).phase is Phase.ZOOKEEPER:
             run.cluster.do(settle_in_zookeeper, would=[FOLLOW])
             return {"dry_run": True}
         plan = fence_plan(seen, gone=run.cluster.gone)
         run.cluster.do(leave_kraft, plan, would=[leaving(plan)])
         return {"dry_run": True}
+    run.claim.take()
+    run.claim.await_groups()
+    seen = run.cluster.settled()
     lost = quorum_is_lost(seen)
     if lost:  # an earlier try was killed in the middle: begin again from a quorum that leads
         if died_in_the_copy(run, seen):
             return _leave_what_was_never_copied(run)
         restore(run, seen, lost)
         seen = run.cluster.settled()
-    run.claim.take()
     if detect_phase(seen).phase is Phase.ZOOKEEPER:
         return _settle(run, seen)
     if detect_phase(seen).phase is Phase.UNKNOWN and never_elected(seen):

@@ -28,6 +28,11 @@ def restore_quorum(run: Run) -> dict[str, Any]:
     """
     seen = run.cluster.settled()
     lost = quorum_is_lost(seen)
+    if lost and not run.cluster.rehearses:
+        run.claim.take()
+        run.claim.await_groups()
+        seen = run.cluster.settled()  # the wait may have taken minutes
+        lost = quorum_is_lost(seen)
     if not lost:
         run.cluster.tell("already done: the quorum has a leader, or none is needed")
         return {"started": []}
@@ -45,13 +50,12 @@ def restore_quorum(run: Run) -> dict[str, Any]:
 
 def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
     """Whether the controllers' own logs prove that the copy was never committed. Ends those that still run, without
-    a leader.
+    a leader. The claim is this run's.
 
     Raises Refused without the gate's signature.
     """
     if not may_have_died_in_the_copy(seen):
         return False
-    run.claim.take()
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
     run.cluster.tell("nothing shows that the metadata copy was completed: reading the controllers' own logs")
     logs = run.cluster.ask(read_logs, stop=True, gone=run.cluster.gone, tell=run.cluster.tell)
@@ -65,10 +69,9 @@ def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
 
 
 def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
-    """Start what is down and wait for a leader. Raises Refused without the gate's signature, StepFailed where no
-    majority comes up.
+    """Start what is down and wait for a leader. The claim is this run's. Raises Refused without the gate's signature,
+    StepFailed where no majority comes up.
     """
-    run.claim.take()
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
     run.signatures.begins(Gate.ROLLBACK)
     run.cluster.tell(f"{lost}: starting the controllers that are down")
