@@ -1,4 +1,7 @@
-"""Change the throttle of a reassignment while it runs. The run that moves judges it; both have it on record."""
+"""Change the throttle of moves while they go on, between brokers or between disks, and pause them.
+
+The run that moves judges the throttle; both runs have it on record.
+"""
 
 from kraft_runbook_airflow.base.words import load_clusters
 from kraft_runbook_airflow.reassignment.words import pace_dag

@@ -27,11 +27,11 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, Former
 from kraft_runbook.steps.handle import RehearsedCluster
+from kraft_runbook.steps.reassignment.asked_rate import SET, rate_text
 from kraft_runbook.steps.reassignment.ending import PLANNED, STARTED
 from kraft_runbook.steps.reassignment.files import RESTS, RESTS_SECONDS, files_of
 from kraft_runbook.steps.reassignment.moving import move_on
 from kraft_runbook.steps.reassignment.pace import TAKEN_UP_SECONDS, change_pace
-from kraft_runbook.steps.reassignment.throttling import SET, rate_text
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
 from kraft_runbook.steps.run import Failed, NothingToDo, Run
@@ -147,7 +147,7 @@ def test_a_throttle_for_moves_that_copy_nothing_is_refused_and_ends_no_wait(two:
 
 def test_between_two_batches_the_run_is_named_in_the_form(two: Two) -> None:
     two.moves.now, two.meanwhile = HALF, two.goes_on
-    with pytest.raises(Refused, match="no partition of a run of this tool moves now"):
+    with pytest.raises(Refused, match="no run of this tool moves a replica now"):
         two.change()
     two.params["run"] = two.files.name
     assert two.change()["run"] == two.files.name
@@ -155,7 +155,7 @@ def test_between_two_batches_the_run_is_named_in_the_form(two: Two) -> None:
 
 def test_what_names_no_run_that_moves_is_refused(two: Two) -> None:
     two.params["run"] = "another"
-    with pytest.raises(Refused, match="no run named 'another' saved an assignment"):
+    with pytest.raises(Refused, match="no run named 'another' has begun to move replicas"):
         two.change()
     two.moves.now, two.params["run"] = THERE, two.files.name
     with pytest.raises(Refused, match=r"all that run .* moves is there"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,9 @@ from kraft_runbook.procedures.move_between_disks import disk_rate, look_at_disks
 from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
-from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
+from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left, put_disk_throttle_back, throttle_disks
+from kraft_runbook.steps.reassignment.files import DISKS, files_of
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
 from lab import ROOT
@@ -42,7 +45,7 @@ class Scene:
         self.future: dict[Any, FutureCopy] = {}
         self.away = False
         self.rate: str | None = "7"
-        self.params = {**FORM, "moves_a_broker": 1}
+        self.params: dict[str, Any] = {**FORM, "moves_a_broker": 1, "order": "by name", "hours": None}
         self.started: list[list[DiskMove]] = []
         self.cluster = RecordingCluster(
             observation(Phase.FINALIZED),
@@ -91,17 +94,17 @@ def test_a_run_moves_some_at_once_verifies_and_puts_the_former_throttle_back(sce
     run = scene.run()
     (exhibit,) = disks.shows_disks(run).exhibits
     assert "| 1 | /d1 | 2 → 0 |" in exhibit.rendered
-    assert disks.throttle_disks(run) == {"bytes_a_second": 5 * MB} and scene.rate == "5000000"
+    assert throttle_disks(run) == {"bytes_a_second": 5 * MB} and scene.rate == "5000000"
     for partition in (A, B):
-        wait = disks.move_between_disks(run)
-        assert isinstance(wait, disks.WhileCopying) and [m.partition for m in scene.started[-1]] == [partition]
-        assert wait.look(scene.cluster)[0] == "", "one at once"
-        assert disks.put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
+        wait = move_between_disks(run)
+        assert isinstance(wait, WhileCopying) and [m.partition for m in scene.started[-1]] == [partition]
+        assert wait.look(scene.cluster) == "", "one at once"
+        assert put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
         scene.end()
-        assert wait.look(scene.cluster)[0]
-    assert disks.move_between_disks(run) == {"there": 2, "gone": 0}
+        assert wait.look(scene.cluster)
+    assert move_between_disks(run) == {"there": 2, "gone": 0}
     assert disks.disks_not_done(run) == ("the throttle of copies between disks is not put back",)
-    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
     assert disks.verify_disks(run) == {"there": 2, "gone": 0} and disks.disks_not_done(run) == ()
     assert scene.told()[-4:] == ["started", "ended", "put back", "verified"]
 
@@ -124,53 +127,53 @@ def test_each_task_can_be_killed_and_cleared(scene: Scene) -> None:
             )
         )
         with pytest.raises(KeyboardInterrupt):
-            disks.throttle_disks(run)
+            throttle_disks(run)
         scene.cluster.answers[set_disk_rate] = real
-    disks.throttle_disks(run)
+    throttle_disks(run)
     scene.cluster.answers[start_disk_moves] = lambda moves: (scene.start(moves), dies())
     with pytest.raises(KeyboardInterrupt):
-        disks.move_between_disks(run)
+        move_between_disks(run)
     scene.cluster.answers[start_disk_moves] = scene.start
-    disks.move_between_disks(run)
+    move_between_disks(run)
     assert len(scene.started) == 1, "it goes on already"
     scene.end()
     scene.future.clear()
     scene.placed[B] = TWO
-    disks.put_disk_throttle_back(run)
+    put_disk_throttle_back(run)
     assert scene.rate == "7"
 
 
 def test_a_throttle_that_somebody_else_set_meanwhile_stays(scene: Scene) -> None:
     run = scene.run()
-    disks.throttle_disks(run)
+    throttle_disks(run)
     scene.rate = "9"
-    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "9"
-    assert disks.put_disk_throttle_back(run) is None
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "9"
+    assert put_disk_throttle_back(run) is None
 
 
 def test_a_throttle_of_a_run_that_failed_is_named_and_the_way_back_puts_it_back(scene: Scene) -> None:
     run = scene.run()
-    disks.throttle_disks(run)
-    disks.move_between_disks(run)
-    assert disks.put_disk_throttle_back(run) == {"left": 1} and disks.disk_throttles_left(run) == []
+    throttle_disks(run)
+    move_between_disks(run)
+    assert put_disk_throttle_back(run) == {"left": 1} and disk_throttles_left(run) == []
     scene.end()
-    (named,) = disks.disk_throttles_left(run)
+    (named,) = disk_throttles_left(run)
     assert run.name in named and "put_throttle_back" in named
     scene.params |= {"goal": disks.BACK, "run": run.name, "throttle_mb": None}
     back = scene.run(name="two")
     disks.plan_between_disks(back)
-    assert disks.put_disk_throttle_back(back) == {"left": 0} and scene.rate == "7"
-    assert disks.disk_throttles_left(run) == []
+    assert put_disk_throttle_back(back) == {"left": 0} and scene.rate == "7"
+    assert disk_throttles_left(run) == []
 
 
 def test_a_throttle_that_was_put_back_after_a_failure_is_set_again_before_the_next_copy(scene: Scene) -> None:
     run = scene.run()
-    disks.throttle_disks(run)
-    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
-    disks.move_between_disks(run)
+    throttle_disks(run)
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    move_between_disks(run)
     assert scene.rate == "5000000" and len(scene.started) == 1
     scene.end()
-    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +196,7 @@ def second(scene: Scene, megabytes: int) -> Run:
     scene.params |= {"throttle_mb": megabytes}
     run = scene.run(name="two")
     disks.plan_between_disks(run)
-    disks.throttle_disks(run)
+    throttle_disks(run)
     return run
 
 
@@ -205,96 +208,97 @@ def test_of_two_runs_none_gives_back_what_the_other_has_set(
     """The first was killed before it copied anything, a second began: whichever ends first, the rate from before both
     is there at the end."""
     one = scene.run()
-    disks.throttle_disks(one)
+    throttle_disks(one)
     two = second(scene, megabytes)
     scene.placed = dict.fromkeys(scene.placed, TWO)
     for run in (one, two) if first_ends_first else (two, one):
-        assert disks.put_disk_throttle_back(run) == {"left": 0}
-    assert scene.rate == "7" and disks.disk_throttles_left(one) == []
+        assert put_disk_throttle_back(run) == {"left": 0}
+    assert scene.rate == "7" and disk_throttles_left(one) == []
 
 
 def test_a_run_ends_while_copies_of_another_go_on_and_leaves_them_throttled(scene: Scene) -> None:
     one = scene.run()
-    disks.throttle_disks(one)
+    throttle_disks(one)
     two = second(scene, 3)
-    disks.move_between_disks(one)  # t-0 is copied, and the second run's plan of it is not its own any more
-    plan = disks.plan_from_json((files_of(two).directory / disks.DISKS).read_text(), source="two")
-    other = disks.replace(plan, moves=tuple(m for m in plan.moves if m.partition == B))
-    (files_of(two).directory / disks.DISKS).write_text(other.to_json())
+    scene.params["throttle_mb"] = 5  # as the first one's form says
+    move_between_disks(one)  # t-0 is copied, and the second run's plan of it is not its own any more
+    plan = files_of(two).disk_plan
+    other = replace(plan, moves=tuple(m for m in plan.moves if m.partition == B))
+    (files_of(two).directory / DISKS).write_text(other.to_json())
     scene.placed[B] = TWO
-    assert disks.put_disk_throttle_back(two) == {"left": 0} and scene.rate == "5000000"
+    assert put_disk_throttle_back(two) == {"left": 0} and scene.rate == "5000000"
     scene.end()
-    assert disks.put_disk_throttle_back(one) == {"left": 0} and scene.rate == "7"
+    assert put_disk_throttle_back(one) == {"left": 0} and scene.rate == "7"
 
 
 def test_a_run_that_goes_on_after_another_has_put_the_same_rate_back_sets_it_again(scene: Scene) -> None:
     one = scene.run()
-    disks.throttle_disks(one)
+    throttle_disks(one)
     two = second(scene, 5)
     scene.rate = "7"  # the second put it back
-    disks.move_between_disks(one)
+    move_between_disks(one)
     assert scene.rate == "5000000" and len(scene.started) == 1
     scene.rate = "9"  # a person's
-    disks.move_between_disks(two)
+    move_between_disks(two)
     assert scene.rate == "9"
 
 
 def test_the_plan_is_read_once_while_copies_go_on(scene: Scene) -> None:
-    wait = disks.move_between_disks(scene.run())
-    assert isinstance(wait, disks.WhileCopying) and wait.look(scene.cluster)[0] == ""
-    (files_of(scene.run()).directory / disks.DISKS).unlink()
-    assert wait.look(scene.cluster)[0] == ""
+    wait = move_between_disks(scene.run())
+    assert isinstance(wait, WhileCopying) and wait.look(scene.cluster) == ""
+    (files_of(scene.run()).directory / DISKS).unlink()
+    assert wait.look(scene.cluster) == ""
 
 
 def test_a_throttle_stays_while_a_broker_that_copied_is_away(scene: Scene) -> None:
     """Kafka goes on with its copies once it is back."""
     run = scene.run()
-    disks.throttle_disks(run)
-    disks.move_between_disks(run)
+    throttle_disks(run)
+    move_between_disks(run)
     scene.away = True
-    assert disks.put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
+    assert put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
     scene.away = False
-    assert disks.put_disk_throttle_back(run) == {"left": 1}
+    assert put_disk_throttle_back(run) == {"left": 1}
     scene.end()
-    assert disks.put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
 
 
 def test_a_throttle_of_another_cluster_s_run_is_none_of_this_cluster_s(scene: Scene) -> None:
     """Its name may begin with this one's."""
     run = scene.run()
-    disks.throttle_disks(run)
+    throttle_disks(run)
     place = files_of(run).directory
     place.rename(place.with_name(place.name.replace("__lab__", "__lab-secure__")))
-    assert disks.disk_throttles_left(run) == []
+    assert disk_throttles_left(run) == []
 
 
 def test_a_broker_that_is_lost_is_waited_for_once_copies_were_started(scene: Scene) -> None:
     run = scene.run()
     scene.away = True
     with pytest.raises(Unreachable, match="broker 1 does not answer"):
-        disks.move_between_disks(run)
+        move_between_disks(run)
     scene.away = False
-    disks.move_between_disks(run)
+    move_between_disks(run)
     scene.away = True
-    wait = disks.move_between_disks(run)
-    assert isinstance(wait, disks.WhileCopying) and wait.rests and "waits" in scene.told()
-    given = DiskTrigger("lab", wait.files.name, wait.at_once, wait.rests).serialize()[1]
+    wait = move_between_disks(run)
+    assert isinstance(wait, WhileCopying) and wait.rests and "waits" in scene.told()
+    given = DiskTrigger.of("lab", wait).serialize()[1]
     assert DiskTrigger(**given).rests == wait.rests
     scene.away = False
-    disks.move_between_disks(run)
+    move_between_disks(run)
     assert "goes on" in scene.told()
 
 
 def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:
     scene.future[A] = FutureCopy("/d3", 1, 1)
     with pytest.raises(Refused, match=r"not as the plan found them.*t-0 of broker 1"):
-        disks.move_between_disks(scene.run())
+        move_between_disks(scene.run())
     assert not scene.started
     with pytest.raises(StepFailed, match="not as planned"):
         disks.verify_disks(scene.run())
 
 
-@pytest.mark.parametrize("does", [disks.throttle_disks, disks.move_between_disks])
+@pytest.mark.parametrize("does", [throttle_disks, move_between_disks])
 def test_no_step_acts_without_the_signature(scene: Scene, does: Any) -> None:
     with pytest.raises(Refused, match="no proof is on record for gate move"):
         does(scene.run(Claimed))
@@ -303,11 +307,11 @@ def test_no_step_acts_without_the_signature(scene: Scene, does: Any) -> None:
 
 def test_the_way_back_is_a_run_of_its_own_by_the_first_ones_name(scene: Scene) -> None:
     first = scene.run()
-    disks.move_between_disks(first)
+    move_between_disks(first)
     scene.params |= {"goal": disks.BACK, "run": first.name}
     back = scene.run(name="two")
     assert disks.plan_between_disks(back)["replicas"] == 1
-    disks.move_between_disks(back)
+    move_between_disks(back)
     assert [(m.partition, m.target) for m in scene.started[-1]] == [(A, ONE)], "where it lies: that ends the copy"
     scene.future.clear()
     with pytest.raises(NothingToDo):
@@ -334,7 +338,7 @@ def test_a_form_that_lacks_something_is_refused(scene: Scene, form: dict[str, An
 def test_a_dry_run_names_every_move_and_makes_none(scene: Scene) -> None:
     would = RehearsedCluster(SPEC, lambda _: "", print)
     vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
-    for does in (disks.throttle_disks, disks.move_between_disks, disks.put_disk_throttle_back, disks.verify_disks):
+    for does in (throttle_disks, move_between_disks, put_disk_throttle_back, disks.verify_disks):
         does(scene.run(cluster=would))
     assert [each.what for each in would.acts] == [
         "throttle copies between disks to 5 MB/s a broker",
@@ -345,10 +349,10 @@ def test_a_dry_run_names_every_move_and_makes_none(scene: Scene) -> None:
 
 
 def test_a_plan_that_was_changed_on_disk_is_not_carried_out(scene: Scene) -> None:
-    path = files_of(scene.run()).directory / disks.DISKS
+    path = files_of(scene.run()).directory / DISKS
     path.write_text(path.read_text().replace(TWO, "/d9"))
     with pytest.raises(Refused, match="was changed since"):
-        disks.move_between_disks(scene.run())
+        move_between_disks(scene.run())
 
 
 def test_the_throttle_and_the_report_come_whatever_happened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ class Scene:
         self.throttles = NOTHING
         self.rates: dict[str, str] = {}
         self.ids: dict[str, str] = {}
-        self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), None, 1, 20, None)
+        self.wanted = Wanted(DrainBrokers((1,)), Topics(), (), 1, None, moves=20)
         self.left: tuple[Leftover, ...] = ()
         self.cluster = RecordingCluster(
             observation(Phase.ZOOKEEPER),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -65,7 +66,7 @@ from kraft_runbook.reassignment.stuck import Cause
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_LIST, LEADER_RATE
 from kraft_runbook.reassignment.verifying import Deviation, verify
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.reassignment.concurrency import follow
+from kraft_runbook.steps.reassignment.concurrency import follow, that_count
 from kraft_runbook.steps.reassignment.files import RunFiles
 from lab.health import admin
 from lab.layout import layout
@@ -285,7 +286,9 @@ def test_more_moves_go_on_at_once_while_brokers_are_idle_and_fewer_while_one_is_
         time.sleep(bounds.every + 0.1)
         now = ground.look(settings=False).placement
         assert busiest(now) == 2, "both moves must still go on"
-        found = follow(Cluster(spec, secrets, print), files, bounds, plan, now, may_rise=True)
+        cluster = Cluster(spec, secrets, print)
+        counting = partial(that_count, cluster, plan, now)
+        found = follow(cluster, files, bounds, counting=counting, busiest=busiest(now), may_rise=True)
         files.keep_pace(found.without_changes())
         return found
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, prefer_first_replicas
 from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles, sweep
-from kraft_runbook.reassignment.batches import Limits
+from kraft_runbook.reassignment.batches import Limits, busiest
 from kraft_runbook.reassignment.concurrency import Pace
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, ReplaceLost, Restore
 from kraft_runbook.reassignment.plan_file import to_json
@@ -29,7 +30,7 @@ from kraft_runbook.reassignment.stuck import Cause
 from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LISTS, RATES, throttled_lists
 from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.reassignment.concurrency import follow
+from kraft_runbook.steps.reassignment.concurrency import follow, that_count
 from kraft_runbook.steps.reassignment.files import RunFiles
 from lab.account import Account
 from lab.tools import run_class
@@ -84,7 +85,9 @@ def test_fewer_moves_go_on_at_once_when_a_broker_dies_and_leaves_partitions_unde
     def paces() -> Pace:
         time.sleep(bounds.every + 0.1)
         now = ground.look(settings=False).placement
-        found = follow(Cluster(spec, secrets, print), files, bounds, plan, now, may_rise=True)
+        cluster = Cluster(spec, secrets, print)
+        counting = partial(that_count, cluster, plan, now)
+        found = follow(cluster, files, bounds, counting=counting, busiest=busiest(now), may_rise=True)
         files.keep_pace(found.without_changes())
         return found
 

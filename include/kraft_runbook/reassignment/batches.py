@@ -25,6 +25,10 @@ class Order(StrEnum):
     SMALL = "small first"
     LARGE = "large first"
 
+    def rank(self, size: int) -> int:
+        """By which moves are sorted, those of one rank by name."""
+        return {Order.NAME: 0, Order.SMALL: size, Order.LARGE: -size}[self]
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -76,9 +80,9 @@ def batches(
     if reading.stage is PlanStage.UNKNOWN:
         return
     may_end = (each for each in reading.left if not each.adding or now.live.issuperset(each.target))
-    sign = {Order.NAME: 0, Order.SMALL: 1, Order.LARGE: -1}[limits.order]
+    rank = limits.order.rank
     ordered = sorted(
-        may_end, key=lambda each: (_urgency(each, plan, now), sign * now.size(each.partition), each.partition)
+        may_end, key=lambda each: (_urgency(each, plan, now), rank(now.size(each.partition)), each.partition)
     )
     left = {move: _ends(move) for move in ordered}
     while chosen := _chosen(left, now, limits):

@@ -7,7 +7,8 @@ keeps the copy (its future log) over a restart and goes on with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +16,10 @@ from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.batches import Order
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.throttles import OfMove, Speeds
 from kraft_runbook.runbook.digests import sha256_of
 
 DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -221,16 +224,32 @@ def read_disks(plan: DiskPlan, logs: Logs, topic_ids: Mapping[str, str] | None =
     return DiskReading(**{what: tuple(moves) for what, moves in found.items()}, lost=lost, bytes_left=left_bytes)
 
 
-def next_moves(reading: DiskReading, at_once: int) -> tuple[DiskMove, ...]:
-    """What to start beside what moves, so many at once for each broker."""
-    room: dict[int, int] = {}
-    for move in (*reading.moving, *reading.left):
-        room.setdefault(move.broker, at_once)
+def next_moves(reading: DiskReading, at_once: int, order: Order = Order.NAME) -> tuple[DiskMove, ...]:
+    """What to start beside what moves, so many at once for each broker. ``order``: which go first."""
+    room = {each.broker: at_once for each in (*reading.moving, *reading.left)}
     for move in reading.moving:
         room[move.broker] -= 1
     chosen = []
-    for move in reading.left:
+    for move in sorted(reading.left, key=lambda each: (order.rank(each.size), each)):
         if room[move.broker] > 0:
             room[move.broker] -= 1
             chosen.append(move)
     return tuple(chosen)
+
+
+def busiest_disks(reading: DiskReading) -> int:
+    """The most copies that a broker makes now."""
+    return max(Counter(each.broker for each in reading.moving).values(), default=0)
+
+
+def produced_into_copies(moves: Iterable[DiskMove], before: Logs, after: Logs, seconds: float) -> Speeds:
+    """By broker, what is produced into each replica that it copies, from two looks at the replicas' sizes. What
+    retention took away meanwhile counts as none.
+    """
+    found: dict[int, list[OfMove]] = {}
+    for move in moves:
+        if move.broker in before and move.broker in after:
+            size = after[move.broker].sizes.get(move.partition, 0)
+            grown = max(0, size - before[move.broker].sizes.get(move.partition, size))
+            found.setdefault(move.broker, []).append(OfMove(grown / max(seconds, 0.1), size))
+    return {broker: sorted(each, reverse=True) for broker, each in found.items()}

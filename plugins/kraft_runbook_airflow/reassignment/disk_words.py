@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.errors import RunbookError
+from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment import disks
+from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
+from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_back, throttle_disks
 from kraft_runbook.steps.reassignment.looks import examine
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.forms import optional
@@ -21,7 +22,7 @@ from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import ClusterOperator
 from kraft_runbook_airflow.base.words import ask, whatever_happened
 from kraft_runbook_airflow.reassignment.trigger import WhileItMoves
-from kraft_runbook_airflow.reassignment.words import report
+from kraft_runbook_airflow.reassignment.words import how_fast, report
 
 BETWEEN_DISKS: Mapping[str, Param] = {
     "goal": Param(
@@ -41,54 +42,52 @@ BETWEEN_DISKS: Mapping[str, Param] = {
         "Back to the old disks: the run that moved them",
         "Its name, as its closing report and kraft-runbook evidence give it",
     ),
-    "throttle_mb": optional(
-        "number", "Throttle in MB/s a broker", "Nothing: a broker copies as fast as its disks can", exclusiveMinimum=0
-    ),
-    "moves_a_broker": Param(
-        disks.AT_ONCE,
-        type="integer",
-        minimum=1,
-        title="Copies that a broker makes at once",
-        description="More of them load its disks more",
+    **how_fast(
+        "Nothing: a broker copies as fast as its disks can",
+        "Copies that a broker makes at once",
+        "Small ones first: many are done soon. Large ones first: the last hour is not one disk's alone",
     ),
 }
 POLL_SECONDS = 3.0
 
 
 class DiskTrigger(WhileItMoves):
-    """Waits until the task has something to do (``steps.reassignment.disks.WhileCopying``)."""
+    """Waits until the task has something to do (``steps.reassignment.copying``). ``throttled``, ``hours`` and ``most``:
+    as of ``ReassignmentTrigger``.
+    """
 
-    def __init__(self, cluster: str, run: str, at_once: int, rests: float = 0.0) -> None:
-        super().__init__(cluster, run, rests, poll=POLL_SECONDS, at_once=at_once)
-        self.at_once = at_once
+    def __init__(
+        self,
+        cluster: str,
+        run: str,
+        at_once: int,
+        throttled: int | None = None,
+        rests: float = 0.0,
+        hours: str | None = None,
+        most: int | None = None,
+    ) -> None:
+        self.at_once, self.throttled, self.hours, self.most = at_once, throttled, hours, most
+        given: dict[str, Any] = {"at_once": at_once, "throttled": throttled, "hours": hours, "most": most}
+        super().__init__(cluster, run, rests, poll=POLL_SECONDS, **given)
+
+    @staticmethod
+    def of(cluster: str, wait: WhileCopying) -> DiskTrigger:
+        hours = str(wait.hours) if wait.hours else None
+        return DiskTrigger(cluster, wait.files.name, wait.at_once, wait.throttled, wait.rests, hours, wait.most)
 
     def looks(self) -> Callable[[Cluster], str]:
-        wait, said = disks.WhileCopying(self.files, self.at_once), 0.0
-
-        def look(cluster: Cluster) -> str:
-            nonlocal said
-            try:
-                why, far = wait.look(cluster)
-            except RunbookError as error:
-                why, far = "", f"Not seen, looking again: {error.problem}"
-            if time.monotonic() - said > self.say:
-                self.log.info("%s", far)
-                said = time.monotonic()
-            return why
-
-        return look
+        hours = hours_of(self.hours)
+        return WhileCopying(self.files, self.at_once, self.throttled, hours=hours, most=self.most, say=self.say).look
 
 
 class MoveBetweenDisks(ClusterOperator):
     """Start copies, some at once. Cleared at any point it goes on with what is left."""
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
-        found = disks.move_between_disks(run)
+        found = move_between_disks(run)
         if isinstance(found, dict):
             return found
-        self.defer(
-            trigger=DiskTrigger(self.cluster, found.files.name, found.at_once, found.rests), method_name="resume"
-        )
+        self.defer(trigger=DiskTrigger.of(self.cluster, found), method_name="resume")
         raise AssertionError("defer raises")
 
     def resume(self, context: Any, event: dict[str, Any]) -> Any:
@@ -111,9 +110,9 @@ def carry_out_between_disks(cluster: ClusterSpec) -> TaskGroup:
     """Throttle, copy, put the throttle back whatever happened, verify."""
     given: dict[str, Any] = {"cluster": cluster.name}
     with TaskGroup("carry_out") as group:
-        throttled = TakeSteps(task_id="throttle", does=disks.throttle_disks, **given)
+        throttled = TakeSteps(task_id="throttle", does=throttle_disks, **given)
         moved = MoveBetweenDisks(task_id="move", **given)
-        back = whatever_happened("put_throttle_back", disks.put_disk_throttle_back, **given)
+        back = whatever_happened("put_throttle_back", put_disk_throttle_back, **given)
         verified = TakeSteps(task_id="verify", does=disks.verify_disks, changes=False, **given)
         chain(throttled, moved, back, verified)
         moved >> verified

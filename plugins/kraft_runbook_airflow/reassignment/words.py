@@ -67,47 +67,70 @@ CANCELLING: Mapping[str, Param] = {
         "string", "Partitions of these topics", "Such as orders-3, orders-7. Nothing: all of them", section=WHICH
     ),
 }
+
+
+def how_fast(without: str, at_once: str, first: str, besides: Mapping[str, Param] | None = None) -> dict[str, Param]:
+    """The fields that every form of moves has (``wanted.asks_how_fast``). ``without``: what is said of no throttle;
+    ``at_once``: what the number of copies is called; ``first``: what is said of their order; ``besides``: fields that
+    stand between.
+    """
+    return {
+        "throttle_mb": optional(
+            "number",
+            "Throttle in MB/s a broker",
+            without,
+            exclusiveMinimum=0,
+            maximum=1e6,
+            section=PACED,
+        ),
+        "moves_a_broker": optional(
+            "integer",
+            at_once,
+            f"Nothing: {MOVES_AT_ONCE}, or as the brokers are busy, where the cluster file says so"
+            " (reassignment.concurrency). A number is the most, then",
+            minimum=1,
+            section=PACED,
+        ),
+        **(besides or {}),
+        "order": Param(
+            Order.NAME.value,
+            type="string",
+            enum=[each.value for each in Order],
+            title="Which moves go first",
+            description=first,
+            section=PACED,
+        ),
+        "hours": optional(
+            "string",
+            "Hours in which new batches may start, in UTC",
+            "Such as 22:00-06:00. Nothing: any. What moves goes on outside them",
+            pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$",
+            section=PACED,
+        ),
+    }
+
+
 PACE: Mapping[str, Param] = {
-    "throttle_mb": optional(
-        "number",
-        "Throttle in MB/s a broker",
+    **how_fast(
         "Nothing: brokers copy as fast as they can. 60 to 70 % of it get through",
-        exclusiveMinimum=0,
-        maximum=1e6,
-        section=PACED,
-    ),
-    "partitions_a_request": optional(
-        "integer", "Partitions a request", "Nothing: 50 in ZooKeeper mode, 500 in KRaft mode", minimum=1, section=PACED
-    ),
-    "moves_a_broker": optional(
-        "integer",
         "Copies that a broker takes or gives at once",
-        f"Nothing: {MOVES_AT_ONCE}, or as the brokers are busy, where the cluster file says so"
-        " (reassignment.concurrency). A number is the most, then",
-        minimum=1,
-        section=PACED,
-    ),
-    "mb_a_broker": optional(
-        "number",
-        "MB that a broker takes or gives at once",
-        "Nothing: their number alone counts. One larger partition still moves, alone",
-        exclusiveMinimum=0,
-        section=PACED,
-    ),
-    "order": Param(
-        Order.NAME.value,
-        type="string",
-        enum=[each.value for each in Order],
-        title="Which moves go first",
-        description="In any case after partitions that are below or at min.insync.replicas",
-        section=PACED,
-    ),
-    "hours": optional(
-        "string",
-        "Hours in which new batches may start, in UTC",
-        "Such as 22:00-06:00. Nothing: any. What moves goes on outside them",
-        pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$",
-        section=PACED,
+        "In any case after partitions that are below or at min.insync.replicas",
+        {
+            "mb_a_broker": optional(
+                "number",
+                "MB that a broker takes or gives at once",
+                "Nothing: their number alone counts. One larger partition still moves, alone",
+                exclusiveMinimum=0,
+                section=PACED,
+            ),
+            "partitions_a_request": optional(
+                "integer",
+                "Partitions a request",
+                "Nothing: 50 in ZooKeeper mode, 500 in KRaft mode",
+                minimum=1,
+                section=PACED,
+            ),
+        },
     ),
     "allow_replication_factor": flag(
         "The replication factor may change",
@@ -142,7 +165,8 @@ CHANGING: Mapping[str, Param] = {
     "run": optional(
         "string",
         "The run that moves",
-        "Its name, as kraft-runbook evidence gives it. Nothing: the latest whose partitions move",
+        "Between brokers or between disks; its name, as kraft-runbook evidence gives it. Nothing: the latest of which"
+        " something moves",
     ),
 }
 GOAL = "What is wanted"
@@ -277,7 +301,7 @@ def watch_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
 
 def pace_dag(cluster: ClusterSpec, *, doc: str | None) -> DAG:
     """``change_pace__<cluster>``: one run at a time. It needs no claim: the run that moves has it, and acts."""
-    told = f"change how fast a running reassignment of {cluster.name} goes"
+    told = f"change how fast running moves of {cluster.name} go"
     with DAG(
         **of_cluster("change_pace", cluster, told, doc),
         schedule=None,

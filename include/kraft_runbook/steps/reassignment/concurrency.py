@@ -5,10 +5,11 @@ Whoever waits for the moves judges it; the task takes it up, and puts on record 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.read_load import read_load
-from kraft_runbook.reassignment.batches import busiest
 from kraft_runbook.reassignment.concurrency import Load, Pace, as_of_now, is_due, judged
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -37,18 +38,25 @@ def take_up(run: Run, bounds: Concurrency) -> int:
 
 
 def follow(
-    cluster: Cluster, files: RunFiles, bounds: Concurrency, plan: ReassignmentPlan, now: Placement, *, may_rise: bool
+    cluster: Cluster,
+    files: RunFiles,
+    bounds: Concurrency,
+    *,
+    counting: Callable[[], frozenset[int]],
+    busiest: int,
+    may_rise: bool,
 ) -> Pace:
-    """Judge it where that is due; the pace has ``changes`` where the task has some to take up. ``may_rise``: whether a
+    """Judge it where that is due; the pace has ``changes`` where the task has some to take up. ``counting``: the
+    brokers whose numbers count. ``busiest``: the most copies that a broker takes or gives now. ``may_rise``: whether a
     new batch could start.
     """
     kept = files.pace
     pace = as_of_now(kept, bounds, cluster.now())
     if is_due(pace, bounds, cluster.now()):
-        brokers, unread = cluster.ask(read_load, _counting(cluster, plan, now))
+        brokers, unread = cluster.ask(read_load, counting())
         load = Load(cluster.now(), brokers, unread)
         held = pace.held
-        pace = judged(pace, bounds, load, busiest=busiest(now), may_rise=may_rise)
+        pace = judged(pace, bounds, load, busiest=busiest, may_rise=may_rise)
         if pace.held and pace.held != held:
             cluster.tell(f"No more than {pace.moves} copies at once at a broker: {pace.held}")
     try:
@@ -60,7 +68,7 @@ def follow(
     return pace
 
 
-def _counting(cluster: Cluster, plan: ReassignmentPlan, now: Placement) -> frozenset[int]:
+def that_count(cluster: Cluster, plan: ReassignmentPlan, now: Placement) -> frozenset[int]:
     """The brokers whose numbers count: not those that do not run and keep nothing, since they serve nobody and never
     will."""
     brokers = frozenset(cluster.spec.broker_ids)

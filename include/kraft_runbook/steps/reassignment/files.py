@@ -16,6 +16,7 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.demote_broker import read_orders
 from kraft_runbook.reassignment.concurrency import Pace, pace_from_json
 from kraft_runbook.reassignment.demotion import KeptOrders
+from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
@@ -23,8 +24,32 @@ from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
 PACE, COURSE = "pace.json", "course.json"
+DISKS, DISK_RATE = "disks.json", "disk_rate.json"
 RESTS, RESTS_SECONDS = "rests", 1800.0
 """So long after its last word a run is taken for one that rests: its task says it anew at least every 10 minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRate:
+    """The throttle of copies between disks that a run has set. ``former``: what was there before; None: nothing.
+    ``ours``: each rate that was or may have been set, in bytes a second a broker, the latest last.
+    """
+
+    former: str | None = None
+    ours: tuple[int, ...] = ()
+
+    @property
+    def rate(self) -> int | None:
+        """The latest; None where nothing was set."""
+        return self.ours[-1] if self.ours else None
+
+    def has_set(self, value: str | None) -> bool:
+        """Whether this may be the run's."""
+        return any(value == str(each) for each in self.ours)
+
+    def and_then(self, rate: int) -> DiskRate:
+        """What may be set once this rate was set as well."""
+        return replace(self, ours=(*(each for each in self.ours if each != rate), rate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +240,44 @@ class RunFiles:
         """Forget the entries of topics' lists that are not among these: they were taken off."""
         write_private(self.directory / THROTTLES, replace(self.throttles, lists=these.lists).to_json())
 
+    @property
+    def disk_plan(self) -> DiskPlan:
+        """What moves between disks. Raises Refused where it is gone or was changed."""
+        path = self.directory / DISKS
+        try:
+            return plan_from_json(path.read_text(), source=str(path))
+        except OSError as error:
+            raise Refused(
+                f"the plan of this run can't be read from {path}: {error}",
+                way_out="clear the task 'plan' with its downstream tasks",
+            ) from None
+
+    @property
+    def disk_rate(self) -> DiskRate:
+        """What this run has set for copies between disks, and not put back. Raises Refused where the note of it can't
+        be read.
+        """
+        path = self.directory / DISK_RATE
+        if not path.exists():
+            return DiskRate()
+        try:
+            body = json.loads(path.read_text())
+            return DiskRate(body["former"], tuple(int(each) for each in body["ours"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refused(
+                f"{path} does not say which throttle was set ({type(error).__name__}: {error})",
+                way_out="look at what is set (kafka-configs --entity-type brokers --entity-default --describe), remove"
+                " by hand what this run left, then remove the file",
+            ) from None
+
+    def will_throttle_disks(self, note: DiskRate) -> None:
+        """Written before it is set, so that whatever was set is known."""
+        write_private(self.directory / DISK_RATE, json.dumps({"former": note.former, "ours": list(note.ours)}))
+
+    def disk_throttle_is_back(self) -> None:
+        """Forget it."""
+        (self.directory / DISK_RATE).unlink(missing_ok=True)
+
     def throttles_are_back(self) -> None:
         """Forget them: a task that goes on moving sets them anew."""
         (self.directory / THROTTLES).unlink(missing_ok=True)
@@ -241,15 +304,16 @@ def saved_by(name: str, state: Path) -> Path:
     return file_of_run(name, state, SAVED, did="saved an assignment")
 
 
-def file_of_run(name: str, state: Path, file: str, *, did: str) -> Path:
-    """A file of the run of this name. ``did``: what leaves such a file, in words. Raises Refused where there is none,
-    with the names of the runs that have one.
+def file_of_run(name: str, state: Path, *any_of: str, did: str) -> Path:
+    """The first of these files that the run of this name has. ``did``: what leaves such a file, in words. Raises
+    Refused where there is none, with the names of the runs that have one.
     """
-    path = files_of_all(state) / name / file
-    if "/" in name or not name or not path.is_file():
-        known = sorted(each.parent.name for each in files_of_all(state).glob(f"*/{file}"))
+    places = [files_of_all(state) / name / file for file in any_of] if name and "/" not in name else []
+    found = next((each for each in places if each.is_file()), None)
+    if found is None:
+        known = sorted({each.parent.name for file in any_of for each in files_of_all(state).glob(f"*/{file}")})
         raise Refused(
             f"no run named {name!r} {did}",
             way_out=f"name one of: {', '.join(known) or '(there is none)'}",
         )
-    return path
+    return found

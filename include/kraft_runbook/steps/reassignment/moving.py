@@ -25,7 +25,7 @@ from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
 from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
-from kraft_runbook.steps.reassignment.waiting import WhileMoving, may_start, point_of, require_no_long_pause, when
+from kraft_runbook.steps.reassignment.waiting import WhileMoving, held_back, point_of
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.run import Run
 
@@ -98,14 +98,9 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
         if not waits:
             raise of_lost(run, reading)
         wait_out(run, of_lost(run, reading))
-    rests = ""
-    if next_ones and not may_start(run.cluster, files, wanted.hours):
-        require_no_long_pause(run.cluster, files)
-        until = files.paused_until
-        rests = f"it is not within {wanted.hours} UTC" if until is None else f"the run is paused, until {when(until)}"
-        run.cluster.tell(f"No new batch starts: {rests}")
+    undo = f"trigger cancel_reassignments__{run.spec.name}"
+    if held_back(run.cluster, files, wanted.hours, could=bool(next_ones), undo=undo):
         next_ones = ()
-    files.rest(rests)
     list_what_moves(run, plan, look, next_ones)
     batch: Sequence[Move] = ()
     if next_ones:

@@ -1,4 +1,4 @@
-"""How fast a running reassignment goes is changed while it moves, by a run of its own.
+"""How fast running moves go is changed while they go on, between brokers and between disks, by a run of its own.
 
 What is asked for lies in the files of the run that moves. That run takes it up at its next look and judges it by its
 own rule, so nothing is set here, and no claim is needed.
@@ -6,23 +6,32 @@ own rule, so nothing is set here, and no claim is needed.
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.evidence.store import evidence_directory, read_records
-from kraft_runbook.reassignment.look import ReplicasLook
-from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
+from kraft_runbook.procedures.move_between_disks import look_at_disks
+from kraft_runbook.reassignment.disks import read_disks
+from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.steps.handle import Act
-from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, earlier_runs
-from kraft_runbook.steps.reassignment.files import RunFiles, saved_by
+from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED, rate_text, was_set
+from kraft_runbook.steps.reassignment.disk_throttle import disk_runs
+from kraft_runbook.steps.reassignment.disks import how_to_undo
+from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs
+from kraft_runbook.steps.reassignment.files import DISKS, SAVED, RunFiles, file_of_run
 from kraft_runbook.steps.reassignment.looks import settled_look
-from kraft_runbook.steps.reassignment.throttling import THROTTLE_REFUSED, rate_text, was_set
 from kraft_runbook.steps.reassignment.waiting import when
 from kraft_runbook.steps.run import NothingToDo, Run
 
+log = logging.getLogger(__name__)
 TAKEN_UP_SECONDS = 300.0
 """A run that waits looks every 2 s; then Airflow starts its task, which asks what is produced for 5 s."""
 AGAIN_SECONDS = 2.0
@@ -30,9 +39,24 @@ AS_THEY_ARE, PAUSE, GO_ON = "as they are", "pause", "go on"
 """What the form says of new batches."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A run that may go on. ``moving``: how many of its moves do; ``ended``: all that it moves is there. ``told``: that
+    in words. ``noted``: the rate that it has set, or is about to. ``undo``: how a person ends it.
+    """
+
+    files: RunFiles
+    moving: int
+    ended: bool
+    told: str
+    noted: Callable[[], int | None]
+    undo: str
+
+
 def change_pace(run: Run) -> dict[str, Any]:
     """Let the run that moves replicas take another throttle, and wait until it has; or start no new batches, or start
-    them again. The form's ``run`` names it; without a name it is the latest whose partitions move, or that is paused.
+    them again. The form's ``run`` names it; without a name it is the latest that moves something now, or that is
+    paused.
 
     Raises Refused where no such run moves anything, or the run found that the rate would never let its moves end;
     NothingToDo where all is as the form asks; StepFailed where the run does not go on.
@@ -43,18 +67,17 @@ def change_pace(run: Run) -> dict[str, Any]:
         raise Refused(
             "the form changes nothing", way_out="trigger the run anew with 'throttle_mb' or 'batches' filled in"
         )
-    look = settled_look(run.cluster, sizes_of=(), settings=False)
-    going, reading = _going_on(run, look, also_paused=batches == GO_ON)
+    going = _going_on(run, also_paused=batches == GO_ON)
     files, name = going.files, going.files.name
     ended = files.paused and run.cluster.now() > (files.paused_until or 0)
     same = batches == AS_THEY_ARE or (files.paused is (batches == PAUSE) and not ended)
     pauses = None if same else batches == PAUSE
-    if rate is not None and not files.asks_for_another(rate) and _is_in_force(files, rate):
+    if rate is not None and not files.asks_for_another(rate) and _is_in_force(going, rate):
         rate = None
-    asked = [] if rate is None else [f"Its throttle: {_said(going.throttles.rate)}, to be {_said(rate)}"]
+    asked = [] if rate is None else [f"Its throttle: {_said(going.noted())}, to be {_said(rate)}"]
     until = run.cluster.now() + run.spec.reassignment.pause if pauses else None
     asked += [] if pauses is None else [_no_batch(until) if until else "New batches are to start"]
-    told = ". ".join([_subject(going, reading), *asked])
+    told = ". ".join([going.told, *asked])
     run.cluster.tell(told)
     if not asked:
         raise NothingToDo(f"run {name} goes on as the form asks already")
@@ -63,7 +86,7 @@ def change_pace(run: Run) -> dict[str, Any]:
         would += [] if pauses is None else [Act(f"let run {name} {'start no' if pauses else 'start'} new batches")]
         run.cluster.do(change_pace, would=would)
         return {"run": name}
-    run.journal.record(Moves(what="asked for another pace", partitions=len(reading.moving), told=told))
+    run.journal.record(Moves(what="asked for another pace", partitions=going.moving, told=told))
     if pauses is not None:
         files.pause(until)
     if rate is not None:
@@ -75,11 +98,11 @@ def change_pace(run: Run) -> dict[str, Any]:
     return {"run": name, "bytes_a_second": rate, "paused": files.paused}
 
 
-def _await_answer(run: Run, going: EarlierRun, rate: int, known: int) -> None:
+def _await_answer(run: Run, going: Moving, rate: int, known: int) -> None:
     """``known``: how many records the run that moves had before it was asked."""
-    files, name = going.files, going.files.name
+    name = going.files.name
     ends = run.cluster.now() + TAKEN_UP_SECONDS
-    while not _is_in_force(files, rate):
+    while not _is_in_force(going, rate):
         refused = [told.told for told in _done_by(name)[known:] if told.what == THROTTLE_REFUSED]
         if refused:
             raise Refused(
@@ -89,41 +112,76 @@ def _await_answer(run: Run, going: EarlierRun, rate: int, known: int) -> None:
         if run.cluster.now() > ends:
             raise StepFailed(
                 f"run {name} has not taken the throttle up in {TAKEN_UP_SECONDS:g} s: it does not go on",
-                way_out="clear the failed task of that run, which takes it up then; or trigger"
-                f" cancel_reassignments__{run.spec.name}",
+                way_out=f"clear the failed task of that run, which takes it up then; or {going.undo}",
             )
         run.cluster.pause(AGAIN_SECONDS)
 
 
-def _is_in_force(files: RunFiles, rate: int) -> bool:
+def _is_in_force(going: Moving, rate: int) -> bool:
     """A rate is noted before it is set, and a broker that is lost may come between."""
-    return files.throttles.rate == rate and was_set(_done_by(files.name), rate)
+    return going.noted() == rate and was_set(_done_by(going.files.name), rate)
 
 
-def _going_on(run: Run, look: ReplicasLook, *, also_paused: bool) -> tuple[EarlierRun, PlanReading]:
-    """The run that is meant, and where its plan stands."""
+def _going_on(run: Run, *, also_paused: bool) -> Moving:
+    """The run that is meant."""
     named = str(run.params["run"] or "")
     if named:
-        saved_by(named, run.state)
-    for each in earlier_runs(run, look.cluster_id):
-        reading = read_plan(each.plan, look.placement)
-        if each.files.name == named and reading.stage is PlanStage.AS_PLANNED:
+        file_of_run(named, run.state, SAVED, DISKS, did="has begun to move replicas")
+    for each in chain(_between_disks(run), _between_brokers(run)):
+        if each.files.name == named and each.ended:
             raise Refused(f"all that run {named} moves is there", way_out="name a run that still moves something")
-        if each.files.name == named or (not named and (reading.moving or (also_paused and each.files.paused))):
-            return each, reading
+        is_paused = also_paused and each.files.paused and not each.ended
+        if each.files.name == named or (not named and (each.moving or is_paused)):
+            return each
     raise Refused(
-        f"the files of run {named} can't be used" if named else "no partition of a run of this tool moves now",
+        f"the files of run {named} can't be used" if named else "no run of this tool moves a replica now",
         way_out="name the run in the form where it waits between two batches; what other tools move, this can't change",
     )
 
 
-def _subject(going: EarlierRun, reading: PlanReading) -> str:
-    takers = {broker for move in going.plan.moves for broker in move.adding}
-    onto = f", onto {nodes('broker', takers)}" if takers else ""
-    return (
-        f"Run {going.files.name} ({going.plan.goal}): {len(reading.moving)} partitions move, {len(reading.left)} are"
-        f" left{onto}"
-    )
+def _between_brokers(run: Run) -> Iterator[Moving]:
+    look = settled_look(run.cluster, sizes_of=(), settings=False)
+    for each in earlier_runs(run, look.cluster_id):
+        reading, name = read_plan(each.plan, look.placement), each.files.name
+        takers = {broker for move in each.plan.moves for broker in move.adding}
+        onto = f", onto {nodes('broker', takers)}" if takers else ""
+        yield Moving(
+            each.files,
+            len(reading.moving),
+            reading.stage is PlanStage.AS_PLANNED,
+            f"Run {name} ({each.plan.goal}): {len(reading.moving)} partitions move, {len(reading.left)} are left{onto}",
+            partial(_noted_of_replicas, each.files),
+            f"trigger cancel_reassignments__{run.spec.name}",
+        )
+
+
+def _between_disks(run: Run) -> Iterator[Moving]:
+    runs = disk_runs(run, DISKS)
+    logs = run.cluster.ask(look_at_disks) if runs else {}
+    for files in reversed(runs):
+        try:
+            plan = files.disk_plan
+        except Refused as unreadable:
+            log.warning("The plan of run %s is left out: %s", files.name, unreadable.problem)
+            continue
+        reading = read_disks(plan, logs)
+        yield Moving(
+            files,
+            len(reading.moving),
+            reading.stage is PlanStage.AS_PLANNED,
+            f"Run {files.name} ({plan.goal}): {len(reading.moving)} replicas are copied between disks,"
+            f" {len(reading.left)} are left",
+            partial(_noted_of_disks, files),
+            how_to_undo(run.spec.name),
+        )
+
+
+def _noted_of_replicas(files: RunFiles) -> int | None:
+    return files.throttles.rate
+
+
+def _noted_of_disks(files: RunFiles) -> int | None:
+    return files.disk_rate.rate
 
 
 def _done_by(name: str) -> list[Moves]:

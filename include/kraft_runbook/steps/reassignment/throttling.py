@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move, TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves, Rehearsed, of_kind
+from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
 from kraft_runbook.procedures.throttle_replication import (
     list_moves,
@@ -20,6 +21,7 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
+from kraft_runbook.reassignment.disks import DiskMove, produced_into_copies
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles, before_all_runs
@@ -27,6 +29,7 @@ from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import (
     RATES,
     Former,
+    Speeds,
     cannot_end,
     least_rate,
     most_at_once,
@@ -36,6 +39,14 @@ from kraft_runbook.reassignment.throttles import (
     throttled_lists,
 )
 from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.asked_rate import (
+    PUT_BACK_DONE,
+    SET,
+    THROTTLE_REFUSED,
+    is_left_alone,
+    rate_text,
+    take_up_rate,
+)
 from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, still_throttling
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
@@ -52,20 +63,11 @@ PRODUCED_SECONDS = 5.0
 
 PUT_BACK = Act("put throttles back")
 THROTTLED = "throttle the moves to"
-SET, PUT_BACK_DONE = "throttled", "put back"
-"""On record once it is done."""
-THROTTLE_REFUSED = "throttle refused"
-"""On record where a rate that was asked for while data moves is not taken."""
 
 
 def throttled(rate: int) -> Act:
     """The act of setting this rate, in bytes a second a broker."""
     return Act(f"{THROTTLED} {rate_text(rate)}")
-
-
-def rate_text(rate: int) -> str:
-    """For a person, and for the evidence."""
-    return f"{rate / 1e6:g} MB/s a broker"
 
 
 def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: int, wanted: Wanted) -> None:
@@ -87,8 +89,26 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: i
             way_out="remove what another tool left (kafka-configs --entity-type brokers --entity-name N --alter"
             " --delete-config), or raise it, then clear this task",
         )
-    if reasons := cannot_end(rate, produced, read, *most):
-        least, fewer = least_rate(produced, read, *most) / 1e6, most_at_once(rate, produced, read, *most)
+    refuse_what_cannot_end(rate, produced, read, *most)
+
+
+def require_copies_end(run: Run, moves: Collection[DiskMove], rate: int) -> None:
+    """The same of copies between disks. A broker may copy one replica after the other, so what is produced into the one
+    with most records is what counts.
+    """
+    brokers = {each.broker for each in moves}
+    before, at = run.cluster.ask(look_at_disks, brokers), run.cluster.now()
+    run.cluster.pause(PRODUCED_SECONDS)
+    after, seconds = run.cluster.ask(look_at_disks, brokers), run.cluster.now() - at
+    refuse_what_cannot_end(rate, produced_into_copies(moves, before, after, seconds), {}, 1)
+
+
+def refuse_what_cannot_end(rate: int, produced: Speeds, read: Speeds, moves: int, most: int | None = None) -> None:
+    """Raise Refused for a rate that would never let the copies end (``throttles.cannot_end``), with the one that would
+    do.
+    """
+    if reasons := cannot_end(rate, produced, read, moves, most):
+        least, fewer = least_rate(produced, read, moves, most) / 1e6, most_at_once(rate, produced, read, moves, most)
         raise Refused(
             f"the throttle would never let it end: {some(reasons, between='; ')}",
             way_out=f"give a throttle well above {least:,.1f} MB/s, or none"
@@ -129,31 +149,6 @@ def throttle(run: Run, rate: int) -> None:
     run.journal.record(Moves(what=SET, partitions=None, told=rate_text(rate)))
 
 
-def was_set(did: Iterable[Moves], rate: int) -> bool:
-    """Whether the rate is not only noted: a broker that was lost, or a killed worker, may have come between. ``did``:
-    what is on record of the run.
-    """
-    last = [told for told in did if told.what in (SET, PUT_BACK_DONE)][-1:]
-    return [(told.what, told.told) for told in last] == [(SET, rate_text(rate))]
-
-
-def _was_set(run: Run, rate: int) -> bool:
-    return was_set((told for _, told in of_kind(run.journal.records(), Moves)), rate)
-
-
-def _is_in_force(run: Run, files: RunFiles, rate: int) -> bool:
-    """Whether the brokers have this rate, or one that a person has set since: another run of this tool, which ended
-    meanwhile, may have put it away, or have set its own.
-    """
-    saved, now = read_state(files.saved), run.cluster.ask(read_throttles, (), live=()).rates
-    of_runs = {str(each.throttles.rate) for each in _other_runs(run, files, saved.cluster_id)}
-    return all(
-        (value := now.get(key)) == str(rate)
-        or (value is not None and value != saved.throttles.rates.get(key) and value not in of_runs)
-        for key in RATES
-    )
-
-
 def list_what_moves(run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: Collection[Move]) -> None:
     """Let the throttle count for what moves now and for ``batch``, which starts next, and for nothing else of the plan:
     what ended goes on being read by its followers in sync, and Kafka counts that too. What is added is written down
@@ -172,34 +167,43 @@ def list_what_moves(run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch:
         files.throttles_list(needed)
 
 
+@dataclass(frozen=True, slots=True)
+class OfReplicas:
+    """The throttle of the moves of one plan between brokers (``asked_rate.Throttle``)."""
+
+    run: Run
+    plan: ReassignmentPlan
+    look: ReplicasLook
+    wanted: Wanted
+
+    @property
+    def noted(self) -> int | None:
+        return files_of(self.run).throttles.rate
+
+    def stands(self, rate: int) -> bool:
+        saved = read_state(files_of(self.run).saved)
+        now = self.run.cluster.ask(read_throttles, (), live=()).rates
+        of_runs = {str(each.throttles.rate) for each in _other_runs(self.run, files_of(self.run), saved.cluster_id)}
+        return all(is_left_alone(now.get(key), rate, saved.throttles.rates.get(key), of_runs) for key in RATES)
+
+    def require_an_end(self, rate: int) -> None:
+        require_an_end(self.run, self.plan, self.look, rate, self.wanted)
+
+    def set(self, rate: int) -> None:
+        throttle(self.run, rate)
+
+
 def change_throttle(run: Run, plan: ReassignmentPlan, look: ReplicasLook, wanted: Wanted) -> None:
-    """While replicas move: set the rate that was asked for since (``pace``), or the run's own where none is in force. A
-    rate that makes no sense, or would never let it end, stops nothing that moves: that is on record, the rate in force
-    stays, and the file says it again; where none is, the run's own is set.
+    """While replicas move: set the rate that was asked for since, or the run's own where none is in force. A plan that
+    copies nothing gets none.
     """
     files, given = files_of(run), wanted.throttle
-    in_force = files.throttles.rate
-    if in_force is None and not any(move.adding for move in plan.moves):
+    if files.throttles.rate is None and not any(move.adding for move in plan.moves):
         if files.asks_for_another(given):  # else the wait would end for it again and again
             files.keep_throttle(None)
             run.journal.record(Moves(what=THROTTLE_REFUSED, partitions=None, told="nothing is copied, so none is set"))
         return
-    try:
-        rate = files.wanted_throttle(given)
-        if rate is None or (rate == in_force and _was_set(run, rate) and _is_in_force(run, files, rate)):
-            return
-        if rate != in_force and (in_force is not None or rate != given):
-            require_an_end(run, plan, look, rate, wanted)
-    except Refused as refused:
-        files.keep_throttle(in_force)
-        rate = given if in_force is None else in_force
-        stays = "there is none" if rate is None else f"it stays {rate_text(rate)}"
-        log.warning("The throttle is not changed, %s: %s. What to do: %s", stays, refused.problem, refused.way_out)
-        why = f"{stays}: {refused.problem}. What to do: {refused.way_out}"
-        run.journal.record(Moves(what=THROTTLE_REFUSED, partitions=None, told=why))
-        if rate is None or rate == in_force:
-            return
-    throttle(run, rate)
+    take_up_rate(run, OfReplicas(run, plan, look, wanted), given)
 
 
 def put_throttles_back(run: Run) -> dict[str, Any]:

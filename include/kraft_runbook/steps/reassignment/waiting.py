@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Protocol
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.course import CoursePoint
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
-from kraft_runbook.reassignment.batches import Limits, next_batch
+from kraft_runbook.reassignment.batches import Limits, busiest, next_batch
 from kraft_runbook.reassignment.explain import causes_of, progress_between
 from kraft_runbook.reassignment.hours import Hours
 from kraft_runbook.reassignment.look import ReplicasLook
@@ -20,7 +21,7 @@ from kraft_runbook.reassignment.progress import replicas_left
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 from kraft_runbook.reassignment.throttles import GROWING, gap_grows, rate_that_keeps_up
 from kraft_runbook.steps.handle import Cluster
-from kraft_runbook.steps.reassignment.concurrency import follow
+from kraft_runbook.steps.reassignment.concurrency import follow, that_count
 from kraft_runbook.steps.reassignment.files import RunFiles
 
 SAY_SECONDS = 30.0
@@ -34,17 +35,58 @@ def may_start(cluster: Cluster, files: RunFiles, hours: Hours | None) -> bool:
     return not files.paused and (hours is None or hours.open_at(datetime.fromtimestamp(cluster.now(), UTC)))
 
 
-def require_no_long_pause(cluster: Cluster, files: RunFiles) -> None:
-    """Raise Refused where a person paused the run, and has not let it go on in time: a forgotten pause would keep the
-    cluster claimed for ever.
+def held_back(cluster: Cluster, files: RunFiles, hours: Hours | None, *, could: bool, undo: str) -> str:
+    """Why no new batch starts though one could (``could``), also for others who ask (``RunFiles.resting``); empty where
+    one may. Raises Refused where a person paused the run, and has not let it go on in time: a forgotten pause would
+    keep the cluster claimed for ever. ``undo``: what else can be done then.
     """
+    if not could or may_start(cluster, files, hours):
+        files.rest("")
+        return ""
     until = files.paused_until
     if until is not None and cluster.now() > until:
         raise Refused(
             f"the run is still paused (change_pace), and was to go on by {when(until)}",
             way_out=f"trigger change_pace__{cluster.spec.name} with the run's name and 'go on', or with 'pause' for"
-            f" another while; then clear this task. Or trigger cancel_reassignments__{cluster.spec.name}",
+            f" another while; then clear this task. Or {undo}",
         )
+    why = f"it is not within {hours} UTC" if until is None else f"the run is paused, until {when(until)}"
+    files.rest(why)
+    cluster.tell(f"No new batch starts: {why}")
+    return why
+
+
+class Waits(Protocol):
+    """What a task gave to whoever waits for it (``WhileMoving``)."""
+
+    throttled: int | None
+    hours: Hours | None
+    most: int | None
+
+
+def what_is_to_do(
+    cluster: Cluster,
+    files: RunFiles,
+    wait: Waits,
+    *,
+    left: bool,
+    busiest: int,
+    counting: Callable[[], frozenset[int]],
+    room: Callable[[], bool],
+) -> str:
+    """Why the task should go on while something moves or is left (``left``); empty where it should not. ``room``:
+    whether a new batch fits; ``busiest`` and ``counting``: as of ``concurrency.follow``.
+    """
+    may = may_start(cluster, files, wait.hours)
+    if follows := cluster.spec.reassignment.concurrency:
+        bounds = follows.within(wait.most)
+        pace = follow(cluster, files, bounds, counting=counting, busiest=busiest, may_rise=may and left)
+        if pace.changes:
+            return pace.changes[-1]
+    if may and room():
+        return "there is room for the next batch"
+    # also what is no rate: the task says so
+    return "the throttle is to change" if files.asks_for_another(wait.throttled) else ""
 
 
 def when(moment: float) -> str:
@@ -123,17 +165,16 @@ class WhileMoving:
         reading = read_plan(plan, placement)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {reading.stage}", look
-        may = may_start(cluster, self.files, self.hours)
-        if follows := cluster.spec.reassignment.concurrency:
-            bounds, rises = follows.within(self.most), may and bool(reading.left)
-            pace = follow(cluster, self.files, bounds, plan, look.placement, may_rise=rises)
-            if pace.changes:
-                return pace.changes[-1], look
-        if may and next_batch(plan, placement, self.limits):
-            return "there is room for the next batch", look
-        if self.files.asks_for_another(self.throttled):  # also what is no rate: the task says so
-            return "the throttle is to change", look
-        return ("half of what is throttled has ended" if self._half_has_ended(look) else ""), look
+        why = what_is_to_do(
+            cluster,
+            self.files,
+            self,
+            left=bool(reading.left),
+            busiest=busiest(look.placement),
+            counting=lambda: that_count(cluster, plan, look.placement),
+            room=lambda: bool(next_batch(plan, placement, self.limits)),
+        )
+        return why or ("half of what is throttled has ended" if self._half_has_ended(look) else ""), look
 
     def _half_has_ended(self, look: ReplicasLook) -> bool:
         """What has ended is still read by its followers in sync, and slows down the rest (``list_what_moves``)."""

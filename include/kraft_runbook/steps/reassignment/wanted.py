@@ -36,33 +36,45 @@ from kraft_runbook.steps.reassignment.files import kept_orders, saved_by
 from kraft_runbook.steps.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a run's form asks for. ``throttle``: bytes a second a broker; ``partitions`` None: as the mode allows.
-    ``cluster_id``: of the cluster that the goal was saved of; None where the goal is of none. ``topic_ids``: of topics
-    when it was saved. ``keep_order``: change no order where no replica moves. ``order``: which moves go first.
-    ``hours``: in which new batches may start; None: in any. ``moves``: copies that a broker takes or gives at once;
-    None: the form does not say. ``follows``: between how many, where that follows the brokers.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HowFast:
+    """How fast copies may go, and when. ``throttle``: bytes a second a broker. ``moves``: copies that a broker takes or
+    gives at once; None: the form does not say. ``follows``: between how many, where that follows the brokers.
+    ``order``: which go first. ``hours``: in which new batches may start; None: in any.
     """
 
-    goal: Goal
-    topics: Topics
-    allowed: tuple[Reason, ...]
-    throttle: int | None
-    partitions: int | None
-    moves: int | None
-    bytes: int | None
-    cluster_id: str | None = None
-    keep_order: bool = False
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    throttle: int | None = None
+    moves: int | None = None
+    follows: Concurrency | None = None
     order: Order = Order.NAME
     hours: Hours | None = None
-    follows: Concurrency | None = None
 
     @property
     def most_moves(self) -> int:
         """Copies that a broker takes or gives at once at most, however idle it is."""
         return self.follows.most if self.follows else self.moves or MOVES_AT_ONCE
+
+    @property
+    def first_moves(self) -> int:
+        """With how many at once a run begins."""
+        return first_pace(self.follows).moves if self.follows else self.most_moves
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted(HowFast):
+    """What a run's form asks for. ``partitions`` None: as the mode allows. ``cluster_id``: of the cluster that the goal
+    was saved of; None where the goal is of none. ``topic_ids``: of topics when it was saved. ``keep_order``: change no
+    order where no replica moves.
+    """
+
+    goal: Goal
+    topics: Topics
+    allowed: tuple[Reason, ...]
+    partitions: int | None
+    bytes: int | None
+    cluster_id: str | None = None
+    keep_order: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def limits(self, seen: ClusterObservation, moves: int | None = None) -> Limits:
         """A controller in ZooKeeper mode takes less in one request. ``moves``: copies at once, where that follows the
@@ -70,8 +82,7 @@ class Wanted:
         """
         in_kraft = {broker.mode for broker in seen.brokers.values() if was_read(broker.mode)} == {BrokerMode.KRAFT}
         most = self.partitions or (KRAFT_LIMITS if in_kraft else ZOOKEEPER_LIMITS).partitions
-        begins = first_pace(self.follows).moves if self.follows else self.most_moves
-        return Limits(most, moves or begins, self.bytes, self.order)
+        return Limits(most, moves or self.first_moves, self.bytes, self.order)
 
 
 Asks = Callable[[Run], Wanted]
@@ -98,8 +109,24 @@ def asks_to_restore(run: Run) -> Wanted:
     return replace(wanted, cluster_id=saved.cluster_id, topic_ids=saved.topic_ids)
 
 
-def _wanted(run: Run, goal: Goal) -> Wanted:
+def asks_how_fast(run: Run) -> HowFast:
+    """What the fields say that every form of moves has. Raises Refused for what makes no sense."""
+    return HowFast(**_how_fast(run))
+
+
+def _how_fast(run: Run) -> dict[str, Any]:
     params, moves, follows = run.params, run.params["moves_a_broker"], run.spec.reassignment.concurrency
+    return {
+        "throttle": round(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
+        "moves": moves,
+        "follows": None if follows is None else follows.within(moves),
+        "order": Order(params["order"]),
+        "hours": hours_of(params["hours"]),
+    }
+
+
+def _wanted(run: Run, goal: Goal) -> Wanted:
+    params = run.params
     allowed = [
         *([Reason.REPLICATION_FACTOR] if params["allow_replication_factor"] else []),
         *([Reason.RACKS] if params["allow_racks"] else []),
@@ -111,13 +138,9 @@ def _wanted(run: Run, goal: Goal) -> Wanted:
         goal,
         Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split())),
         tuple(allowed),
-        round(params["throttle_mb"] * 1e6) if params["throttle_mb"] else None,
         params["partitions_a_request"],
-        moves,
         int(params["mb_a_broker"] * 1e6) if params["mb_a_broker"] else None,
-        order=Order(params["order"]),
-        hours=hours_of(params["hours"]),
-        follows=None if follows is None else follows.within(moves),
+        **_how_fast(run),
     )
 
 

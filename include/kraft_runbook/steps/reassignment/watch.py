@@ -11,7 +11,7 @@ from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.explain import causes_of, has_rate
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.throttles import leftovers
-from kraft_runbook.steps.reassignment.disks import disk_throttles_left
+from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left
 from kraft_runbook.steps.reassignment.earlier_runs import still_throttling
 from kraft_runbook.steps.reassignment.looks import see, settled_look
 from kraft_runbook.steps.run import Failed, Run

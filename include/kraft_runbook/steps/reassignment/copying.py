@@ -1,0 +1,116 @@
+"""Copies between the disks of a broker: some at once are started, and waited for without a worker."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_runbook.cluster.naming import nodes, some
+from kraft_runbook.errors import StepFailed, Unreachable
+from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.procedures.move_between_disks import look_at_disks, start_disk_moves
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, busiest_disks, next_moves, read_disks
+from kraft_runbook.reassignment.hours import Hours
+from kraft_runbook.reassignment.stages import MOVE, PlanStage
+from kraft_runbook.steps.handle import Act, Cluster
+from kraft_runbook.steps.reassignment.concurrency import take_up
+from kraft_runbook.steps.reassignment.disk_throttle import change_disk_throttle
+from kraft_runbook.steps.reassignment.disks import how_to_undo, reading_of, require_signed_disks
+from kraft_runbook.steps.reassignment.ending import STARTED, has_started
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.looks import settled_look
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
+from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, held_back, what_is_to_do
+from kraft_runbook.steps.reassignment.wanted import asks_how_fast
+from kraft_runbook.steps.run import Run
+
+
+@dataclass
+class WhileCopying:
+    """Waits until the next copies may start, all have ended, somebody interferes, or the throttle or the number of
+    copies at once is to change. The fields are those of ``waiting.WhileMoving``; ``at_once``: copies that a broker may
+    make. The plan is read once: one that is made anew ends the task that waits.
+    """
+
+    files: RunFiles
+    at_once: int
+    throttled: int | None = None
+    rests: float = 0.0
+    hours: Hours | None = None
+    most: int | None = None
+    say: float = SAY_SECONDS
+    _plan: DiskPlan | None = None
+    _said: float = 0.0
+
+    def look(self, cluster: Cluster) -> str:
+        """Why the task should go on, empty where nothing is to do. Raises RunbookError."""
+        plan = self._plan
+        if plan is None:
+            plan = self._plan = self.files.disk_plan
+        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers))
+        if time.monotonic() - self._said >= self.say:
+            cluster.tell(str(reading))
+            self._said = time.monotonic()
+        if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
+            return f"the plan stands {reading.stage}"
+        return what_is_to_do(
+            cluster,
+            self.files,
+            self,
+            left=bool(reading.left),
+            busiest=busiest_disks(reading),
+            counting=lambda: _that_run(cluster),
+            room=lambda: bool(next_moves(reading, self.at_once)),
+        )
+
+
+def _that_run(cluster: Cluster) -> frozenset[int]:
+    """The brokers whose numbers count: a copy keeps its broker's disks busy, and others wait for its followers."""
+    return settled_look(cluster, sizes_of=(), settings=False).placement.live
+
+
+def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
+    """Start the next copies of what is left. Returns the wait for those that go on, and the task's answer where nothing
+    is left. A lost broker is waited for once copies were started: it goes on with them when it is back. Raises Refused;
+    Unreachable or StepFailed where that has lasted too long, or none was started.
+    """
+    plan, files, wanted = files_of(run).disk_plan, files_of(run), asks_how_fast(run)
+    if run.cluster.rehearses:
+        for each in plan.moves:
+            run.cluster.do(start_disk_moves, [each], would=[_act(each)])
+        return {"dry_run": True}
+    started, at_once = has_started(run), wanted.first_moves
+    try:
+        reading = reading_of(run, plan)
+        require_signed_disks(run, plan, reading)
+        run.cluster.tell(str(reading))
+        if reading.stage is PlanStage.AS_PLANNED:
+            run.journal.record(Moves(what="ended", partitions=len(reading.there), told=str(reading)))
+            return {"there": len(reading.there), "gone": len(reading.gone)}
+        at_once = take_up(run, wanted.follows) if wanted.follows else at_once
+        batch = next_moves(reading, at_once, wanted.order)
+        if held_back(run.cluster, files, wanted.hours, could=bool(batch), undo=how_to_undo(run.spec.name)):
+            batch = ()
+        if batch:
+            run.signatures.begins(MOVE)
+        change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
+        if batch:
+            taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
+            named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
+            run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
+        if reading.lost:
+            raise Unreachable(
+                f"{nodes('broker', reading.lost, 'does')} not answer", way_out="start it: it goes on with its copies"
+            )
+        say_it_goes_on(run)
+    except (Unreachable, StepFailed) as trouble:
+        if not started and not has_started(run):
+            raise
+        wait_out(run, trouble)
+        return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
+    return WhileCopying(files, at_once, files.disk_rate.rate, hours=wanted.hours, most=wanted.moves)
+
+
+def _act(move: DiskMove) -> Act:
+    return Act(f"move {move.partition} of broker {move.broker}", (f"{move.source} -> {move.target}",))

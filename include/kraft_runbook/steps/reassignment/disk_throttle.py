@@ -1,0 +1,151 @@
+"""The throttle of copies between the disks of a broker: set, changed while they go on, put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.procedures.move_between_disks import disk_rate, set_disk_rate
+from kraft_runbook.reassignment.disks import DiskMove
+from kraft_runbook.steps.handle import Act
+from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
+from kraft_runbook.steps.reassignment.disks import BACK, reading_of, require_signed_disks
+from kraft_runbook.steps.reassignment.files import DISK_RATE, DiskRate, RunFiles, files_of, files_of_all
+from kraft_runbook.steps.reassignment.throttling import require_copies_end
+from kraft_runbook.steps.reassignment.wanted import asks_how_fast
+from kraft_runbook.steps.run import Run
+
+
+def throttle_disks(run: Run) -> dict[str, Any] | None:
+    """Set the throttle that the form names, or a person since, once the former one is on disk. Raises Refused,
+    Unreachable, StepFailed.
+    """
+    given = asks_how_fast(run).throttle
+    rate = files_of(run).wanted_throttle(given)
+    if rate is None:
+        run.cluster.tell("No throttle is asked for")
+        return None
+    if run.cluster.rehearses:
+        run.cluster.do(set_disk_rate, would=_would_throttle(rate))
+        return None
+    plan = files_of(run).disk_plan
+    reading = reading_of(run, plan)
+    require_signed_disks(run, plan, reading)
+    if rate != given:  # a person wrote it since the plan was judged
+        require_copies_end(run, (*reading.left, *reading.moving), rate)
+    _throttle(run, rate)
+    return {"bytes_a_second": rate}
+
+
+def _would_throttle(rate: int) -> list[Act]:
+    return [Act(f"throttle copies between disks to {rate_text(rate)}")]
+
+
+def _throttle(run: Run, rate: int) -> None:
+    files = files_of(run)
+    note = files.disk_rate
+    if note.rate is None:
+        former = run.cluster.ask(disk_rate)
+        for _, other in _notes(run):
+            former = other.former if other.has_set(former) else former  # another run's own is nobody's former
+        note = DiskRate(former)
+    files.will_throttle_disks(note.and_then(rate))
+    run.cluster.do(set_disk_rate, str(rate), would=_would_throttle(rate))
+    run.journal.record(Moves(what=SET, partitions=None, told=rate_text(rate)))
+
+
+@dataclass(frozen=True, slots=True)
+class OfDisks:
+    """The throttle of a run's copies between disks (``asked_rate.Throttle``). ``still``: what is not there yet."""
+
+    run: Run
+    still: tuple[DiskMove, ...]
+
+    @property
+    def noted(self) -> int | None:
+        return files_of(self.run).disk_rate.rate
+
+    def stands(self, rate: int) -> bool:
+        mine = files_of(self.run)
+        others = [str(each) for files, other in _notes(self.run) if files != mine for each in other.ours]
+        return is_left_alone(self.run.cluster.ask(disk_rate), rate, mine.disk_rate.former, others)
+
+    def require_an_end(self, rate: int) -> None:
+        require_copies_end(self.run, self.still, rate)
+
+    def set(self, rate: int) -> None:
+        _throttle(self.run, rate)
+
+
+def change_disk_throttle(run: Run, still: Iterable[DiskMove], given: int | None) -> None:
+    """While copies go on, or are left: set the rate that was asked for since, or the run's own where none is in
+    force.
+    """
+    take_up_rate(run, OfDisks(run, tuple(still)), given)
+
+
+def put_disk_throttle_back(run: Run) -> dict[str, Any] | None:
+    """Whatever happened: the throttle becomes what it was, once none of the run's copies goes on. One that somebody
+    else set meanwhile stays. A run that undoes another puts back that one's too. Raises Unreachable, StepFailed.
+    """
+    undone = str(run.params.get("run") or "") if run.params.get("goal") == BACK else ""
+    found = _put_back(run, files_of(run))
+    return (_put_back(run, RunFiles(files_of_all(run.state) / undone)) or found) if undone else found
+
+
+def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
+    if run.cluster.rehearses or (note := files.disk_rate).rate is None:
+        return None
+    run.claim.take()
+    reading = reading_of(run, files.disk_plan)
+    if reading.moving or reading.lost:  # a broker that is back goes on with its copies
+        run.cluster.tell(f"The throttle stays while copies go on, or may: {reading}")
+        return {"left": len(reading.moving) or len(reading.left) or 1}
+    if note.has_set(run.cluster.ask(disk_rate)):
+        going = [other.rate for others, other in _notes(run) if others != files and _may_go_on(run, others)]
+        former = str(going[-1]) if going else note.former
+        run.cluster.do(set_disk_rate, former, would=[Act("put the throttle of copies between disks back")])
+    files.disk_throttle_is_back()
+    run.journal.record(Moves(what=PUT_BACK_DONE, partitions=None, told=str(note.former)))
+    return {"left": 0}
+
+
+def disk_throttles_left(run: Run) -> list[str]:
+    """In words: the throttles that runs on this cluster set for copies between disks, where none of them goes on. One
+    that rests, since it is paused or not in its hours, keeps its own for its next copies.
+    """
+    found = []
+    for files, note in _notes(run):
+        if _goes_on(run, files) or not note.has_set(run.cluster.ask(disk_rate)):
+            continue
+        if why := files.resting:
+            run.cluster.tell(f"Run {files.name} keeps its throttle for its next copies: {why}")
+            continue
+        found.append(
+            f"a throttle of copies between disks without a copy: {note.rate}, set by run {files.name}:"
+            " clear its task 'carry_out.put_throttle_back'"
+        )
+    return found
+
+
+def disk_runs(run: Run, having: str) -> list[RunFiles]:
+    """The runs on this cluster that moved replicas between disks and have this file, the newest last."""
+    places = files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{having}")
+    return [RunFiles(each.parent) for each in sorted(places, key=lambda path: (path.stat().st_mtime, path))]
+
+
+def _notes(run: Run) -> list[tuple[RunFiles, DiskRate]]:
+    """Of each run on this cluster that has not put its throttle back."""
+    return [(files, files.disk_rate) for files in disk_runs(run, DISK_RATE)]
+
+
+def _may_go_on(run: Run, files: RunFiles) -> bool:
+    """Whether copies of that run go on, or will once a broker is back."""
+    reading = reading_of(run, files.disk_plan)
+    return bool(reading.moving or reading.lost)
+
+
+def _goes_on(run: Run, files: RunFiles) -> bool:
+    return bool(reading_of(run, files.disk_plan).moving)

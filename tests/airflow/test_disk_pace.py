@@ -1,0 +1,232 @@
+"""Copies between disks are paused, kept to hours, follow the brokers, and take another throttle while they go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from in_run import run_in
+from observations import SPEC
+from placements import MB
+from test_disk_steps import TWO, A, B, Scene
+from test_moves_follow_in_steps import BOUNDS, FEWER, FOLLOWING, MORE
+from test_reassignment_steps import look, why_awake
+
+from kraft_runbook.cluster.log_dirs import BrokerLogs
+from kraft_runbook.cluster.observation import Timed
+from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
+from kraft_runbook.procedures.read_load import read_load
+from kraft_runbook.reassignment.concurrency import BrokerLoad, Pace
+from kraft_runbook.steps.reassignment import disks
+from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED
+from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
+from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left, put_disk_throttle_back, throttle_disks
+from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.pace import TAKEN_UP_SECONDS, change_pace
+from kraft_runbook.steps.run import NothingToDo
+from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
+
+
+class Paced(Scene):
+    """A run that copies one of its two replicas at 5 MB/s, and one that changes its pace. ``grows``: bytes that are
+    produced into each replica between two looks. ``meanwhile``: what happens while the second one waits. ``takes``: how
+    long Produce requests take each broker from now on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.grows, self.sizes = 0, {A: 10 * MB, B: 40 * MB}
+        self.meanwhile: Callable[[], object] = lambda: None
+        self.form: dict[str, Any] = {"throttle_mb": None, "run": None, "batches": "as they are"}
+        self.takes: dict[int, float] = dict.fromkeys(SPEC.broker_ids, 4.0)
+        self._requests = 0
+        vars(self.cluster)["pause"] = self._pause
+        self.cluster.answers |= {look_at_replicas: lambda **_: look(), read_load: self.load}
+
+    def look(self) -> Mapping[int, BrokerLogs]:
+        if self.away:
+            return {}
+        found = super().look()
+        vars(self)["sizes"] = {p: size + self.grows for p, size in self.sizes.items()}
+        mine = found[1]
+        return {1: BrokerLogs(1, mine.directories, self.sizes, mine.placed, mine.future)}
+
+    def _pause(self, seconds: float) -> None:
+        vars(self.cluster)["paused"] += seconds
+        if seconds < 5:
+            self.meanwhile()
+
+    def load(self, brokers: Collection[int]) -> tuple[Mapping[int, BrokerLoad], Mapping[int, str]]:
+        self._requests += 10
+        assert brokers == {1, 2, 3}
+        return {b: BrokerLoad(Timed(self._requests, self.takes[b]), 0) for b in brokers}, {}
+
+    @property
+    def files(self) -> RunFiles:
+        return files_of(self.run())
+
+    def moves(self) -> Any:
+        return move_between_disks(self.run())
+
+    def change(self, **form: Any) -> Any:
+        ti = SimpleNamespace(dag_id="change_pace__lab", run_id="two", task_id="change")
+        return change_pace(run_in({"ti": ti, "params": {**self.form, **form}}, self.cluster))
+
+    def said(self, what: str) -> list[str]:
+        return [told.told for _, told in of_kind(self.run().journal.records(), Moves) if told.what == what]
+
+
+@pytest.fixture
+def paced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Paced:
+    monkeypatch.setenv("KRAFT_RUNBOOK_STATE", str(tmp_path))
+    made = Paced()
+    disks.plan_between_disks(made.run())
+    throttle_disks(made.run())
+    made.moves()
+    return made
+
+
+def test_the_run_that_copies_takes_the_rate_up_and_both_have_it_on_record(paced: Paced) -> None:
+    paced.meanwhile = paced.moves
+    name = paced.files.name
+    assert paced.change(throttle_mb=8) == {"run": name, "bytes_a_second": 8 * MB, "paused": False}
+    assert paced.rate == "8000000" and paced.said("throttled") == ["5 MB/s a broker", "8 MB/s a broker"]
+    with pytest.raises(NothingToDo, match="goes on as the form asks already"):
+        paced.change(throttle_mb=8)
+    assert (
+        f"Run {name} (empty /d1 of broker 1): 1 replicas are copied between disks, 1 are left."
+        " Its throttle: 5 MB/s a broker, to be 8 MB/s a broker" in paced.cluster.told
+    )
+    paced.end()
+    paced.moves()
+    paced.end()
+    assert put_disk_throttle_back(paced.run()) == {"left": 0} and paced.rate == "7"
+
+
+def test_a_worker_killed_before_the_new_rate_was_set_leaves_none_of_both_behind(paced: Paced) -> None:
+    """Both rates are noted: whichever is there is the run's own."""
+    files = paced.files
+    files.will_throttle_disks(files.disk_rate.and_then(8 * MB))
+    paced.placed = dict.fromkeys(paced.placed, TWO)
+    paced.future.clear()
+    assert paced.rate == "5000000"
+    assert put_disk_throttle_back(paced.run()) == {"left": 0} and paced.rate == "7"
+
+
+def test_the_wait_ends_for_another_rate_and_only_for_another(paced: Paced) -> None:
+    wait = paced.moves()
+    assert isinstance(wait, WhileCopying) and wait.look(paced.cluster) == ""
+    paced.files.keep_throttle(8 * MB)
+    assert wait.look(paced.cluster) == "the throttle is to change"
+    again = paced.moves()
+    assert again.throttled == 8 * MB and again.look(paced.cluster) == ""
+
+
+def test_a_rate_that_would_never_let_a_copy_end_is_refused_and_the_rate_in_force_stays(paced: Paced) -> None:
+    paced.grows, paced.meanwhile = 10 * MB, paced.moves
+    with pytest.raises(Refused, match=r"it stays 5 MB/s a broker: the throttle would never let it end: broker 1"):
+        paced.change(throttle_mb=3)
+    assert paced.rate == "5000000" and len(paced.said(THROTTLE_REFUSED)) == 1
+    assert paced.files.wanted_throttle(None) == 5 * MB
+    paced.grows = 0
+    assert paced.change(throttle_mb=3)["bytes_a_second"] == 3 * MB
+
+
+def test_such_a_rate_is_refused_in_the_form_too(paced: Paced) -> None:
+    paced.grows = 20 * MB
+    paced.future.clear()
+    with pytest.raises(Refused, match="would never let it end") as refused:
+        disks.plan_between_disks(paced.run(name="other"))
+    assert "give a throttle well above" in refused.value.way_out
+
+
+def test_a_run_that_does_not_go_on_is_named_with_its_own_way_out(paced: Paced) -> None:
+    with pytest.raises(StepFailed, match=f"in {TAKEN_UP_SECONDS:g} s") as failed:
+        paced.change(throttle_mb=8)
+    assert "trigger move_between_disks__lab with 'back to the old disks'" in failed.value.way_out
+
+
+def test_a_paused_run_starts_no_copy_until_it_goes_on(paced: Paced) -> None:
+    assert paced.change(batches="pause")["paused"]
+    paced.end()
+    wait = paced.moves()
+    assert len(paced.started) == 1 and wait.look(paced.cluster) == ""
+    assert paced.files.resting == "the run is paused, until 2026-03-05 10:00 UTC"
+    assert disk_throttles_left(paced.run()) == [], "its throttle is kept for its next copies"
+    assert paced.change(batches="go on")["paused"] is False, "it is found, though nothing of it is copied"
+    assert wait.look(paced.cluster) == "there is room for the next batch"
+    paced.moves()
+    assert [m.partition for m in paced.started[-1]] == [B] and paced.files.resting == ""
+
+
+def test_a_pause_that_was_forgotten_ends_the_task_with_the_way_out_of_disks(paced: Paced) -> None:
+    paced.change(batches="pause")
+    paced.end()
+    vars(paced.cluster)["paused"] += paced.cluster.spec.reassignment.pause + 1
+    with pytest.raises(Refused, match="was to go on by 2026-03-05 10:00 UTC") as refused:
+        paced.moves()
+    assert "move_between_disks__lab with 'back to the old disks'" in refused.value.way_out
+
+
+@pytest.mark.parametrize(("hours", "starts"), [("22:00-06:00", False), ("09:30-10:01", True)])
+def test_new_copies_start_within_their_hours_alone(paced: Paced, hours: str, starts: bool) -> None:
+    """The test's clock says 10:00 UTC."""
+    paced.end()
+    paced.params["hours"] = hours
+    wait = paced.moves()
+    assert (len(paced.started) == 2) is starts
+    given = DiskTrigger.of("lab", wait).serialize()[1]
+    assert given["hours"] == hours and given["throttled"] == 5 * MB
+    paced.future.clear()  # as if that copy had been ended
+    assert bool(DiskTrigger(**given).looks()(paced.cluster)) is starts
+
+
+@pytest.mark.parametrize(("order", "first"), [("by name", A), ("small first", A), ("large first", B)])
+def test_the_form_says_which_copies_go_first(paced: Paced, order: str, first: Any) -> None:
+    paced.future.clear()
+    paced.params["order"] = order
+    paced.moves()
+    assert paced.started[-1][0].partition == first
+
+
+def test_copies_at_once_follow_the_brokers_and_the_form_is_the_most(paced: Paced) -> None:
+    vars(paced.cluster)["spec"] = FOLLOWING
+    paced.params["moves_a_broker"] = None
+    paced.files.keep_pace(Pace(1))
+    wait = paced.moves()
+    assert wait.at_once == 1 and wait.look(paced.cluster) == ""
+    paced.cluster.pause(30)
+    assert wait.look(paced.cluster) == MORE
+    wait = paced.moves()
+    assert [m.partition for m in paced.started[-1]] == [B] and paced.said("moves at once") == [MORE]
+    paced.takes[2] = 300.0
+    paced._requests = 0
+    paced.files.keep_pace(Pace(2))
+    wait.look(paced.cluster)
+    paced.cluster.pause(30)
+    assert "2 300 ms" in wait.look(paced.cluster) and paced.moves().at_once == 1
+    assert FEWER in paced.said("moves at once")
+    paced.params["moves_a_broker"] = 1
+    assert BOUNDS.within(1).most == 1 and paced.moves().most == 1
+
+
+def test_the_trigger_waits_with_what_the_task_gave_it(paced: Paced, monkeypatch: pytest.MonkeyPatch) -> None:
+    trigger = DiskTrigger(**DiskTrigger.of("lab", paced.moves()).serialize()[1])
+    monkeypatch.setattr(DiskTrigger, "hand", lambda _: paced.cluster)
+    trigger.poll, trigger.awake = 0.001, 0.05
+    assert asyncio.run(why_awake(trigger)) == "the claim is renewed"
+    paced.files.keep_throttle(8 * MB)
+    assert asyncio.run(why_awake(trigger)) == "the throttle is to change"
+
+
+def test_a_run_whose_plan_was_spoilt_hides_no_other(paced: Paced) -> None:
+    spoilt = paced.run(name="zwei")
+    files_of(spoilt).directory.mkdir(parents=True)
+    (files_of(spoilt).directory / "disks.json").write_text("{}")
+    assert paced.change(batches="pause")["run"] == paced.files.name
