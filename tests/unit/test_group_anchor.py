@@ -138,7 +138,8 @@ def test_it_leaves_also_where_kafka_has_not_let_it_in_yet() -> None:
     ("kafka", "says"),
     [
         (Coordinator(joins=26), r"Kafka takes no session of 6 s \(group.min.session.timeout.ms\)"),
-        (Coordinator(joins=30), "Kafka answered error 30"),
+        (Coordinator(joins=30), "this tool's identity may not join it: grant it READ on the group"),
+        (Coordinator(joins=81), "Kafka answered error 81"),
     ],
 )
 def test_what_goes_wrong_is_told(kafka: Coordinator, says: str) -> None:

@@ -65,10 +65,10 @@ KEPT = ends({"t": ("T", {0: 10, 1: 0, 2: 5}), "u": ("U", {0: 7})})
             "1: t-1: it has no leader",
         ),
         (
-            ends({"t": ("T", {0: 10, 1: 0, 2: 5})}, u="this tool's identity may not describe it"),
+            ends({"t": ("T", {0: 10, 1: 0, 2: 5})}, u="this tool's identity may not describe the topic"),
             Severity.BLOCKING,
             Verdict.UNKNOWN,
-            "1: u: this tool's identity may not describe it",
+            "1: u: this tool's identity may not describe the topic",
         ),
         (
             ends({"t": ("T", {0: 9, 2: 5}), "u": ("U2", {0: 0})}, t_1="it has no leader"),

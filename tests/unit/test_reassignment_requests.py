@@ -14,7 +14,7 @@ from placements import tp
 
 from kraft_runbook.cluster.assignment import Answer, Move, Ongoing
 from kraft_runbook.errors import Refused, Unreachable
-from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.kafka.reassignments import NEEDS, Reassignments
 
 MOVE = Move(tp("a"), (1, 2), (3, 2))
 
@@ -102,7 +102,7 @@ def test_each_partition_has_kafkas_answer_and_text(code: int, text: str | None, 
 def test_a_refusal_of_the_whole_is_each_partitions_and_its_java_dump_is_hidden() -> None:
     refused = Values(error_code=31, error_message="Request(…)@1f", responses=[])
     found = client(Server(refused)).alter([MOVE])
-    assert [(r.answer, r.text) for r in found.values()] == [(Answer.CLUSTER_AUTHORIZATION_FAILED, "")]
+    assert [(r.answer, r.text) for r in found.values()] == [(Answer.CLUSTER_AUTHORIZATION_FAILED, NEEDS)]
 
 
 def test_a_partition_that_the_answer_leaves_out_is_no_success() -> None:

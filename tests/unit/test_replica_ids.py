@@ -52,7 +52,7 @@ def test_another_id_is_told_from_the_same_and_from_what_tells_nothing() -> None:
     assert (found.alike, found.otherwise) == (2, ("t-2",))
     assert found.unread == {
         "t-3": f"the broker does not know ZooKeeper's id {IDS['t-3']}",
-        "t-4": "Fetch answers error 29",
+        "t-4": "this tool's identity may not read the topic",
     }
     assert [len(each.topics) for each in fetched] == [2, 2, 1]
 

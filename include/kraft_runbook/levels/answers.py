@@ -30,6 +30,7 @@ _WAYS: tuple[tuple[str, str], ...] = (
 )
 NOT_THE_LEADER = 41
 TIMED_OUT = 7
+NOT_ALLOWED = 31
 
 
 def refused(feature: str, level: int, code: int, text: str) -> Refused:
@@ -38,6 +39,11 @@ def refused(feature: str, level: int, code: int, text: str) -> Refused:
         return Refused(
             f"the controller that was asked for {feature} {level} does not lead the quorum any more",
             way_out="look again, since the level may have been changed before that; then ask the new leader",
+        )
+    if code == NOT_ALLOWED:
+        return Refused(
+            f"UpdateFeatures ({feature} {level}) is not allowed to this tool's identity at the controllers",
+            way_out="allow it: Alter on the cluster (kafka-acls --cluster)",
         )
     known = next((way for words, way in _WAYS if words in text), "read the controllers' logs for more")
     return Refused(f"the server refuses {feature} {level}: {text or f'error {code}'}", way_out=known)

@@ -221,7 +221,8 @@ class Probes:
             if error is None:
                 self.answers[partition].append(time.monotonic())
             else:
-                self.failed, self.why = self.failed + 1, error.str()
+                missing = f"; {GRANT}" if error.code() in DENIED else ""
+                self.failed, self.why = self.failed + 1, f"{error.str()}{missing}"
 
         return note
 

@@ -21,7 +21,8 @@ from kraft_runbook.io.secrets import Secrets
 
 RESOURCES_A_REQUEST = 500
 """Topics in one request: a broker answers for all of them before it reads anything else from the connection."""
-NOT_ALLOWED, UNKNOWN_TOPIC = 31, 3
+NOT_ALLOWED, UNKNOWN_TOPIC = (29, 31), 3
+"""Of a topic, and of the cluster."""
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 """``AlterConfigOp.OpType``."""
 
@@ -98,8 +99,8 @@ def alter_configs(
                 for entity, code, text in _alter(connection, {each: changes[each] for each in part}):
                     if code == UNKNOWN_TOPIC:
                         gone.append(entity)
-                    elif code == NOT_ALLOWED:
-                        raise _not_allowed(f"changing the configuration of {entity}", "AlterConfigs")
+                    elif code in NOT_ALLOWED:
+                        raise _not_allowed("changing", entity, "AlterConfigs")
                     elif code:
                         refused.append(f"{entity}: error {code} {text}".rstrip())
     if refused:
@@ -163,8 +164,8 @@ def _read(connection: KafkaConnection, entities: Sequence[Entity], keys: Sequenc
         entity = Entity(EntityKind(each.resource_type), each.resource_name)
         if each.error_code == UNKNOWN_TOPIC:
             continue
-        if each.error_code == NOT_ALLOWED:
-            raise _not_allowed(f"reading the configuration of {entity}", "DescribeConfigs")
+        if each.error_code in NOT_ALLOWED:
+            raise _not_allowed("reading", entity, "DescribeConfigs")
         if each.error_code:
             raise connection.unreachable(f"{entity}: error {each.error_code} {each.error_message or ''}".rstrip())
         found[entity] = Found(
@@ -218,5 +219,9 @@ def _operation(change: ConfigChange) -> tuple[int, str | None]:
     return (DELETE, None) if change is None else (SET, change)
 
 
-def _not_allowed(what: str, operation: str) -> Refused:
-    return Refused(f"{what} is not allowed to this tool's identity", way_out=f"allow it: {operation} (kafka-acls)")
+def _not_allowed(what: str, entity: Entity, operation: str) -> Refused:
+    granted = f"--topic {entity.name}" if entity.kind is EntityKind.TOPIC else "--cluster"
+    return Refused(
+        f"{what} the configuration of {entity} is not allowed to this tool's identity",
+        way_out=f"allow it: kafka-acls --add --operation {operation} {granted}",
+    )

@@ -15,7 +15,7 @@ from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.kafka.connection import CLIENT_ID, Connect, KafkaConnection, connect_to
-from kraft_runbook.io.kafka.coordinator import NOT_READY, Coordinator
+from kraft_runbook.io.kafka.coordinator import NOT_AUTHORIZED, NOT_READY, Coordinator
 from kraft_runbook.io.secrets import Secrets
 
 JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION, LEAVE_VERSION, DESCRIBE_VERSION = 5, 3, 3, 4, 5
@@ -208,4 +208,6 @@ def _told(code: int) -> str:
         return "it left before it had joined"
     if code == INVALID_SESSION:
         return f"Kafka takes no session of {SESSION_SECONDS:g} s (group.min.session.timeout.ms)"
+    if code == NOT_AUTHORIZED:
+        return "this tool's identity may not join it: grant it READ on the group"
     return f"Kafka answered error {code}" if code else "it left before a member came"

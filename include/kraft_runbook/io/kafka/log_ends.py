@@ -38,7 +38,7 @@ PATIENCE_SECONDS, APART_SECONDS = 20.0, 1.0
 """For elections, and for new leaders that do not tell their end yet (OFFSET_NOT_AVAILABLE, KIP-207)."""
 BROKERS_THAT_AGREE = 2
 """So many brokers must not know a topic, where the cluster file names as many: one that has just started knows none."""
-DENIED = "this tool's identity may not describe it"
+DENIED = "this tool's identity may not describe the topic"
 _Partition = tuple[str, int]
 
 

@@ -28,6 +28,7 @@ METADATA_TOPIC_ID = UUID(int=1)
 FETCH_VERSION = 16
 FETCH_BYTES = 16 * 1024 * 1024
 SNAPSHOT_BYTES = 8 * 1024 * 1024
+NOT_ALLOWED, NEEDS = 31, "it needs ClusterAction on the cluster"
 OLDEST_EPOCHS_TRIED = 64
 """How many leader epochs are tried for the snapshot at the log's start, whose epoch no response tells."""
 
@@ -199,6 +200,8 @@ class MetadataLogReader:
             version=0, replica_id=-1, max_bytes=SNAPSHOT_BYTES, topics=[topic(name=METADATA_TOPIC, partitions=[asked])]
         )
         answer = self._connection.send(request)
+        if answer.error_code == NOT_ALLOWED:
+            raise self._connection.unreachable(f"FetchSnapshot failed with error {NOT_ALLOWED}: {NEEDS}")
         if answer.error_code or answer.topics[0].partitions[0].error_code:
             raise _truncated(wanted.end_offset - 1, wanted.end_offset)
         piece = answer.topics[0].partitions[0]
@@ -240,8 +243,7 @@ class MetadataLogReader:
         answer = self._connection.send(request)
         if answer.error_code or not answer.responses:
             raise self._connection.unreachable(
-                f"Fetch of the metadata log failed with error {answer.error_code} (31: it needs ClusterAction on the"
-                " cluster)"
+                f"Fetch of the metadata log failed with error {answer.error_code} ({NOT_ALLOWED}: {NEEDS})"
             )
         found = answer.responses[0].partitions[0]
         if found.error_code in (6, 74, 75):

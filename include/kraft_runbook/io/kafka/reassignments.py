@@ -43,6 +43,7 @@ ANSWERS: Mapping[int, Answer] = {
     85: Answer.NO_REASSIGNMENT_IN_PROGRESS,
 }
 """Kafka's error codes (``Errors``). Any other is Answer.OTHER, with its number in the text."""
+NEEDS = "it needs Alter on the cluster: kafka-acls --cluster"
 PAUSE = 0.5
 T = TypeVar("T")
 
@@ -268,7 +269,7 @@ def _result(partition: TopicPartition, code: int, text: str) -> PartitionResult:
     if answer is Answer.OTHER:
         text = f"error {code}: {text}" if text else f"error {code}"
     # With this code Kafka's text is the request as Java prints it (measured on 3.9.2): it says nothing, at length.
-    return PartitionResult(partition, answer, "" if answer is Answer.CLUSTER_AUTHORIZATION_FAILED else text)
+    return PartitionResult(partition, answer, NEEDS if answer is Answer.CLUSTER_AUTHORIZATION_FAILED else text)
 
 
 def _raise_top_level(connection: KafkaConnection, answer: Any, request: str) -> None:
@@ -278,7 +279,7 @@ def _raise_top_level(connection: KafkaConnection, answer: Any, request: str) -> 
     if ANSWERS.get(code) is Answer.CLUSTER_AUTHORIZATION_FAILED:
         raise Refused(
             f"{request} is not allowed to this tool's identity",
-            way_out="allow it: Describe and Alter on the cluster (kafka-acls --cluster)",
+            way_out="allow it: Describe on the cluster, and Alter for moves (kafka-acls --cluster)",
         )
     if code:
         raise connection.unreachable(f"{request} failed with error {code} {answer.error_message or ''}".rstrip())

@@ -28,7 +28,7 @@ AT_ONCE = 5_000
 NO_LOG_ENDS_THERE = 2**62
 CONSISTENT = (0, 1)
 """No error, or OFFSET_OUT_OF_RANGE: the id was compared before that."""
-UNKNOWN_ID, INCONSISTENT_ID = 100, 103
+UNKNOWN_ID, INCONSISTENT_ID, NOT_ALLOWED = 100, 103, 29
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,8 @@ def ask_for_ids(
                     otherwise.append(name)
                 elif error == UNKNOWN_ID:
                     unread[name] = f"the broker does not know ZooKeeper's id {topic_id}"
+                elif error == NOT_ALLOWED:
+                    unread[name] = "this tool's identity may not read the topic"
                 else:
                     unread[name] = f"Fetch answers error {error}"
             unread |= {wanted[topic_id][0]: why for topic_id, why in errors.items()}
