@@ -9,9 +9,10 @@ from observations import WHY
 from test_upgrade_checks import PLAIN, WELL, cluster, held, host_changed
 
 from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.software.defaults import NOT_COMPARED, changed_defaults, table_of_defaults
+from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
 
 AFTER = "log.message.timestamp.after.max.ms"
+GROUPS = "group.coordinator.append.linger.ms"
 POOL = "remote.log.manager.thread.pool.size"
 
 
@@ -48,16 +49,29 @@ def test_what_was_not_read_is_said() -> None:
 @pytest.mark.parametrize(
     ("start", "target", "changes"),
     [
-        ("4.0.0", "4.1.1", {"group.coordinator.rebalance.protocols": ("classic,consumer", "classic,consumer,streams")}),
-        ("4.1.1", "4.2.2", {"group.coordinator.append.linger.ms": ("5", "-1")}),
+        (
+            "4.0.0",
+            "4.1.1",
+            {
+                "group.coordinator.rebalance.protocols": ("classic,consumer", "classic,consumer,streams"),
+                "group.share.partition.max.record.locks": ("200", "2000"),
+                "share.coordinator.append.linger.ms": ("10", "5"),
+            },
+        ),
+        ("4.1.1", "4.2.2", {key: ("5", "-1") for key in (GROUPS, "share.coordinator.append.linger.ms")}),
         ("4.3.0", "4.4.0", {}),
+        ("8.1.0-ccs", "8.2.0-ccs", {key: ("5", "-1") for key in (GROUPS, "share.coordinator.append.linger.ms")}),
     ],
 )
-def test_a_roll_within_kafka_4_is_told_what_changes_there_and_what_is_not_compared(
+def test_a_roll_within_kafka_4_is_told_what_changes_there(
     start: str, target: str, changes: dict[str, tuple[str, str]]
 ) -> None:
     kafka = PLAIN.kafka.model_copy(update={"version": start, "upgrade_to": Software(version=target, home="/k")})
     found = changed_defaults(replace(cluster(), margins=WELL), PLAIN.model_copy(update={"kafka": kafka}))
     assert {each.key: (each.before, each.after) for each in found.found} == changes
-    assert found.unread == (NOT_COMPARED,)
-    assert f"Not read: {NOT_COMPARED}." in (table_of_defaults(found, target) or "")
+    assert (table_of_defaults(found, target) is None) == (not changes) and found.unread == ()
+
+
+def test_what_came_with_kafka_4_had_no_default_before() -> None:
+    told = {each.key for each in changed_defaults(cluster(), PLAIN).found}
+    assert AFTER in told and not {key for key in told if "share" in key}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,13 +67,14 @@ def table(version: str) -> ConfigTable:
 
 
 def require_the_difference(version: str, jars: Path) -> None:
-    """The table of that release is what its jars differ in from 3.9's."""
+    """The table of that release is what its jars differ in from 3.9's; of keys that came with Kafka 4 and are there
+    still, what they say.
+    """
     ours = table(version)
     for kind, gone, least in (("broker", ours.gone, ours.least), ("topic", ours.topics_gone, ours.topics_least)):
-        old = {key: each for (of, key), each in definitions(JARS).items() if of == kind}
-        new = {key: each for (of, key), each in definitions(jars).items() if of == kind}
-        assert {key for key in old.keys() - new.keys() if not key.startswith(GONE_FAMILIES)} == gone
-        assert not {key for key in new if key.startswith(GONE_FAMILIES)}
+        old, new = (of_kind(kind, each) for each in (JARS, jars))
+        assert {key for key in old.keys() - new.keys() if not key.startswith(GONE_FAMILIES)} == gone & old.keys()
+        assert not [key for key in new if key in gone or key.startswith(GONE_FAMILIES)]
         both = old.keys() & new.keys()
         lows = {key: (old[key].least, new[key].least) for key in both}
         assert {key: low for key, (was, low) in lows.items() if low is not None and (was is None or was < low)} == least
@@ -85,15 +87,28 @@ def require_the_difference(version: str, jars: Path) -> None:
             stricter = {key for key in both if old[key].refused == "-" != new[key].refused}
             if new.get("config.providers", old["log.dirs"]).refused != "-":
                 stricter.add("config.providers")  # 3.9 takes it and defines it nowhere
-            assert stricter == ours.entries
-            assert {key for key in stricter if new[key].refused == "filled"} == ours.filled
+            assert stricter == ours.entries - later(old)
+            filled = {key for key in both if new[key].refused == "filled" != old[key].refused}
+            assert filled - {"process.roles"} == ours.filled - later(old), "no node is without roles"
             others = {key: new[key].default for key in both if old[key].default != new[key].default}
             matters = {k: v for k, v in others.items() if v != "-" and not k.startswith("group.share.")}
-            assert matters.keys() - SAME_IN_OTHER_WORDS - gone == ours.defaults.keys()
-            assert {key: matters[key] for key in ours.defaults} == ours.defaults
-            assert {key: old[key].default for key in ours.defaults} == {
-                key: default for key, default in DEFAULTS_OF_3_9.items() if key in ours.defaults
+            of_old = {key: each for key, each in ours.defaults.items() if key in DEFAULTS_OF_3_9}
+            assert {k: v for k, v in matters.items() if k not in SAME_IN_OTHER_WORDS | gone} == of_old
+            assert {key: old[key].default for key in of_old} == {
+                key: default for key, default in DEFAULTS_OF_3_9.items() if key in of_old
             }
+            came = {key: each for key, each in ours.defaults.items() if key not in DEFAULTS_OF_3_9}
+            assert {key: new[key].default for key in came} == came
+            assert {key: new[key].greatest for key in ours.greatest} == ours.greatest
+
+
+def of_kind(kind: str, jars: Path) -> Mapping[str, Definition]:
+    return {key: each for (of, key), each in definitions(jars).items() if of == kind}
+
+
+def later(old: Mapping[str, Definition]) -> set[str]:
+    """Keys of lists that came with Kafka 4."""
+    return {"group.share.assignors"} - old.keys()
 
 
 def test_the_table_is_the_difference_of_both_versions_definitions() -> None:
@@ -106,6 +121,34 @@ def test_the_table_of_each_other_kafka_is_that_of_its_jars(version: str) -> None
     require_the_difference(version, fetch_jars(version, jars=jars_of(version)))
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("now", "target"), [*pairwise(("4.0.2", FOUR, "4.1.2", "4.2.2", "4.3.1", "4.4.0"))])
+def test_what_a_roll_within_kafka_4_takes_away_and_changes_is_what_the_jars_of_both_differ_in(
+    now: str, target: str
+) -> None:
+    before, after = table(now), table(target)
+    ours = after.beyond(before)
+    for kind, gone, least in (("broker", ours.gone, ours.least), ("topic", ours.topics_gone, ours.topics_least)):
+        old, new = (of_kind(kind, fetch_jars(each, jars=jars_of(each))) for each in (now, target))
+        assert {key for key in old.keys() - new.keys() if not key.startswith("internal.")} == gone & old.keys()
+        both = old.keys() & new.keys()
+        lows = {key: (old[key].least, new[key].least) for key in both}
+        assert {key: low for key, (was, low) in lows.items() if low is not None and (was is None or was < low)} == least
+        if kind == "topic":
+            assert not [key for key in both if old[key].default != new[key].default]
+        else:
+            highs = {key: new[key].greatest for key in both if new[key].greatest != old[key].greatest}
+            assert highs == ours.greatest
+            assert {key for key in both if old[key].refused == "-" != new[key].refused} == ours.entries - {
+                "config.providers"  # 4.1 takes it and defines it nowhere
+            }
+            filled = {key for key in both if new[key].refused == "filled" != old[key].refused}
+            assert filled - {"process.roles"} == ours.filled
+            changed = {key: new[key].default for key in both if old[key].default != new[key].default}
+            assert changed == {k: v for k, v in after.defaults.items() if before.defaults.get(k) != v}
+    assert ours.families == ()
+
+
 def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_has_no_table() -> None:
     assert "segment.bytes" not in table("4.0.2").topics_least and "segment.bytes" in table("4.2.0").topics_least
     assert "num.replica.fetchers" not in table("4.1.1").least and table("4.4.0").least["num.replica.fetchers"] == 1
@@ -114,6 +157,11 @@ def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_h
     assert table("4.0.2").defaults["group.coordinator.append.linger.ms"] == "5"
     assert table("4.3.0").defaults["group.coordinator.append.linger.ms"] == "-1"
     assert table("3.9.2") == ConfigTable()
+    lost = "max.decompressed.message.bytes"
+    assert [version for version in ("4.2.2", "4.3.0", "4.3.1", "4.4.0") if lost in table(version).topics_gone] == [
+        "4.3.0",
+        "4.3.1",
+    ], "it came with 4.2.2 and with 4.4.0"
     for version in ("4.5.0", "5.0.0", "4.10.0"):
         found = config_table(version)
         assert isinstance(found, Unread) and "4.0 to 4.4 were asked" in found.reason
@@ -184,6 +232,22 @@ def test_a_list_that_4_2_does_not_take_is_named(key: str, value: str, words: str
     assert words in str(found) and found.refused
     assert file_findings({"process.roles": "broker", "ssl.cipher.suites": "", "log.dirs": "/a,/b"}, "4.2.2") == ()
     assert file_findings({"process.roles": "broker", key: value}, "4.1.1") == ()
+
+
+def test_a_number_that_4_3_takes_no_longer_is_named() -> None:
+    key = "share.coordinator.snapshot.update.records.per.snapshot"
+    (found,) = file_findings({"process.roles": "broker", key: "501"}, "4.3.1")
+    assert found.refused and found.problem == f"{key}=501 is above the greatest that 4.3.1 takes (500)"
+    assert file_findings({"process.roles": "broker", key: "500"}, "4.3.1") == ()
+    assert file_findings({"process.roles": "broker", key: "501"}, "4.2.2") == ()
+
+
+def test_a_key_that_the_version_that_runs_reads_over_too_is_not_told() -> None:
+    held = {"process.roles": "broker", "zookeeper.connect": "x", "group.share.enable": "true", "log.segment.bytes": "1"}
+    told = {now: [each.key for each in file_findings(held, "4.3.1", now=now)] for now in ("", THREE, "4.2.2", "4.3.0")}
+    refused = "log.segment.bytes"
+    everything = [refused, "group.share.enable", "zookeeper.connect"]
+    assert told == {"": everything, THREE: everything, "4.2.2": everything[:2], "4.3.0": [refused]}
 
 
 def test_kafka_4_asks_no_url_of_oauthbearer_that_is_not_allowed() -> None:

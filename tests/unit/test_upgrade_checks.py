@@ -47,6 +47,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
 from kraft_runbook.levels.operation import LEVELS
@@ -375,6 +376,80 @@ def test_the_command_that_mends_a_dynamic_configuration_is_named(
     result = SOFTWARE.checks[code].run(held(**found)(cluster()), PLAIN)
     start = f"kafka-configs.sh --bootstrap-server {PLAIN.broker_address(PLAIN.brokers[0])} --alter"
     assert result.blocks and f"{start} {command}" in result.fix
+
+
+WITHIN_4 = (
+    (
+        host_changed(
+            2, config={"process.roles": "broker", "zookeeper.connect": "x", "log.message.format.version": "3"}
+        ),
+        "KRB-UPG-007",
+    ),
+    (held(topics={"message.format.version": Found(1, ("a",))}), "KRB-UPG-019"),
+    (held(brokers={"2": {"log.segment.bytes": "500000"}}), "KRB-UPG-020"),
+    (held(brokers={"2": {"log.message.downconversion.enable": "true"}}), "KRB-UPG-021"),
+    (host_changed(2, config={"process.roles": "broker", "metric.reporters": "org.example.Mine"}), "KRB-UPG-022"),
+    (broker(2, metrics=BrokerMetrics(0, 0, deprecated_requests=WHY)), "KRB-PRE-094"),
+)
+"""What a roll from 3.9 to 4 changes, and one from 4 to another 4 does not."""
+
+
+def goes(version: str, target: str) -> ClusterSpec:
+    kafka = PLAIN.kafka.model_copy(update={"version": version, "upgrade_to": Software(version=target, home=NEW_HOME)})
+    return PLAIN.model_copy(update={"kafka": kafka})
+
+
+@pytest.mark.parametrize(("spoil", "code"), WITHIN_4)
+@pytest.mark.parametrize(
+    ("version", "target"), [("4.0.2", "4.1.2"), ("4.1.2", "4.3.1"), ("4.3.1", "4.4.0"), ("8.0.1-ccs", "8.1.0-ccs")]
+)
+def test_a_roll_within_kafka_4_is_not_held_up_by_what_it_does_not_change(
+    spoil: Spoil, code: str, version: str, target: str
+) -> None:
+    seen = spoil(cluster())
+    assert SOFTWARE.checks[code].run(seen, PLAIN).verdict is not Verdict.PASS
+    assert SOFTWARE.checks[code].run(seen, goes(version, target)).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "version", "target", "words"),
+    [
+        (
+            host_changed(2, config={"process.roles": "broker", "metadata.log.segment.bytes": "1048576"}),
+            "KRB-UPG-006",
+            "4.0.2",
+            "4.1.2",
+            "metadata.log.segment.bytes=1048576 is below the smallest that 4.1.2 takes (8388608)",
+        ),
+        (
+            lambda seen: replace(seen, margins=replace(WELL, small_segments=Found(1, ("tiny",)))),
+            "KRB-UPG-015",
+            "4.0.2",
+            "4.1.2",
+            "1: tiny",
+        ),
+        (held(brokers={"2": {"num.replica.fetchers": "0"}}), "KRB-UPG-020", "4.1.2", "4.2.2", "num.replica.fetchers=0"),
+        (
+            held(topics={"max.decompressed.message.bytes": Found(1, ("a",))}),
+            "KRB-UPG-019",
+            "4.2.2",
+            "4.3.1",
+            "max.decompressed.message.bytes of topics 1: a",
+        ),
+        (
+            host_changed(2, config={"process.roles": "broker", "group.share.enable": "true"}),
+            "KRB-UPG-007",
+            "4.2.2",
+            "4.3.1",
+            "broker 2: group.share.enable",
+        ),
+    ],
+)
+def test_what_a_roll_within_kafka_4_does_change_is_named(
+    spoil: Spoil, code: str, version: str, target: str, words: str
+) -> None:
+    found = SOFTWARE.checks[code].run(spoil(cluster()), goes(version, target))
+    assert found.verdict is Verdict.FAIL and words in found.evidence, found
 
 
 def test_a_target_that_no_table_knows_is_unknown_and_not_judged_by_another_one_s() -> None:

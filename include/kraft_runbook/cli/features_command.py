@@ -38,13 +38,14 @@ def _others(spec: ClusterSpec, seen: FeatureObservation, now: SoftwareLevels | s
         known = [each for host in hosts if isinstance(each := host.software[home], SoftwareLevels)]
         if not known or (isinstance(now, SoftwareLevels) and known[0].version == now.version):
             continue
+        running = now.version if isinstance(now, SoftwareLevels) else ""
         way = way_to(seen, known[0], now if isinstance(now, SoftwareLevels) else known[0])
         files = {
             host.node_id: found
             for host in hosts
             if host.config is not None
             and not isinstance(host.config, Unread)
-            and (found := file_findings(host.config, known[0].version))
+            and (found := file_findings(host.config, known[0].version, now=running))
         }
         yield OtherSoftware(known[0].version, home, way.open, way, files)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.config_tables import DEFAULTS_OF_3_9, config_table
-from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -20,7 +19,6 @@ MEANS: Mapping[str, str] = {
     "num.recovery.threads.per.data.dir": "threads a directory at the start and the stop",
 }
 """What a default decides, where its name does not say so."""
-NOT_COMPARED = "keys that came with Kafka 4, whose defaults are not compared"
 REMOTE, REMOTE_ON = "remote.", "remote.log.storage.system.enable"
 
 
@@ -41,16 +39,22 @@ class ChangedDefaults:
 
 
 def changed_defaults(seen: ClusterObservation, spec: ClusterSpec) -> ChangedDefaults:
-    """Those of brokers that this roll changes, from the version that runs to its target."""
+    """Those of brokers that this roll changes, from the version that runs to its target. A key that the target brings
+    had no default before, and is not one of them.
+    """
     versions = [config_table(each.version) for each in both(spec)]
     known = [each for each in versions if not isinstance(each, Unread)]
     if len(known) < len(versions):
         return ChangedDefaults((), tuple(each.reason for each in versions if isinstance(each, Unread)))
     before, after = ({**DEFAULTS_OF_3_9, **table.defaults} for table in (known[0], known[-1]))
-    changes = {key: at_last for key, at_last in after.items() if before[key] != at_last and not known[-1].has_lost(key)}
-    unread = [NOT_COMPARED] if release_of(spec.kafka.version) >= (4, 0) else []
+    changes = {
+        key: at_last
+        for key, at_last in after.items()
+        if before.get(key, at_last) != at_last and not known[-1].has_lost(key)
+    }
     if not changes:
-        return ChangedDefaults((), tuple(unread))
+        return ChangedDefaults((), ())
+    unread = []
     dynamic = seen.margins if isinstance(seen.margins, Unread) else seen.margins.dynamic
     if isinstance(dynamic, Unread):
         unread.append(f"dynamic configurations: {dynamic.reason}")

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import Finding, Severity, failed, sample, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import needed
-from kraft_runbook.software.checklist import CHECKS, EVERY_BROKER, both
+from kraft_runbook.software.checklist import CHECKS, EVERY_BROKER, both, taken_away
 from kraft_runbook.software.stages import Gate
 
 check = CHECKS.check
@@ -28,8 +28,9 @@ def no_topic_holds_a_key_that_the_target_does_not_know(seen: ClusterObservation,
     """No topic has a configuration set that the target does not know.
 
     On Kafka 4 every later change of such a topic's configuration is refused (INVALID_CONFIG) until the key is deleted.
+    A key that the version before does not know either is not told: the roll changes nothing of it.
     """
-    table = needed(config_table(both(spec)[-1].version))
+    table = needed(taken_away(spec))
     gone = {key: found for key, found in _dynamic(seen).topics.items() if key in table.topics_gone}
     if not gone:
         return settle((), (), "none has")
@@ -56,7 +57,7 @@ def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, sp
     the same broker may not take effect either.
     """
     target, now = both(spec)[-1], spec.kafka.version
-    table, first = needed(config_table(target.version)), ""
+    table, first = needed(taken_away(spec)), ""
     bounds = {**LEAST_IN_3_9, **needed(config_table(now)).least}
     wrong: list[str] = []
     for whose, key, value in _of_brokers(seen):
@@ -81,9 +82,9 @@ def no_dynamic_value_is_below_what_the_target_takes(seen: ClusterObservation, sp
 def no_dynamic_key_is_read_over_by_the_target(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No dynamic configuration of a broker, or of all, has a key that the target reads over in silence.
 
-    Kafka then leaves the key out, without a word.
+    Kafka then leaves the key out, without a word. A key that the version before reads over too is not told.
     """
-    table = needed(config_table(both(spec)[-1].version))
+    table = needed(taken_away(spec))
     wrong = [f"{_who(whose)}: {key}" for whose, key, _ in _of_brokers(seen) if table.has_lost(key)]
     return settle(wrong, (), "none has")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from kraft_runbook.cluster.config_meaning import listed
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.feature_levels import NodeHost
-from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.broker_files import controller_files_in_kraft, told_apart
@@ -15,7 +14,7 @@ from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, sett
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.host_checks import AS_RENDERED
-from kraft_runbook.software.checklist import CHECKS, WHOLE, both, each_host
+from kraft_runbook.software.checklist import CHECKS, WHOLE, both, crosses_into_4, each_host
 from kraft_runbook.software.class_checks import missing_classes
 from kraft_runbook.software.file_keys import FileFinding, file_findings
 from kraft_runbook.software.stages import Gate
@@ -40,7 +39,7 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
     target = both(spec)[-1]
 
     def judge(host: NodeHost) -> Iterator[str | Unread]:
-        yield from _told(host, target.version, lambda found: (str(each) for each in found if each.refused))
+        yield from _told(host, spec, lambda found: (str(each) for each in found if each.refused))
         missing = list(missing_classes(host, target))
         yield from (each for each in missing if isinstance(each, Unread))
         if any(isinstance(each, str) for each in missing):
@@ -59,7 +58,8 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
 def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """No node's file holds a key that the target reads over in silence.
 
-    Kafka then leaves the key out, without a word: delegation.token.master.key alone gives no delegation tokens.
+    Kafka then leaves the key out, without a word: delegation.token.master.key alone gives no delegation tokens. A key
+    that the version before reads over too is not told: the roll changes nothing of it.
     """
 
     def ignored(found: Iterable[FileFinding]) -> Iterator[str]:
@@ -89,7 +89,7 @@ def who_names_metric_reporters_names_jmx_too(seen: ClusterObservation, spec: Clu
             yield host.config or Unread("it has no file")
             return
         named = listed(host.config.get("metric.reporters", ""))
-        if named and JMX_REPORTER not in named and release_of(both(spec)[-1].version) >= (4, 0):
+        if named and JMX_REPORTER not in named and crosses_into_4(spec):
             yield f"metric.reporters={','.join(named)}"
 
     return each_host(seen, judge, "every one does")
@@ -112,13 +112,13 @@ def _each_file(
     seen: ClusterObservation, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
 ) -> Finding:
     """What the target says to each node's file."""
-    version = both(spec)[-1].version
-    return each_host(seen, lambda host: _told(host, version, told), "none does")
+    return each_host(seen, lambda host: _told(host, spec, told), "none does")
 
 
 def _told(
-    host: NodeHost, version: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+    host: NodeHost, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
 ) -> Iterator[str | Unread]:
+    version = both(spec)[-1].version
     table = config_table(version)
     if isinstance(table, Unread):
         yield table
@@ -127,4 +127,4 @@ def _told(
     elif isinstance(host.config, Unread):
         yield host.config
     else:
-        yield from told(file_findings(host.config, version))
+        yield from told(file_findings(host.config, version, now=spec.kafka.version))

@@ -37,16 +37,19 @@ class FileFinding(Obstacle):
     refused: bool = True
 
 
-def file_findings(properties: Mapping[str, str], version: str) -> tuple[FileFinding, ...]:
+def file_findings(properties: Mapping[str, str], version: str, *, now: str = "") -> tuple[FileFinding, ...]:
     """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked. For a
-    release without a table (``config_table``) only what every Kafka 4 refuses.
+    release without a table (``config_table``) only what every Kafka 4 refuses. ``now``: the version that reads the file
+    until then; keys that it ignores too are left out.
     """
     if release_of(version) < (4, 0):
         return ()
     table = config_table(version)
     if isinstance(table, Unread):
         table = ConfigTable()
-    return (*_refused(properties, version, table), *_ignored(properties, version, table))
+    before = config_table(now)
+    changed = table if isinstance(before, Unread) else table.beyond(before)
+    return (*_refused(properties, version, table), *_ignored(properties, version, changed))
 
 
 def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
@@ -68,6 +71,14 @@ def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) ->
             yield FileFinding(
                 f"{key}={given} is below the smallest that {version} takes ({smallest})",
                 "raise it, or leave it out",
+                key=key,
+            )
+    for key, greatest in table.greatest.items():
+        given = java_int(trim(properties.get(key, "")))
+        if given is not None and given > greatest:
+            yield FileFinding(
+                f"{key}={given} is above the greatest that {version} takes ({greatest})",
+                "lower it, or leave it out",
                 key=key,
             )
     yield from _lists(properties, version, table)

@@ -13,7 +13,7 @@ from kraft_runbook.cluster.old_requests import OldRequests
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, passed, settle
-from kraft_runbook.software.checklist import CHECKS
+from kraft_runbook.software.checklist import CHECKS, crosses_into_4
 from kraft_runbook.software.stages import Gate
 
 MOST_LOGGED = 100
@@ -42,12 +42,6 @@ class OldClients:
     found: tuple[OldClient, ...]
     unread: tuple[str, ...]
     window: str | None
-
-
-def crosses_into_4(spec: ClusterSpec) -> bool:
-    """Whether the roll leads from Kafka 3 to a later one."""
-    target = spec.kafka.upgrade_to
-    return target is not None and release_of(spec.kafka.version) < (4, 0) <= release_of(target.version)
 
 
 def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None) -> OldClients:

@@ -14,10 +14,10 @@ from kraft_runbook.procedures.kept_old_clients import read_old_clients
 from kraft_runbook.procedures.require_readable import require_readable
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.software import conditions
+from kraft_runbook.software.checklist import crosses_into_4
 from kraft_runbook.software.defaults import changed_defaults, table_of_defaults
 from kraft_runbook.software.old_client_days import table_of_days
 from kraft_runbook.software.old_clients import (
-    crosses_into_4,
     old_clients,
     table_of_logged_clients,
     table_of_old_clients,
