@@ -6,9 +6,22 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from kraft_runbook.cli.cluster_files import clusters_directory
+from kraft_runbook.cli.options import FINE, NO, ClustersDir
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.errors import RunbookError
+
+
+def clusters_command(clusters_dir: ClustersDir = None) -> None:
+    """List the clusters whose files are found, each with what it is, or why its file can't be used."""
+    directory, found = list_clusters(clusters_dir)
+    if not found:
+        raise RunbookError(f"no cluster file (*.yaml) in {directory}", way_out="name another one: --clusters-dir")
+    for each in found:
+        typer.echo(f"{each.name}  {each.description if each.problem is None else f'can not be used: {each.problem}'}")
+    raise typer.Exit(FINE if all(each.problem is None for each in found) else NO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kraft_runbook.cli.looking import load
+from kraft_runbook.cli.options import ClusterName, ClustersDir
 from kraft_runbook.cli.outputs import to_json
 from kraft_runbook.cli.reassign_goal import text_of, write_text
 from kraft_runbook.cluster.naming import some
@@ -40,9 +41,9 @@ class DiskGoalName(StrEnum):
 
 
 def disks_command(
-    cluster: Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")],
+    cluster: ClusterName,
     goal: Annotated[DiskGoalName, typer.Option("--goal", help="What is wanted.")],
-    clusters_dir: Annotated[Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie.")] = None,
+    clusters_dir: ClustersDir = None,
     broker: Annotated[int | None, typer.Option("--broker", help="even-disks, empty-disk: whose.")] = None,
     directory: Annotated[
         str, typer.Option("--directory", help="empty-disk: which, as the broker's log.dirs names it.")

@@ -5,16 +5,49 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from kraft_runbook.cli.outputs import EvidenceOutput, RunEntry, to_json
+from kraft_runbook.cli.options import FINE, NO, AsJson
+from kraft_runbook.cli.outputs import (
+    EvidenceOutput,
+    RunEntry,
+    to_json,
+)
 from kraft_runbook.dashboard.out_of_sync import out_of_sync_in
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.page import render_page
 from kraft_runbook.evidence.run_report import RunReport, make_report
 from kraft_runbook.evidence.store import FoundRun, evidence_directory, find_run, inspect_run, runs_in, state_directory
 from kraft_runbook.evidence.text import render_text
+
+
+def evidence_command(
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", help="The run: its name in the list, or Airflow's run id. Without it, the runs are listed."
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--directory", help="Where the evidence lies. Default: where the environment's settings put it."),
+    ] = None,
+    anchor: Annotated[
+        str,
+        typer.Option(
+            "--anchor",
+            help="The digest of a record of this run that was noted elsewhere: shows whether a tail was cut off.",
+        ),
+    ] = "",
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write one HTML page to file, which needs no other file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what a run saw and did and who approved it, and verify that no record was changed since."""
+    raise typer.Exit(FINE if show_evidence(run, directory, anchor=anchor, html=html, as_json=as_json) else NO)
 
 
 def show_evidence(run: str | None, directory: Path | None, *, anchor: str, html: Path | None, as_json: bool) -> bool:

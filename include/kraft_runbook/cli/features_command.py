@@ -5,17 +5,46 @@ start on another version of Kafka. Changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
-from kraft_runbook.cli.asking import Asking
-from kraft_runbook.cli.outputs import FeaturesOutput, OtherSoftware
+import typer
+
+from kraft_runbook.cli.asking import Asking, asking
+from kraft_runbook.cli.looking import load
+from kraft_runbook.cli.options import CANT_TELL, FINE, NO, AsJson, ClusterName, ClustersDir
+from kraft_runbook.cli.outputs import (
+    FeaturesOutput,
+    OtherSoftware,
+    to_json,
+)
 from kraft_runbook.cluster.config_tables import config_table
-from kraft_runbook.cluster.feature_levels import FeatureObservation, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, SoftwareLevels
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.levels.overview import overview
 from kraft_runbook.software.file_keys import file_findings
 from kraft_runbook.software.way_back import way_to
+
+
+def features_command(
+    context: typer.Context,
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help="Also preview a change to this level: its number, its name (4.0-IV3), a release (4.1)."
+        ),
+    ] = None,
+    feature: Annotated[str, typer.Option("--feature", help="The feature that --to is of.")] = METADATA_VERSION,
+) -> None:
+    """Show every node's feature levels and software, every level that the log gave, and what a change would do."""
+    spec = load(cluster, clusters_dir)
+    output, text = show_features(asking(context), spec, feature=feature, wanted=to, secrets=environment_secrets())
+    typer.echo(to_json("features", output) if as_json else text)
+    raise typer.Exit(exit_code(output))
 
 
 def show_features(
@@ -63,9 +92,9 @@ def _text(seen: FeatureObservation, other: OtherSoftware) -> str:
     return "\n".join(lines)
 
 
-def exit_code(output: FeaturesOutput, *, fine: int, no: int, cant_tell: int) -> int:
+def exit_code(output: FeaturesOutput) -> int:
     """No: the level that was asked for can't be had. Can't tell: something was not read."""
     if output.change is not None:
         unknown = any(each.unknown for each in output.change.obstacles)
-        return fine if output.change.may_go else cant_tell if unknown else no
-    return fine if isinstance(output.software, SoftwareLevels) else cant_tell
+        return FINE if output.change.may_go else CANT_TELL if unknown else NO
+    return FINE if isinstance(output.software, SoftwareLevels) else CANT_TELL

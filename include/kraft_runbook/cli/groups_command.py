@@ -11,6 +11,7 @@ import typer
 
 from kraft_runbook.cli.asking import asking
 from kraft_runbook.cli.looking import load
+from kraft_runbook.cli.options import CANT_TELL, FINE, NO, AsJson, ClusterName, ClustersDir
 from kraft_runbook.cli.outputs import GroupsScanOutput, to_json
 from kraft_runbook.cli.progress import reading
 from kraft_runbook.cluster.consumer_groups import GroupClass
@@ -25,15 +26,10 @@ from kraft_runbook.groups.toggles.several import plan_toggles
 from kraft_runbook.io.members_logs import read_logs
 from kraft_runbook.io.secrets import environment_secrets
 
-FINE, NO, CANT_TELL = 0, 1, 2
 PARTITIONS = 20
 """How many of a group are shown where all groups are."""
 
 app = typer.Typer(help="Consumer groups that coordinate through ZooKeeper, or did. Changes nothing.")
-
-ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
-ClustersDir = Annotated[Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
 
 
 @app.callback()

@@ -6,24 +6,55 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from kraft_runbook.cli.asking import asking
+from kraft_runbook.cli.looking import load, look
 from kraft_runbook.cli.migration_gauges import Moving, gauge, of_gates, of_nodes, of_reassignments
+from kraft_runbook.cli.options import ClusterName, ClustersDir
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, unread_parts, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.eligibility import zookeeper_behind, zookeeper_write_ms
 from kraft_runbook.migration.way_back import way_back
+from kraft_runbook.procedures.part_read import part_read
+from kraft_runbook.procedures.see_quorum import see_series
 from kraft_runbook.quorum.checks import judge
 from kraft_runbook.quorum.look import Series
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.runbook.warm import Warmth
+
+
+def metrics_command(
+    context: typer.Context,
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    textfile: Annotated[
+        Path | None, typer.Option("--textfile", help="Write it there, for the node exporter's textfile collector.")
+    ] = None,
+) -> None:
+    """Show phase, gates, way back, reassignments, modes and the quorum's health as OpenMetrics text, for Prometheus."""
+    spec = load(cluster, clusters_dir)
+    secrets = environment_secrets()
+    ask = asking(context)
+    earlier = look(ask, spec)
+    series = see_series(spec, secrets=secrets)  # takes some seconds: time enough between two looks
+    moving = part_read(Reassignments(spec, secrets=secrets, timeout=10.0, patience=5.0).ongoing)
+    text = exposition(look(ask, spec), series, spec, moving=moving, earlier=earlier)
+    if textfile is None:
+        typer.echo(text, nl=False)
+    else:
+        write_textfile(textfile, text)
 
 
 def exposition(

@@ -7,7 +7,12 @@ from collections.abc import Callable
 
 import typer
 
-from kraft_runbook.cli.outputs import QuorumOutput, to_json
+from kraft_runbook.cli.looking import load
+from kraft_runbook.cli.options import CANT_TELL, FINE, NO, AsJson, ClusterName, ClustersDir, Watch
+from kraft_runbook.cli.outputs import (
+    QuorumOutput,
+    to_json,
+)
 from kraft_runbook.cluster.feature_levels import FeatureObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import was_read
@@ -20,6 +25,17 @@ from kraft_runbook.runbook.check_results import Verdict
 
 REGISTRATIONS_SECONDS = 60.0
 """How old registrations may be where one look follows the other: each reading of them reads the whole metadata log."""
+
+
+def quorum_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    as_json: AsJson = False,
+    watch: Watch = False,
+) -> None:
+    """Look three times at the controller quorum, or at ZooKeeper's controller, and say whether it is healthy."""
+    verdict = show_quorum(load(cluster, clusters_dir), as_json=as_json, watch=watch)
+    raise typer.Exit({Verdict.PASS: FINE, Verdict.FAIL: NO, Verdict.UNKNOWN: CANT_TELL}[verdict])
 
 
 def show_quorum(

@@ -12,6 +12,7 @@ import typer
 
 from kraft_runbook.cli.disks_command import disks_command
 from kraft_runbook.cli.looking import load
+from kraft_runbook.cli.options import CANT_TELL, FINE, NO, AsJson, ClusterName, ClustersDir, Watch
 from kraft_runbook.cli.outputs import ReassignStatusOutput, StuckEntry, to_json
 from kraft_runbook.cli.progress import look_again, reading
 from kraft_runbook.cli.reassign_goal import (
@@ -50,7 +51,6 @@ from kraft_runbook.reassignment.verifying import verify
 
 APART_SECONDS = 5.0
 """Between the two looks that tell whether a copy grows."""
-FINE, NO, CANT_TELL = 0, 1, 2
 
 app = typer.Typer(
     help="Moving replicas: plan, preview, status, verify; between the disks of a broker: disks. Changes nothing."
@@ -72,9 +72,6 @@ REASONS = {
     Allowed.NO_RACK: Reason.NO_RACK,
 }
 
-ClusterName = Annotated[str, typer.Option("--cluster", help="The cluster: the name of its file without .yaml.")]
-ClustersDir = Annotated[Path | None, typer.Option("--clusters-dir", help="Where the cluster files lie.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; its schema lies in docs/schemas.")]
 PlanFile = Annotated[Path, typer.Option("--plan", help="The plan, in the JSON of kafka-reassign-partitions.")]
 Allow = Annotated[list[Allowed] | None, typer.Option("--allow", help="Allow by name what is refused otherwise.")]
 Throttle = Annotated[float | None, typer.Option("--throttle", help="MB/s a broker, for the estimate of time.")]
@@ -148,7 +145,7 @@ def status_command(
     clusters_dir: ClustersDir = None,
     plan: Annotated[Path | None, typer.Option("--plan", help="Say how far this plan is; else whatever moves.")] = None,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until interrupted.")] = False,
+    watch: Watch = False,
 ) -> None:
     """Say what moves, how far it is, what is stuck and why, and which throttles are set. Looks twice, 5 s apart."""
     spec = load(cluster, clusters_dir)

@@ -7,20 +7,39 @@ import signal
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from kraft_runbook.cli.looking import load
+from kraft_runbook.cli.options import CANT_TELL, FINE, NO, ClusterName, ClustersDir
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import dag_of
 from kraft_runbook.evidence.rehearsals import that_passed
 from kraft_runbook.evidence.store import append_record, evidence_directory, run_name
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.rehearsal.page import render
-from kraft_runbook.rehearsal.verdict import Verdict
+from kraft_runbook.rehearsal.verdict import SHORT_DOES, Verdict
 from kraft_runbook.steps.rehearse import Ask, rehearse
 
 TASK = "rehearse"
+
+
+def rehearse_command(
+    cluster: ClusterName,
+    clusters_dir: ClustersDir = None,
+    short: Annotated[
+        bool,
+        typer.Option("--short", help=f"{SHORT_DOES}."),
+    ] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the throwaway cluster for a look; its lease ends it in ten minutes.")
+    ] = False,
+) -> None:
+    """Try the whole migration in a throwaway cluster on this machine, with a copy of the cluster's metadata."""
+    verdict = rehearse_here(cluster, clusters_dir, whole=not short, keep=keep)
+    codes = {Verdict.PASSED: FINE, Verdict.FAILED: NO, Verdict.INCONCLUSIVE: CANT_TELL}
+    raise typer.Exit(codes[verdict])
 
 
 def rehearse_here(cluster: str, clusters_dir: Path | None, *, whole: bool, keep: bool) -> Verdict:
