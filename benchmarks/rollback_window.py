@@ -32,7 +32,7 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kraft_runbook.cluster.observation import was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import RunbookError, StepFailed, Unreachable
 from kraft_runbook.io.hosts.playbooks import gather_host_facts
 from kraft_runbook.io.kafka.connection import KafkaConnection

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.listener_threads import expected, missing_threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.io.kafka.topics_seen import client_security
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 from lab.layout import layout

@@ -8,7 +8,7 @@ from kafka.admin import ConfigResourceType
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.connection import KafkaConnection
 from lab.clients import lab_secrets

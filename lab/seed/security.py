@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 
 from kraft_runbook.cluster.properties_text import render_properties
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Listener
+from kraft_runbook.cluster.spec_nodes import Broker, Listener
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.private_file import write_private
 from lab.broker_state import require_well

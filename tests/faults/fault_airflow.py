@@ -27,7 +27,7 @@ from fault_processes import (
 )
 from fault_scene import Scene, Undo, Unexpected
 
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.local import supervision
 from lab.layout import layout

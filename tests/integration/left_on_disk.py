@@ -8,7 +8,7 @@ from pathlib import Path
 import by_hand
 from labs import Lab
 
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 
 LEFT_OVER = "gone-topic-0"
 

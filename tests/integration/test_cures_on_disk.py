@@ -20,7 +20,7 @@ from left_on_disk import drop_topic_id, leave_over
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.local import supervision
 from kraft_runbook.migration.checks.catalogue import CHECKS

@@ -34,11 +34,12 @@ from labs import Lab
 from left_on_disk import drop_topic_id, leave_over, write_topic_id
 
 from kraft_runbook.cli.app import main
+from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.log_ends import LogEnds, TopicEnds
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, SaslMechanism, SecurityProtocol
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.kafka.replica_ids import IdsHeld, ask_for_ids
 from kraft_runbook.io.kafka.topics_seen import topics_seen_by

@@ -17,7 +17,8 @@ from stand_in_node import CLUSTER_ID, Node, to
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller, Reach
+from kraft_runbook.cluster.spec_nodes import Controller
+from kraft_runbook.cluster.spec_parts import Reach
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 
 
 def nodes_that(answer: Callable[[str, Any], Any]) -> Callable[..., AbstractContextManager[Any]]:

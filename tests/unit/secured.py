@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from observations import SPEC
 
+from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener, SecurityProtocol
+from kraft_runbook.cluster.spec_nodes import Listener
 from kraft_runbook.cluster.spec_types import SecretRef
 
 MECHANISM = "SCRAM-SHA-512"

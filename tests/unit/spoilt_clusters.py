@@ -20,6 +20,7 @@ from observations import (
     zookeeper,
 )
 
+from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.observation import (
     Consequence,
     Found,
@@ -30,7 +31,6 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.replica_directories import WithoutId
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.stores import Certificate
 

@@ -23,7 +23,8 @@ from kraft_runbook.cluster.node_properties import controller_properties, kraft_p
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller, Software
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
+from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import ClusterFileError, Refused, StepFailed
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen

@@ -6,11 +6,11 @@ import pytest
 from observations import SPEC, observation
 from secured import KEYS, LOGIN, MECHANISM, OF_BROKERS, SASL, TRUST, secured
 
+from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.migration.checks import Verdict
 from kraft_runbook.migration.checks.catalogue import CHECKS
 

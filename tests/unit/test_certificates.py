@@ -17,13 +17,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from observations import NOW, SPEC, WHY, both, observation, on_host
 from secured import KEYS, TRUST, secured
 
+from kraft_runbook.cluster.client_security import ClientSecurity, SecurityProtocol
 from kraft_runbook.cluster.cluster_file import parse_cluster
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.principals import of_certificate
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SecurityProtocol
 from kraft_runbook.cluster.stores import Certificate, StoreNamed, StoreSeen
 from kraft_runbook.io.hosts.certificates import StoreRead, store_read, with_anchors
 from kraft_runbook.io.hosts.stores import PEM, own_stores

@@ -13,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from observations import CLUSTERS, SPEC
 
+from kraft_runbook.cluster.client_security import ZookeeperSecurity
 from kraft_runbook.cluster.cluster_file import load_cluster, parse_cluster
 from kraft_runbook.cluster.contradictions import contradictions
 from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import IDENTIFICATION, Listener, ZooKeeper, ZookeeperSecurity
+from kraft_runbook.cluster.spec_nodes import Listener
+from kraft_runbook.cluster.spec_parts import IDENTIFICATION, ZooKeeper
 from kraft_runbook.errors import ClusterFileError, Refused, RunbookError
 from kraft_runbook.io.hosts.inventory import node_variables
 

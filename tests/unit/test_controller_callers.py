@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 from observations import SPEC, observation, tree
 
+from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.io.zookeeper.read_entities import read_entities
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.znode import Znode

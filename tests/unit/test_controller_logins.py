@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from observations import SPEC, observation, on_host
 
+from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.controller_calls import CALLED_BY
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 

@@ -16,6 +16,7 @@ from asked_java import ask_java
 from observations import SPEC
 from secured import LOGIN, secured
 
+from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.controller_settings import ENFORCED, Enforced
 from kraft_runbook.cluster.mode_settings import LEFT_OUT, LeftOut, Mode
@@ -24,7 +25,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.properties_text import parse_properties, render_properties
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Listener, SecurityProtocol
+from kraft_runbook.cluster.spec_nodes import Broker, Listener
 from lab.installation import JARS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,12 +10,12 @@ from observations import WHY, both, observation, on_host
 from secured import LOGIN, secured
 from spoilt_clusters import by_mechanism
 
+from kraft_runbook.cluster.client_security import SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.login_modules import meaning_of, options_of
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets

@@ -6,11 +6,11 @@ import pytest
 from observations import NOW, SPEC, WHY, both, observation, on_host
 from secured import secured
 
+from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.principals import of_certificate, of_login
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.stores import Certificate, StoreSeen
 from kraft_runbook.migration.checks import CHECKS, Verdict

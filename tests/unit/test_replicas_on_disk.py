@@ -20,7 +20,7 @@ from kraft_runbook.cluster.replica_directories import (
     ReplicasCompared,
     WithoutId,
 )
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.replica_ids import IdsHeld
 from kraft_runbook.io.secrets import environment_secrets

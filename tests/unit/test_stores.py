@@ -8,9 +8,9 @@ import pytest
 from observations import NOW, SPEC, observation, on_host
 from secured import secured
 
+from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.cluster.stores import Certificate, StoreNamed, StoreSeen, stores_named
 from kraft_runbook.migration.checks import CHECKS, CheckResult
 

@@ -50,13 +50,13 @@ from spoilt_clusters import (
 )
 
 from kraft_runbook.cluster.canary_broker import CanaryBroker
+from kraft_runbook.cluster.client_security import SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups, SomeGroups
 from kraft_runbook.cluster.controller_settings import MIN_BATCH_SIZE
 from kraft_runbook.cluster.observation import (
     StoredPassword,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SaslMechanism, SecurityProtocol
 from kraft_runbook.migration.copy_tuning import Settings, estimate, heap_needed
 
 BY_THE_FILE: dict[str, tuple[ClusterSpec, str]] = {

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.spec_types import Model
 
 

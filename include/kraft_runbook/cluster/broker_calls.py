@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kraft_runbook.cluster.spec_parts import Listener
+from kraft_runbook.cluster.spec_nodes import Listener
 
 MECHANISM, ENABLED = "sasl.mechanism.inter.broker.protocol", "sasl.enabled.mechanisms"
 GSSAPI = "GSSAPI"

@@ -20,7 +20,8 @@ from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.owned_properties import AUTO_JOIN, OWNED_PROPERTIES, PROPERTY_KEY
 from kraft_runbook.cluster.rehearsal_settings import Rehearses, not_a_throwaway
 from kraft_runbook.cluster.sensitive import is_open_login, is_sensitive, looks_secret
-from kraft_runbook.cluster.spec_parts import Broker, Controller, Listener, QuorumKind
+from kraft_runbook.cluster.spec_nodes import Broker, Controller, Listener
+from kraft_runbook.cluster.spec_parts import QuorumKind
 
 
 def contradictions(spec: ClusterDeclaration) -> Iterator[str]:

@@ -28,7 +28,7 @@ from kraft_runbook.cluster.broker_calls import (
 )
 from kraft_runbook.cluster.mode_settings import CALLS_CONTROLLERS
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener
+from kraft_runbook.cluster.spec_nodes import Listener
 
 CALLED_BY = CALLS_CONTROLLERS
 NAMES_SERVICE = re.compile(r"\bserviceName\s*=")

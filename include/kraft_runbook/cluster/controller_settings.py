@@ -15,7 +15,7 @@ from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from kraft_runbook.cluster.approvals import Approvals
 from kraft_runbook.cluster.broker_batches import Roll, batches
 from kraft_runbook.cluster.canary_broker import CanaryBroker
+from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.cluster.group_logs import GroupLogs
 from kraft_runbook.cluster.group_toggles import GroupToggles
@@ -32,12 +33,9 @@ from kraft_runbook.cluster.owned_properties import (
 )
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses
 from kraft_runbook.cluster.spans import Schedule
+from kraft_runbook.cluster.spec_nodes import Broker, Controller, ControllerListener
 from kraft_runbook.cluster.spec_parts import (
     Authorizer,
-    Broker,
-    ClientSecurity,
-    Controller,
-    ControllerListener,
     Deadlines,
     Kafka,
     MetricsSource,

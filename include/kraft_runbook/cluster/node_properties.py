@@ -16,7 +16,8 @@ from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.mode_settings import fitting, of_controllers_listener, of_zookeeper_alone
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Authorizer, Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
+from kraft_runbook.cluster.spec_parts import Authorizer
 
 ZOOKEEPER_AUTHORIZER = Authorizer().zookeeper
 KRAFT_AUTHORIZER = Authorizer().kraft

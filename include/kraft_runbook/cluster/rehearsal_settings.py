@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.spans import Schedule, Span
-from kraft_runbook.cluster.spec_parts import Broker, Controller, Listener, ServiceManager, ZooKeeper
+from kraft_runbook.cluster.spec_nodes import Broker, Controller, Listener
+from kraft_runbook.cluster.spec_parts import ServiceManager, ZooKeeper
 from kraft_runbook.cluster.spec_types import Host, ListenerName, Model, NodeId, Port, Seconds
 
 

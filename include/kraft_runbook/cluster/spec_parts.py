@@ -1,4 +1,6 @@
-"""The parts of a cluster file, each valid in itself; ``spec`` puts them together. Secrets are named, never given."""
+"""The parts of a cluster file beside its nodes (``spec_nodes``), each valid in itself; ``spec`` puts them together.
+Secrets are named, never given.
+"""
 
 from __future__ import annotations
 
@@ -10,214 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from kraft_runbook.cluster.addresses import address, split_address
+from kraft_runbook.cluster.addresses import split_address
+from kraft_runbook.cluster.client_security import ZookeeperSecurity
 from kraft_runbook.cluster.kafka_version import VERSION_PATTERN, KafkaVersion
-from kraft_runbook.cluster.spec_types import (
-    EVERY_ADDRESS,
-    BindHost,
-    Host,
-    ListenerName,
-    Model,
-    NodeId,
-    Port,
-    Seconds,
-    SecretRef,
-)
-
-
-class SecurityProtocol(StrEnum):
-    """Kafka's ``security.protocol`` of a listener."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def is_tls(self) -> bool:
-        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
-
-    @property
-    def is_sasl(self) -> bool:
-        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
-
-
-class SaslMechanism(StrEnum):
-    PLAIN = "PLAIN"
-    SCRAM_SHA_256 = "SCRAM-SHA-256"
-    SCRAM_SHA_512 = "SCRAM-SHA-512"
-
-
-NO_LOGIN = {
-    "GSSAPI": "Kerberos needs a ticket in every worker that a task may run in",
-    "OAUTHBEARER": "a token of an identity provider would have to be fetched and renewed in every worker",
-}
-"""Mechanisms that Kafka knows and this tool's clients do not, and why."""
-
-
-class ClientSecurity(Model):
-    """How this tool's own clients reach a listener (ZooKeeper, brokers or controllers)."""
-
-    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    key_password: SecretRef | None = None
-    sasl_mechanism: SaslMechanism | None = None
-    username: str | None = None
-    password: SecretRef | None = None
-
-    @field_validator("sasl_mechanism", mode="before")
-    @classmethod
-    def _mechanism_is_known(cls, value: object) -> object:
-        """By name, with the reason, where this tool has no login of that kind."""
-        if isinstance(value, str) and value.upper() in NO_LOGIN:
-            raise ValueError(
-                f"{value}: this tool has no login of that kind ({NO_LOGIN[value.upper()]}); give it one of its own:"
-                f" {cls.logins()}, or a client certificate (SSL)"
-            )
-        return value
-
-    @classmethod
-    def logins(cls) -> str:
-        """The mechanisms that this block takes, for a person."""
-        return ", ".join(each.value for each in SaslMechanism)
-
-    @model_validator(mode="after")
-    def _sasl_is_complete(self) -> ClientSecurity:
-        sasl = self.protocol.is_sasl
-        missing = [name for name in ("sasl_mechanism", "username", "password") if getattr(self, name) is None]
-        if sasl and missing:
-            raise ValueError(f"{self.protocol} needs {', '.join(missing)}")
-        return self
-
-
-class Listener(Model):
-    """One broker listener. ``advertised_host`` and ``advertised_port`` default to the node's host and the port.
-
-    ``bind_host``: the address that the broker listens on, in its ``listeners``; empty: every address of its machine.
-    Without it the node's host.
-    """
-
-    name: ListenerName
-    port: Port
-    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-    advertised_host: Host | None = None
-    advertised_port: Port | None = None
-    bind_host: BindHost | None = None
-
-
-class ControllerRole(Model):
-    """What a broker that is a controller too has besides: the port of its controller listener. ``log_dir``: the
-    directory of its metadata log (``metadata.log.dir``); without it the first of its ``log_dirs``, as Kafka takes it.
-    ``bind_host``: as a listener's.
-    """
-
-    port: Port
-    log_dir: str | None = None
-    bind_host: BindHost | None = None
-
-
-class Broker(Model):
-    """One broker. ``properties`` are further Kafka properties of this broker alone. ``home_link``: the symbolic link on
-    its host through which its service finds Kafka; this node's alone. ``controller``: the same process is a controller
-    too (``process.roles=broker,controller``).
-    """
-
-    id: NodeId
-    host: Host
-    rack: str | None = None
-    listeners: tuple[Listener, ...] = Field(min_length=1)
-    log_dirs: tuple[str, ...] = Field(min_length=1)
-    config_file: str
-    service: str
-    metrics_port: Port
-    home_link: str | None = None
-    controller: ControllerRole | None = None
-    properties: Mapping[str, str] = Field(default_factory=dict)
-
-    @property
-    def named(self) -> str:
-        """In words, by its role: broker 1; one that has both roles is node 1."""
-        return f"{'broker' if self.controller is None else 'node'} {self.id}"
-
-    @property
-    def as_controller(self) -> Controller | None:
-        """The same process as one of the quorum's controllers; None: it has the broker's role alone."""
-        if self.controller is None:
-            return None
-        return Controller(
-            id=self.id,
-            host=self.host,
-            port=self.controller.port,
-            bind_host=self.controller.bind_host,
-            log_dir=self.controller.log_dir or self.log_dirs[0],
-            config_file=self.config_file,
-            service=self.service,
-            metrics_port=self.metrics_port,
-            rack=self.rack,
-            home_link=self.home_link,
-            properties=self.properties,
-        )
-
-    def listener(self, name: str) -> Listener:
-        return next(each for each in self.listeners if each.name == name)
-
-    def bound(self, listener: Listener) -> str:
-        """host:port that the process listens on; no host: on every address."""
-        return address(self.host if listener.bind_host is None else listener.bind_host, listener.port)
-
-    def waited_for(self, listener: Listener) -> str:
-        """host:port at which the broker's own host sees the listener open: where it is bound, or the broker's host
-        where that is every address.
-        """
-        return address(self.host, listener.port) if listener.bind_host in EVERY_ADDRESS else self.bound(listener)
-
-    def advertised(self, listener: Listener) -> str:
-        """host:port under which others reach the listener."""
-        return address(listener.advertised_host or self.host, listener.advertised_port or listener.port)
-
-
-class Controller(Model):
-    """One KRaft controller: a process of its own, or the view of a node that has both roles (``Broker.as_controller``).
-
-    ``log4j_file``: the log4j.properties that its service reads, rendered whole from ``controller_log4j``.
-    ``home_link``: as a broker's. ``bind_host``: as a listener's; others reach the controller at ``host`` all the same.
-    """
-
-    id: NodeId
-    host: Host
-    port: Port
-    log_dir: str
-    config_file: str
-    service: str
-    metrics_port: Port
-    bind_host: BindHost | None = None
-    rack: str | None = None
-    log4j_file: str | None = None
-    home_link: str | None = None
-    properties: Mapping[str, str] = Field(default_factory=dict)
-
-    @property
-    def named(self) -> str:
-        """In words: controller 101."""
-        return f"controller {self.id}"
-
-    @property
-    def address(self) -> str:
-        """host:port at which others reach it."""
-        return address(self.host, self.port)
-
-    @property
-    def bound(self) -> str:
-        """host:port that the process listens on; no host: on every address."""
-        return address(self.host if self.bind_host is None else self.bind_host, self.port)
-
-    @property
-    def waited_for(self) -> str:
-        """host:port at which its own host sees the listener open."""
-        return self.address if self.bind_host in EVERY_ADDRESS else self.bound
-
+from kraft_runbook.cluster.spec_types import ListenerName, Model, Port, Seconds, SecretRef
 
 ClassName = Annotated[str, Field(pattern=r"^[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)+$")]
 
@@ -241,13 +39,6 @@ class QuorumKind(StrEnum):
     DYNAMIC = "dynamic"
 
 
-class ControllerListener(Model):
-    """The listener of the controller quorum: ``controller.listener.names`` and its security protocol."""
-
-    name: ListenerName = "CONTROLLER"
-    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
-
-
 def _is_host_and_port(server: str) -> bool:
     if re.fullmatch(r"[A-Za-z0-9.\-]+:\d{1,5}", server):
         return True
@@ -261,30 +52,6 @@ def _is_host_and_port(server: str) -> bool:
 
 
 IDENTIFICATION = "zookeeper.ssl.endpoint.identification.algorithm"
-
-
-class ZookeeperSecurity(ClientSecurity):
-    """The same for ZooKeeper, whose one login by password is DIGEST-MD5 (``DigestLoginModule``)."""
-
-    sasl_mechanism: Literal["DIGEST-MD5"] | None = None  # type: ignore[assignment]
-    check_names: bool | None = None
-    """Whether a server's certificate must name its host. None: where the brokers ask for it, as far as the cluster file
-    tells (``ZooKeeper.names_are_checked``).
-    """
-
-    @field_validator("sasl_mechanism", mode="before")
-    @classmethod
-    def _mechanism_is_zookeepers(cls, value: object) -> object:
-        if value in set(SaslMechanism):
-            raise ValueError(
-                f"{value} is a mechanism of Kafka's listeners; ZooKeeper's login by password is DIGEST-MD5, whatever"
-                " those use"
-            )
-        return value
-
-    @classmethod
-    def logins(cls) -> str:
-        return "DIGEST-MD5"
 
 
 class ZooKeeper(Model):

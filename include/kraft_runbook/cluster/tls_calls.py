@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.broker_calls import KEYSTORE, TRUSTSTORE, Properties, client_auth_of, for_listener
+from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.controller_calls import controllers_listener
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import (
@@ -16,7 +17,7 @@ from kraft_runbook.cluster.observation import (
     host_part,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import ClientSecurity, Listener
+from kraft_runbook.cluster.spec_nodes import Listener
 from kraft_runbook.cluster.stores import THIS_TOOL, StoreSeen
 
 

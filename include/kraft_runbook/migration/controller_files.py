@@ -8,7 +8,7 @@ from kraft_runbook.cluster.node_properties import MIGRATION_FLAG, controller_pro
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, Unread, host_part
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.cluster.spec_nodes import Controller
 from kraft_runbook.migration.copy_tuning import SIZES, SMALL, TUNED_PROPERTIES, Size, quieted
 from kraft_runbook.runbook.broker_files import NodeFile
 

@@ -12,7 +12,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import Refused
 from kraft_runbook.migration.controller_files import controller_files
 from kraft_runbook.migration.copy_forecast import COPY_AHEAD, copy_tuning

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, Answer, LevelsInLog, NodeFeatures
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels, update_feature
 from kraft_runbook.io.secrets import Secrets

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.broker_answers import ask_until, named_controller
 from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to

@@ -20,7 +20,7 @@ from kraft_runbook.cluster.observation import (
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.io.kafka.metadata_quorum import broker_mode, controller_mode
 from kraft_runbook.io.kafka.topics_seen import BrokerView, topics_seen_by
 from kraft_runbook.io.node_metrics import NodeMetrics, broker_metrics, controller_metrics

@@ -10,7 +10,7 @@ from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen, assignment_seen
 from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, read_configs

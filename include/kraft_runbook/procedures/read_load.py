@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.node_metrics import HANDLERS_IDLE, UNDER_MIN_ISR, NodeMetrics, produce_of

@@ -17,7 +17,7 @@ from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.observation import NO_ZOOKEEPER, ZookeeperState
 from kraft_runbook.cluster.quorum_gauges import BrokerApplied, QuorumGauges
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.io.kafka.metadata_quorum import NoLeader, QuorumDescription, broker_mode, describe_quorum
 from kraft_runbook.io.metrics import MetricsClient

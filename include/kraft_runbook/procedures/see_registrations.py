@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.feature_levels import FeatureObservation, NodeFeatures
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.cluster.spec_nodes import Controller
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.io.kafka.feature_calls import node_features, read_levels
 from kraft_runbook.io.secrets import Secrets

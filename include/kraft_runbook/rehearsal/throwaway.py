@@ -15,17 +15,8 @@ from pathlib import PurePosixPath
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, StandIn
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import (
-    Broker,
-    Controller,
-    ControllerListener,
-    Deadlines,
-    Kafka,
-    Listener,
-    Reach,
-    ServiceManager,
-    ZooKeeper,
-)
+from kraft_runbook.cluster.spec_nodes import Broker, Controller, ControllerListener, Listener
+from kraft_runbook.cluster.spec_parts import Deadlines, Kafka, Reach, ServiceManager, ZooKeeper
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.rehearsal.known_properties import is_known

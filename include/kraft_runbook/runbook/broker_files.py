@@ -18,7 +18,7 @@ from kraft_runbook.cluster.observation import (
     was_read,
 )
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.runbook.differing_files import bound_elsewhere
 
 

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, chain, cross_downst
 
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.gates.signatures import APPROVE_TASKS
 from kraft_runbook.runbook.conditions import Condition

@@ -19,7 +19,7 @@ from test_drill import Changed, with_spec
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.cluster.spec_nodes import Controller
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Checked

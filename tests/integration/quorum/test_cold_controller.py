@@ -14,7 +14,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from labs import Lab, lab_of
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
-from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.cluster.spec_nodes import Controller
 from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.local.supervision import processes
 from kraft_runbook.procedures.look_at_nodes import accepts

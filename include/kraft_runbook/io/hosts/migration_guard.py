@@ -8,7 +8,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Controller
+from kraft_runbook.cluster.spec_nodes import Controller
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.hosts.ansible_reports import RunReport
 from kraft_runbook.io.hosts.ansible_runs import AGAIN

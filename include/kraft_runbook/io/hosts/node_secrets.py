@@ -10,12 +10,13 @@ import secrets as randomness
 from collections.abc import Mapping
 from typing import Any
 
+from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.config_providers import PROVIDERS, REFERENCE
 from kraft_runbook.cluster.login_modules import meaning_of, options_of
 from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen, SecretsSeen
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.ansible_reports import value_of

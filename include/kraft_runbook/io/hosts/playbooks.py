@@ -19,7 +19,7 @@ from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.cluster.observation import HostState, Unread
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell, value_of
 from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible

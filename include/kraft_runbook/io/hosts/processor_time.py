@@ -7,7 +7,7 @@ from typing import Any
 
 from kraft_runbook.cluster.processor_time import Spent
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.ansible_reports import HostReport

@@ -15,7 +15,7 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.cluster.stores import KEYS, THIS_TOOL, TRUST, StoreNamed, StoreSeen, stores_named
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.io.hosts.certificates import StoreRead, store_read, with_anchors

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from kafka.protocol.metadata import MetadataRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import Connect, KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets

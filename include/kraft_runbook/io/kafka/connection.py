@@ -19,8 +19,9 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.api_message import ApiMessage
 
+from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import TimedOut, Unreachable
 from kraft_runbook.io.kafka.compiling import compile_one_at_a_time
 from kraft_runbook.io.secrets import Secrets

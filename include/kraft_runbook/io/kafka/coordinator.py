@@ -9,7 +9,7 @@ from typing import Any
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused, RunbookError, Unreachable
 from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.secrets import Secrets

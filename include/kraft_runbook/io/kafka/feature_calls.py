@@ -16,7 +16,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kraft_runbook.cluster.feature_levels import Answer, LevelsInLog, NodeFeatures, NodeOnDisk, Range, WrittenLevel
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader, Position
 from kraft_runbook.io.kafka.metadata_quorum import describe_elected

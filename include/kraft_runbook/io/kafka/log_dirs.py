@@ -9,7 +9,7 @@ from kafka.protocol.admin import AlterReplicaLogDirsRequest, DescribeLogDirsRequ
 from kraft_runbook.cluster.assignment import TopicPartition, by_topic
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.kafka.connection import connect_to
 from kraft_runbook.io.secrets import Secrets

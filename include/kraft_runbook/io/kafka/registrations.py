@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kafka.protocol.api_message import ApiMessage
 
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.kafka.leader import PATIENCE, Leader
 from kraft_runbook.metadata.metadata_version import LEVELS

@@ -16,7 +16,7 @@ from kafka.protocol.consumer import FetchRequest
 
 from kraft_runbook.cluster.java_values import is_kafka_uuid
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.kafka.log_ends import metadata_request
 from kraft_runbook.io.secrets import Secrets

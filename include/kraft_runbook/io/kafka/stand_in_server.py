@@ -8,7 +8,7 @@ import asyncio
 import struct
 from collections.abc import Iterable
 
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 
 LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA = 4, 5, 6
 _LIMIT = 4 * 1024 * 1024

@@ -28,7 +28,7 @@ from uuid import UUID, uuid4
 from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused, RunbookError
 from kraft_runbook.io.kafka.heartbeats import Heartbeats, shares
 from kraft_runbook.io.kafka.leader import Leader

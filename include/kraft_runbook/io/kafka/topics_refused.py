@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from kafka.protocol.metadata import MetadataRequest
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.io.kafka.connection import Connect, connect_to
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.slices import slices

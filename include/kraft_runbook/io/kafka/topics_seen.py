@@ -11,9 +11,10 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from kraft_runbook.cluster.client_security import ClientSecurity
 from kraft_runbook.cluster.observation import TopicsState
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, ClientSecurity
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.secrets import Secrets
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import RunbookError
 
 ZOOKEEPER = "zookeeper"

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 from kraft_runbook.cluster.addresses import split_address
 from kraft_runbook.cluster.rehearsal_settings import is_loopback
-from kraft_runbook.cluster.spec_parts import Broker, ZooKeeper
+from kraft_runbook.cluster.spec_nodes import Broker
+from kraft_runbook.cluster.spec_parts import ZooKeeper
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.broker_calls import CLIENT_AUTH, for_listener
+from kraft_runbook.cluster.client_security import SecurityProtocol
 from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import SecurityProtocol
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
 from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.node_properties import broker_properties, controller_
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, was_read
 from kraft_runbook.cluster.principals import of_certificate, of_login
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener
+from kraft_runbook.cluster.spec_nodes import Listener
 from kraft_runbook.cluster.stores import THIS_TOOL
 from kraft_runbook.cluster.tls_calls import key_store
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.broker_calls import Properties, jaas_key, prefixed
+from kraft_runbook.cluster.client_security import SaslMechanism
 from kraft_runbook.cluster.controller_calls import controllers_listener, login_key
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
 from kraft_runbook.cluster.secrets_seen import OF_USER, LoginSeen
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Listener, SaslMechanism
+from kraft_runbook.cluster.spec_nodes import Listener
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
 from kraft_runbook.migration.checks.controller_logins import name_nodes
 from kraft_runbook.migration.checks.logins_seen import login_of

@@ -22,7 +22,7 @@ from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Co
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.sensitive import HIDDEN, is_sensitive
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
 from kraft_runbook.migration.copy_tuning import TUNED_PROPERTIES
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle
