@@ -22,6 +22,7 @@ from kraft_runbook.groups.look import GroupLook, Kind, LogBounds
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.procedures.move_group import (
+    Committed,
     commit_group,
     fence_group,
     lift_group,
@@ -54,7 +55,8 @@ WAVES = {"wave_size": 5, "canary": False}
 
 class Scene:
     """One run of one cluster. ``looks``: at its groups; ``did``: what was done to them; ``failing``: groups of which an
-    act is refused. ``static``: how many static members stopped processes have left.
+    act is refused. ``had_members``: groups that had members in Kafka before. ``static``: how many static members
+    stopped processes have left.
     """
 
     def __init__(self) -> None:
@@ -80,6 +82,7 @@ class Scene:
             },
         )
         self.missing: tuple[str, ...] = ("g",)
+        self.had_members: tuple[str, ...] = ()
         self.static = 0
         self.retention = Retention(7 * 24 * 60)
         self.quiet: dict[str, Any] = {}
@@ -89,12 +92,13 @@ class Scene:
         return run_in(self.context, self.cluster, Signed)
 
     def act(self, act: Any) -> Any:
-        def done(plan: Any, **how: Any) -> int:
+        def done(plan: Any, **how: Any) -> Any:
             if plan.group in self.failing:
                 raise self.failing[plan.group]
             begun = " begun" if how.get("begun") else ""
             self.did.append(f"{act.__name__} {plan.group} {[each.offset for each in plan.offsets]}{begun}")
-            return len(plan.offsets)
+            changed = len(plan.offsets)
+            return Committed(changed, kept=plan.group in self.had_members) if act is commit_group else changed
 
         return done
 

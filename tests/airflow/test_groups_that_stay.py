@@ -15,8 +15,9 @@ from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.groups.expiry import Retention
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.groups.quiet import Quiet
-from kraft_runbook.io.group_claims import Acts
+from kraft_runbook.io.group_claims import ANSWER_SECONDS, Acts
 from kraft_runbook.procedures.move_group import NotSeen
+from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.steps.claim_of_run import BUSY_SECONDS
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.moving import move_groups, name_who_stayed
@@ -198,11 +199,36 @@ def test_the_start_is_asked_for_no_longer_than_the_offsets_are_safe(scene: Scene
     scene.cluster.pause(1800.0)
     task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
     task.act(scene.context, scene.run)
-    assert task.response_timeout is not None and task.response_timeout.total_seconds() == 5400.0
-    assert "this question ends in 90 min" in asked[0]
-    scene.cluster.pause(5400.0)
-    with pytest.raises(Refused, match=r"committed 2 h ago; its members must start within 2 h|committed 120 min ago"):
+    assert task.response_timeout is not None and task.response_timeout.total_seconds() == 5.5 * 3600
+    assert "This question ends in 6 h, long enough before Kafka's offsets of a group without members expire" in asked[0]
+    scene.cluster.pause(5.5 * 3600)
+    with pytest.raises(Refused, match="committed 6 h ago; its members must start within 6 h"):
         task.act(scene.context, scene.run)
+
+
+def test_a_group_that_had_members_in_kafka_may_start_whenever_its_offsets_are_there(
+    scene: Scene, asked: list[str]
+) -> None:
+    """They were committed with a time of their own. Beside it a group that never had any is in time, then too late."""
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    scene.had_members = ("a",)
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    scene.missing, scene.retention = ("a", "b"), Retention(8 * 60)
+    task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
+    task.act(scene.context, scene.run)
+    assert "- `a`" in asked[0] and "- `b`" in asked[0]
+    scene.cluster.pause(100 * 86400.0)
+    task.act(scene.context, scene.run)
+    assert task.response_timeout is not None and task.response_timeout.total_seconds() == ANSWER_SECONDS
+    page, refused = asked[1].split("Do not start these")
+    assert "- `a`" in page and "This question ends in 24 h. The offsets" in page
+    assert "- `b`: the offsets of group b were committed 100 days ago; its members must start within 6 h" in refused
+    scene.missing = ("a",)
+    scene.cluster.answers[read_offsets_retention] = lambda: pytest.fail("what the brokers say counts for no group")
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
+    task.act(scene.context, scene.run)
 
 
 def test_offsets_that_are_gone_before_the_start_is_asked_for_are_named(scene: Scene, asked: list[str]) -> None:

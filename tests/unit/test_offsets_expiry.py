@@ -8,7 +8,7 @@ import pytest
 from observations import SPEC
 
 from kraft_runbook.errors import Refused, Unreachable
-from kraft_runbook.groups.expiry import Retention, require_still_kept, require_time_to_start
+from kraft_runbook.groups.expiry import Retention, Written, require_still_kept, require_time_to_start
 from kraft_runbook.io.kafka.dynamic_configs import Found
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 
@@ -41,13 +41,20 @@ def test_unread_is_no_retention(said: Any) -> None:
         retention_of(*said)
 
 
-def test_the_start_must_come_long_before_the_offsets_expire() -> None:
-    assert require_still_kept("g", Retention(WEEK), 1000.0, 1000.0) == WEEK * 60 / 4
-    assert require_still_kept("g", Retention(120), 1000.0, 1600.0) == 1200.0
-    with pytest.raises(Refused, match="committed 30 min ago; its members must start within 30 min"):
-        require_still_kept("g", Retention(120), 1000.0, 2800.0)
-    with pytest.raises(Refused, match="when the offsets of group g were committed is not known"):
-        require_still_kept("g", Retention(WEEK), None, 0.0)
+def test_a_quarter_of_the_retention_must_be_left_at_the_start() -> None:
+    now = Written(1000.0, kept=False)
+    assert require_still_kept("g", Retention(WEEK), now, 1000.0) == WEEK * 60 * 3 / 4
+    assert require_still_kept("g", Retention(120), now, 1600.0) == 4800.0
+    with pytest.raises(Refused, match="committed 90 min ago; its members must start within 90 min, since Kafka may"):
+        require_still_kept("g", Retention(120), now, 6400.0)
+    for retention in (Retention(WEEK), None):
+        with pytest.raises(Refused, match="when the offsets of group g were committed is not known"):
+            require_still_kept("g", retention, None, 0.0)
+
+
+def test_offsets_with_a_time_of_their_own_are_never_too_old_for_a_start() -> None:
+    for retention in (Retention(120), None):
+        assert require_still_kept("g", retention, Written(1000.0, kept=True), 1e9) == float("inf")
 
 
 def test_a_retention_that_leaves_nobody_time_is_refused() -> None:

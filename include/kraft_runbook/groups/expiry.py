@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from kraft_runbook.errors import Refused
 
 SHARE = 4
-"""The start must come within this part of the retention, counted from the commit: far below it, since brokers may have
-other values later. Kafka counts from the commit too, where the group never had members; the offsets of one
-that had are kept for longer (``procedures.move_group.commit_group``).
-"""
+"""Members must start while at least this part of the retention is left."""
 LEAST_SECONDS = 600.0
-"""Nobody starts applications faster."""
+"""So long is needed at least to start applications."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A commit of a group's offsets to Kafka. ``at``: seconds since the epoch, no later than the commit. ``kept``: with
+    a time of their own, since the group had members there before: they outlast any start. Else Kafka counts
+    offsets.retention.minutes from the commit, and once members have come and gone from then
+    (``GroupMetadata.removeExpiredOffsets``), which is later.
+    """
+
+    at: float
+    kept: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(found: Mapping[str, Any]) -> Written:
+        """Raises KeyError, TypeError, ValueError where it is no such thing."""
+        return Written(float(found["at"]), bool(found["kept"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +44,29 @@ class Retention:
     unread: tuple[str, ...] = ()
 
     @property
+    def spare(self) -> float:
+        """Seconds that must be left when the new members start."""
+        return self.minutes * 60.0 / SHARE
+
+    @property
     def start_within(self) -> float:
         """Seconds from the commit within which the new members must have started."""
-        return self.minutes * 60.0 / SHARE
+        return self.minutes * 60.0 - self.spare
 
     def told(self) -> str:
         """For a person."""
         kept = in_words(self.minutes * 60)
         text = f"Kafka keeps the offsets of a group that never had members there for {kept}"
         missing = f" (not read: {'; '.join(self.unread)})" if self.unread else ""
-        return f"{text}{missing}; start the new members within {in_words(self.start_within)}"
+        return (
+            f"{text}{missing}; start its new members within {in_words(self.start_within)}. Those of a group that had"
+            " members do not expire before the start"
+        )
 
 
 def require_time_to_start(retention: Retention) -> None:
     """Raise Refused where nobody can start applications in that time."""
-    if retention.start_within < LEAST_SECONDS:
+    if retention.spare < LEAST_SECONDS:
         raise Refused(
             f"offsets.retention.minutes is {retention.minutes}: the offsets could be gone before anybody has started"
             " the new members",
@@ -47,20 +74,22 @@ def require_time_to_start(retention: Retention) -> None:
         )
 
 
-def require_still_kept(group: str, retention: Retention, written: float | None, now: float) -> float:
-    """Seconds that are left for the start of the group's members. ``written``: when its offsets were committed, seconds
-    since the epoch; None: that is not known. Raises Refused.
+def require_still_kept(group: str, retention: Retention | None, written: Written | None, now: float) -> float:
+    """Seconds that are left for the start of the group's members. ``retention``: None where no offsets expire by it;
+    ``written``: None: not known. Raises Refused.
     """
     if written is None:
         raise Refused(
             f"when the offsets of group {group} were committed is not known",
             way_out="clear the task 'commit' of its wave with its downstream tasks",
         )
-    left = written + retention.start_within - now
+    if written.kept or retention is None:
+        return float("inf")
+    left = written.at + retention.start_within - now
     if left <= 0:
         raise Refused(
-            f"the offsets of group {group} were committed {in_words(now - written)} ago; its members must start within"
-            f" {in_words(retention.start_within)}, since Kafka may keep them for"
+            f"the offsets of group {group} were committed {in_words(now - written.at)} ago; its members must start"
+            f" within {in_words(retention.start_within)}, since Kafka may keep them for"
             f" {in_words(retention.minutes * 60)} alone",
             way_out="see that no new member runs, then clear the task 'commit' of its wave with its downstream tasks:"
             " the offsets are committed again",

@@ -7,6 +7,7 @@ To Kafka: silent → read at the stop → fence → commit. Back: silent → rea
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -37,6 +38,14 @@ from kraft_runbook.procedures.group_sides import GroupSides, OfGroup
 
 SAMPLES = 5
 AGAIN = "then do this step again: it leaves alone whatever is already so"
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """``changed``: partitions that had another offset before, or none. ``kept``: as of ``expiry.Written``."""
+
+    changed: int
+    kept: bool
 
 
 class NotSeen(Refused):
@@ -98,10 +107,10 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: O
 
 def commit_group(
     spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, begun: bool = False, sides: OfGroup = GroupSides
-) -> int:
+) -> Committed:
     """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
-    coordinator; then the fence says so, for the way back. Returns how many were others before. Those that are there
-    are committed again, and those that have expired are there again.
+    coordinator; then the fence says so, for the way back. Those that are there are committed again, and those that have
+    expired are there again.
 
     Where the group had members in Kafka before, the offsets are committed with a long time of their own. Else Kafka
     would count their expiry from the moment in which it became empty, whenever they are committed
@@ -148,7 +157,7 @@ def commit_group(
         group.mark_committed(plan.fences)
         left = unmarked(plan, group.look(plan.topics))
         _require_none(plan, left, "have a fence that does not say that the offsets were committed")
-    return len(others)
+    return Committed(len(others), kept=had_members)
 
 
 def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:

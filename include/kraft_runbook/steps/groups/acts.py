@@ -11,7 +11,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
-from kraft_runbook.groups.expiry import Retention, require_still_kept
+from kraft_runbook.groups.expiry import Retention, Written, require_still_kept
 from kraft_runbook.groups.faults import name
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
@@ -21,6 +21,7 @@ from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.move_group import (
+    Committed,
     NotSeen,
     commit_group,
     fence_group,
@@ -150,13 +151,15 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
             run.journal.record(Moves(what="static members removed", partitions=None, told=f"{plan.group} ({removed})"))
 
 
-def fence(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[int]:
+def fence(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[Any]:
     """Fence every partition against old members; on the way back there is nothing to fence."""
     return _act(run, plans, Direction.TO_KAFKA, Act.FENCE, fence_group, fences, "fenced", between)
 
 
-def commit(run: Run, plans: Sequence[MovePlan], between: Between = nothing, begun: Collection[str] = ()) -> Done[int]:
-    """Write the offsets to the other side, and read them back. ``begun``: the groups that this run has seen start."""
+def commit(run: Run, plans: Sequence[MovePlan], between: Between = nothing, begun: Collection[str] = ()) -> Done[Any]:
+    """Write the offsets to the other side, and read them back. The answer of a group that goes to Kafka is Committed.
+    ``begun``: the groups that this run has seen start.
+    """
 
     def how(plan: MovePlan) -> dict[str, Any]:
         return {"begun": True} if plan.group in begun else {}
@@ -167,17 +170,17 @@ def commit(run: Run, plans: Sequence[MovePlan], between: Between = nothing, begu
     return Done({**to_kafka.answers, **back.answers}, {**to_kafka.stayed, **back.stayed})
 
 
-def lift(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[int]:
+def lift(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[Any]:
     """Lift the fence: on the way back alone."""
     return _act(run, plans, Direction.BACK, Act.LIFT_FENCE, lift_group, fences, "lifted the fence", between)
 
 
-def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float], *, others: bool) -> Done[float]:
+def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, Written], *, others: bool) -> Done[float]:
     """Whether the offsets are where they were written; the answer is in how many seconds the members must have started.
-    ``written``: by group, when its offsets were committed, seconds since the epoch. ``others``: whether further groups
+    ``written``: by group, the commit of its offsets. ``others``: whether further groups
     of the wave have started. Raises where no group is ready, and none has started.
     """
-    retention = _retention(run, plans)
+    retention = _retention(run, plans, written)
 
     def one(plan: MovePlan) -> float:
         run.cluster.ask(require_in_place, plan)
@@ -186,9 +189,9 @@ def ready_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, fl
     return told(run, each_of(plans, one, Act.ASK_TO_START, others=others))
 
 
-def time_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, float]) -> Done[float]:
+def time_to_start(run: Run, plans: Sequence[MovePlan], written: Mapping[str, Written]) -> Done[float]:
     """In how many seconds the members of each group must have started. A group for which that is over stays."""
-    retention = _retention(run, plans)
+    retention = _retention(run, plans, written)
     return each_of(plans, lambda plan: _left(retention, plan, written, run.cluster.now()), Act.START, others=True)
 
 
@@ -206,17 +209,18 @@ def still_in_place(run: Run, plans: Sequence[MovePlan], *, others: bool) -> Done
     return each_of(plans, one, Act.START, others=others)
 
 
-def _retention(run: Run, plans: Sequence[MovePlan]) -> Retention | None:
-    """None on the way back: offsets in ZooKeeper do not expire."""
-    if not any(each.direction is Direction.TO_KAFKA for each in plans):
+def _retention(run: Run, plans: Sequence[MovePlan], written: Mapping[str, Written]) -> Retention | None:
+    """None where no offsets expire by it: on the way back, and of groups that had members in Kafka before."""
+    commits = (written.get(each.group) for each in plans if each.direction is Direction.TO_KAFKA)
+    if not any(each is not None and not each.kept for each in commits):
         return None
     retention: Retention = run.cluster.ask(read_offsets_retention)
     run.cluster.tell(retention.told())
     return retention
 
 
-def _left(retention: Retention | None, plan: MovePlan, written: Mapping[str, float], now: float) -> float:
-    if retention is None:
+def _left(retention: Retention | None, plan: MovePlan, written: Mapping[str, Written], now: float) -> float:
+    if plan.direction is Direction.BACK:
         return float("inf")
     return require_still_kept(plan.group, retention, written.get(plan.group), now)
 
@@ -258,12 +262,12 @@ def _act(
     plans: Sequence[MovePlan],
     direction: Direction,
     number: Act,
-    act: Callable[..., int],
+    act: Callable[..., Any],
     would: Callable[[MovePlan], tuple[Change, ...]],
     what: str,
     between: Between,
     how: Callable[[MovePlan], dict[str, Any]] = lambda plan: {},
-) -> Done[int]:
+) -> Done[Any]:
     ours = [each for each in plans if each.direction is direction]
     if not ours:
         return Done({}, {})
@@ -271,12 +275,12 @@ def _act(
         run.signatures.begins(MOVE_GROUPS)
     changed: dict[str, int] = {}
 
-    def one(plan: MovePlan) -> int:
+    def one(plan: MovePlan) -> Any:
         done = run.cluster.do(act, plan, would=would(plan), **how(plan))
         if done is not None:
-            changed[plan.group] = done
-            run.cluster.tell(f"{plan.group}: {what}, {done} partitions; {'already done' if not done else 'read back'}")
-        return done or 0
+            many = changed[plan.group] = done.changed if isinstance(done, Committed) else done
+            run.cluster.tell(f"{plan.group}: {what}, {many} partitions; {'read back' if many else 'already done'}")
+        return done
 
     try:
         return told(run, each_of(ours, one, number, between=between))

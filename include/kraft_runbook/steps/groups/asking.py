@@ -78,11 +78,13 @@ def _to_start(run: Run, wave: Wave) -> Question | None:
     out = wave.files.stayed(wave.digest)
     to_kafka = wave.plan.direction is Direction.TO_KAFKA
     members = "new members (`KafkaConsumer`, the same group.id)" if to_kafka else "old members"
-    ends = f"Kafka's offsets of a group without members expire: this question ends in {in_words(seconds)}. "
+    expire = (
+        ", long enough before Kafka's offsets of a group without members expire" if seconds < ANSWER_SECONDS else ""
+    )
     return Question(
-        f"Start the {members} of these groups, then answer {DONE}. {ends if to_kafka else ''}The offsets are in place;"
-        f" the run waits until the members own every partition and read on.\n\n{_names(ready)}"
-        + _not_these({group: out[group] for group in wave.groups if group in out}),
+        f"Start the {members} of these groups, then answer {DONE}. This question ends in {in_words(seconds)}{expire}."
+        " The offsets are in place; the run waits until the members own every partition and read on."
+        f"\n\n{_names(ready)}" + _not_these({group: out[group] for group in wave.groups if group in out}),
         seconds,
     )
 

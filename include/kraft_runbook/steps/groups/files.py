@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused
+from kraft_runbook.groups.expiry import Written
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.quiet import Quiet
@@ -133,12 +134,13 @@ class GroupFiles:
     def keep_started(self, digest: str, groups: Iterable[str], at: float) -> None:
         write_private(self._of("started", digest), json.dumps({**dict.fromkeys(groups, at), **self.started(digest)}))
 
-    def written(self, digest: str) -> Mapping[str, float]:
-        """By group, when its offsets were last committed, seconds since the epoch; no later than that."""
-        return _table(self._of("written", digest), float)
+    def written(self, digest: str) -> Mapping[str, Written]:
+        """By group, the last commit of its offsets to Kafka."""
+        return _table(self._of("written", digest), Written.from_dict)
 
-    def keep_written(self, digest: str, groups: Iterable[str], at: float) -> None:
-        write_private(self._of("written", digest), json.dumps({**self.written(digest), **dict.fromkeys(groups, at)}))
+    def keep_written(self, digest: str, written: Mapping[str, Written]) -> None:
+        every = {**self.written(digest), **written}
+        write_private(self._of("written", digest), json.dumps({g: each.to_dict() for g, each in every.items()}))
 
 
 def _table(path: Path, parse: Callable[[Any], T]) -> dict[str, T]:

@@ -8,15 +8,17 @@ from typing import Any
 
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.groups.expiry import Written
 from kraft_runbook.groups.operation import Step, require_brokers_for_old_members
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act, render
+from kraft_runbook.procedures.move_group import Committed
 from kraft_runbook.steps.groups.acts import Done, commit, fence, give_way, lift, require_signed
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.wave import Wave, wave_of
 from kraft_runbook.steps.run import Run
 
-ACTS: Mapping[Step, tuple[Act, Callable[..., Done[int]]]] = {
+ACTS: Mapping[Step, tuple[Act, Callable[..., Done[Any]]]] = {
     Step.FENCE: (Act.FENCE, fence),
     Step.COMMIT: (Act.COMMIT, commit),
     Step.LIFT_FENCE: (Act.LIFT_FENCE, lift),
@@ -49,7 +51,8 @@ def move_groups(run: Run, *, step: Step, number: int) -> dict[str, Any]:
     done = act(run, plans, partial(give_way, run, partial(_require, run, wave)), **how)
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], done.stayed)
     if commits:
-        wave.files.keep_written(wave.digest, done.answers, began)
+        committed = {group: each for group, each in done.answers.items() if isinstance(each, Committed)}
+        wave.files.keep_written(wave.digest, {group: Written(began, each.kept) for group, each in committed.items()})
     return {"groups": len(done.answers), "stayed": sorted(done.stayed)}
 
 
