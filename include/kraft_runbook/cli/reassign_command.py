@@ -207,11 +207,12 @@ def _show(
     keep_order: bool = False,
     kept: Kept | None = None,
 ) -> None:
-    with reading(f"reading partitions and sizes of {spec.name}, of {len(spec.brokers)} brokers"):
-        look = look_at_replicas(spec, secrets=environment_secrets())
+    with reading(f"reading {spec.name}") as far:
+        look = look_at_replicas(spec, secrets=environment_secrets(), tell=far)
     goal = goal if kept is None else still_meant(spec, kept, look.cluster_id)
-    with reading(f"planning with {len(look.seen):,} partitions"):
-        plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order)
+    with reading(f"planning with {len(look.seen):,} partitions") as far:
+        plan = make_plan(goal, look.placement, topics=topics, keep_order=keep_order, tell=far)
+        far("the preview")
         preview = make_preview(plan, look.placement, throttle=int(throttle * 1e6) if throttle else None)
     require_no_refusal(plan, look.placement, declared=spec.broker_ids, allowed=[REASONS[each] for each in allow or ()])
     if out is not None:

@@ -24,6 +24,7 @@ from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
+from kraft_runbook.runbook.telling import Tell, nobody
 
 MIN_ISR = "min.insync.replicas"
 LOOKS, APART_SECONDS = 6, 1.0
@@ -36,10 +37,12 @@ def look_at_replicas(
     sizes_of: Collection[TopicPartition] | None = None,
     settings: bool = True,
     deletions: bool = False,
+    tell: Tell = nobody,
 ) -> ReplicasLook:
     """``sizes_of``: of these partitions alone, for quick looks at what moves; ``settings`` False: without
     min.insync.replicas and what ZooKeeper holds. ``deletions``: in any case with the topics whose deletion waits in
-    ZooKeeper (for a dead broker, say): Metadata still lists them, and no reassignment of them is taken.
+    ZooKeeper (for a dead broker, say): Metadata still lists them, and no reassignment of them is taken. ``tell``: hears
+    what is being read.
 
     What moves is listed before and after Metadata is read: a move that ends in between counts as moving. A broker may
     show a move that has just ended as it was (seen in KRaft mode, where the quorum lists and brokers answer Metadata);
@@ -47,11 +50,13 @@ def look_at_replicas(
     running one does not describe its logs when a plan is to be made.
     """
     reassignments = Reassignments(spec, secrets=secrets)
+    tell("what is being reassigned")
     before = reassignments.ongoing()
-    seen = agreed(spec, secrets=secrets) if settings else assignment_seen(spec, secrets=secrets)
+    tell("partitions")
+    seen = agreed(spec, secrets=secrets, tell=tell) if settings else assignment_seen(spec, secrets=secrets)
     ongoing = {**before, **reassignments.ongoing()}
     at = time.monotonic()
-    logs, unread = _logs(spec, seen.racks, secrets, sizes_of)
+    logs, unread = _logs(spec, seen.racks, secrets, sizes_of, tell)
     topics = sorted({p.topic for p in seen.partitions})
     znodes = ReassignmentZnodes(None, frozenset())
     min_isr: dict[str, int] = {}
@@ -61,7 +66,7 @@ def look_at_replicas(
                 f"not every live broker described its log directories: {'; '.join(unread.values())}",
                 way_out="without sizes and free bytes nothing is planned; mend the broker, then do this again",
             )
-        min_isr = _min_isr(spec, topics, secrets)
+        min_isr = _min_isr(spec, topics, secrets, tell)
     if settings or deletions:
         znodes = _znodes(spec, secrets)
     sizes: dict[TopicPartition, int] = {}
@@ -122,10 +127,12 @@ def agreed(
     secrets: Secrets,
     seen_by: Callable[..., AssignmentSeen] = assignment_seen,
     apart: float = APART_SECONDS,
+    tell: Tell = nobody,
 ) -> AssignmentSeen:
     """Metadata, once what two answers both name has the same replicas in both."""
     seen = seen_by(spec, secrets=secrets)
-    for _ in range(LOOKS):
+    for look in range(LOOKS):
+        tell(f"{len(seen.partitions):,} partitions, look {look + 2}, until two agree")
         time.sleep(apart)
         again = seen_by(spec, secrets=secrets)
         common = seen.partitions.keys() & again.partitions.keys()
@@ -143,7 +150,11 @@ def _present(replicas: Replicas, ongoing: Ongoing | None) -> Replicas:
 
 
 def _logs(
-    spec: ClusterSpec, live: Mapping[int, str | None], secrets: Secrets, partitions: Collection[TopicPartition] | None
+    spec: ClusterSpec,
+    live: Mapping[int, str | None],
+    secrets: Secrets,
+    partitions: Collection[TopicPartition] | None,
+    tell: Tell,
 ) -> tuple[dict[int, BrokerLogs], dict[int, str]]:
     def ask(broker: Broker) -> BrokerLogs | str:
         try:
@@ -152,15 +163,20 @@ def _logs(
             return error.problem
 
     brokers = [broker for broker in spec.brokers if broker.id in live]
+    answers: dict[int, BrokerLogs | str] = {}
     with ThreadPoolExecutor(max(1, len(brokers))) as pool:
-        answers = dict(zip((b.id for b in brokers), pool.map(ask, brokers), strict=True))
+        for broker, answer in zip(brokers, pool.map(ask, brokers), strict=True):
+            answers[broker.id] = answer
+            tell("log directories of brokers", len(answers), len(brokers))
     unread = {i: f"broker {i} is not in the cluster file" for i in live if i not in spec.broker_ids}
     unread |= {i: answer for i, answer in answers.items() if isinstance(answer, str)}
     return {i: answer for i, answer in answers.items() if isinstance(answer, BrokerLogs)}, unread
 
 
-def _min_isr(spec: ClusterSpec, topics: Collection[str], secrets: Secrets) -> dict[str, int]:
-    found = read_configs(spec, [Entity(EntityKind.TOPIC, topic) for topic in topics], [MIN_ISR], secrets=secrets)
+def _min_isr(spec: ClusterSpec, topics: Collection[str], secrets: Secrets, tell: Tell) -> dict[str, int]:
+    found = read_configs(
+        spec, [Entity(EntityKind.TOPIC, topic) for topic in topics], [MIN_ISR], secrets=secrets, tell=tell
+    )
     return {e.name: int(each.effective[MIN_ISR]) for e, each in found.items() if MIN_ISR in each.effective}
 
 

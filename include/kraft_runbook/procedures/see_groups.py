@@ -25,6 +25,7 @@ from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.clock import read_clock
 from kraft_runbook.io.zookeeper.read_groups import CONSUMERS, read_groups
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
+from kraft_runbook.runbook.telling import Tell, nobody
 
 T = TypeVar("T")
 NOT_ASKED = Unread("ZooKeeper's time was not asked for: no group is judged by its age")
@@ -35,7 +36,7 @@ def scan_groups(
     *,
     secrets: Secrets,
     names: Collection[str] | None = None,
-    tell: Callable[[str], None] | None = None,
+    tell: Tell = nobody,
 ) -> GroupScan:
     """Every group, judged. ``names``: only these. ``tell``: hears how far it is. Raises Unreachable where ZooKeeper
     does not answer, Refused where the cluster file names none.
@@ -43,16 +44,19 @@ def scan_groups(
     began = time.monotonic()
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
         clock = _Clock(reader)
-        groups = tuple(_told(map(report, _looks(reader, spec, clock, secrets, names, logs=True)), tell))
+        there = reader.children(CONSUMERS) or ()
+        of = len(there if names is None else set(names).intersection(there))
+        groups = tuple(_told(map(report, _looks(reader, spec, clock, secrets, names, logs=True)), of, tell))
     read_at = datetime.fromtimestamp(clock.told / 1000, UTC) if was_read(clock.told) else None
     return GroupScan(spec.name, read_at, round(time.monotonic() - began, 1), groups)
 
 
-def _told(groups: Iterable[T], tell: Callable[[str], None] | None) -> Iterator[T]:
-    """The same; ``tell`` hears the count at every hundredth."""
+def _told(groups: Iterable[T], of: int, tell: Tell) -> Iterator[T]:
+    """The same; ``tell`` hears at every hundredth how many of all (``of``) are read."""
+    tell("groups read", 0, of)
     for number, each in enumerate(groups, 1):
-        if tell is not None and number % 100 == 0:
-            tell(f"{number:,} groups read")
+        if number % 100 == 0:
+            tell("groups read", number, of)
         yield each
 
 

@@ -36,19 +36,25 @@ from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_size
 from kraft_runbook.reassignment.replica_flow import even_flow, frugal_flow, group_by_replicas
 from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
+from kraft_runbook.runbook.telling import Tell, nobody
 
 SAMPLE = 20
 
 
 def make_plan(
-    goal: Goal, placement: Placement, *, topics: Topics | None = None, keep_order: bool = False
+    goal: Goal,
+    placement: Placement,
+    *,
+    topics: Topics | None = None,
+    keep_order: bool = False,
+    tell: Tell = nobody,
 ) -> ReassignmentPlan:
     """The plan that reaches the goal with the least movement, over the topics that are chosen (all by default).
 
     Counts are even over the chosen topics, as those of kafka-reassign-partitions ``--generate`` are. ``keep_order``:
     a partition whose leader stays keeps it, so that no order changes where no replica moves; leaders may be uneven
-    then. Raises Refused where the goal names what does not exist or can't be reached; what must not be carried out of a
-    plan is ``refusals``' to say.
+    then. ``tell``: hears what is being planned. Raises Refused where the goal names what does not exist or can't be
+    reached; what must not be carried out of a plan is ``refusals``' to say.
     """
     chosen = topics or Topics()
     scope = {p: replicas for p, replicas in placement.present.items() if chosen.matches(p.topic)}
@@ -65,19 +71,19 @@ def make_plan(
     if isinstance(goal, EvenLeaders):
         return _leaders_alone(goal, placement, scope)
     if isinstance(goal, SetReplicationFactor):
-        return _with_factor(goal, placement, scope)
+        return _with_factor(goal, placement, scope, tell)
     if isinstance(goal, MendRacks):
-        return _mended(goal, placement, scope)
+        return _mended(goal, placement, scope, tell)
     if isinstance(goal, ReplaceLost):
-        return _replaced(goal, placement, scope)
+        return _replaced(goal, placement, scope, tell)
     brokers = _brokers_for(goal, placement, scope)
     if isinstance(goal, DrainBrokers) and not goal.even:
         drained = _drained if goal.measure is Measure.REPLICAS else _drained_by_bytes
-        return drained(goal, placement, scope, brokers)
+        return drained(goal, placement, scope, brokers, tell)
     if goal.measure is not Measure.REPLICAS:
         within = goal.within if isinstance(goal, EvenOut) else 0.05
-        return _even_in_bytes(goal, placement, scope, brokers, within=within, keep_order=keep_order)
-    return _even_in_count(goal, placement, scope, brokers, keep_order=keep_order)
+        return _even_in_bytes(goal, placement, scope, brokers, within=within, keep_order=keep_order, tell=tell)
+    return _even_in_count(goal, placement, scope, brokers, keep_order=keep_order, tell=tell)
 
 
 def _to_target(
@@ -127,11 +133,13 @@ def _ground(placement: Placement, brokers: Collection[int], factors: Collection[
 
 
 def _even_in_count(
-    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, keep_order: bool
+    goal: Goal, placement: Placement, scope: Assignment, brokers: list[int], *, keep_order: bool, tell: Tell
 ) -> ReassignmentPlan:
     ground = _ground(placement, brokers, {len(replicas) for replicas in scope.values()})
     groups = group_by_replicas(scope, by_first=False)
-    sets = spread_topics(scope, even_flow(groups, ground), ground, {})
+    tell("replicas by broker")
+    sets = spread_topics(scope, even_flow(groups, ground), ground, {}, tell)
+    tell("leaders")
     target = _ordered(scope, sets, ground, leaders_of=scope, fixed_leaders=keep_order)
     return _plan(str(goal), placement, target, bound=None, notes=_emptied(goal, placement, scope))
 
@@ -151,14 +159,16 @@ def _emptied(goal: Goal, placement: Placement, touched: Assignment) -> tuple[str
     )
 
 
-def _drained(goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]) -> ReassignmentPlan:
+def _drained(
+    goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int], tell: Tell
+) -> ReassignmentPlan:
     leaving = set(goal.brokers)
     touched = {p: replicas for p, replicas in scope.items() if leaving & set(replicas)}
     bound = sum(len(set(replicas) - set(brokers)) for replicas in touched.values())
-    return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound)
+    return _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=bound, tell=tell)
 
 
-def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment, tell: Tell) -> ReassignmentPlan:
     if running := sorted(set(goal.brokers) & placement.live):
         raise Refused(
             f"{nodes('broker', running, 'runs')}, so what is there is not lost",
@@ -176,7 +186,7 @@ def _replaced(goal: ReplaceLost, placement: Placement, scope: Assignment) -> Rea
     touched = {p: r for p, r in holding_any.items() if p not in placement.leaderless} or holding_any
     factors = {p: len(replicas) for p, replicas in touched.items()}
     bound = sum(len(set(replicas) - placement.live) for replicas in touched.values())
-    plan = _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
+    plan = _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound, tell=tell)
     return replace(plan, notes=(*plan.notes, *_without_a_leader(sorted(holding_any.keys() - touched.keys()))))
 
 
@@ -189,12 +199,14 @@ def _without_a_leader(left_out: Sequence[TopicPartition]) -> Iterator[str]:
 
 
 def _drained_by_bytes(
-    goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int]
+    goal: DrainBrokers, placement: Placement, scope: Assignment, brokers: list[int], tell: Tell
 ) -> ReassignmentPlan:
     """Where replicas are of very different sizes: the brokers that take them are even in bytes, not in number."""
     ground = _ground_with_sizes(placement, scope, brokers)
+    tell("replicas by bytes")
     found = drain_bytes(scope, placement.sizes, ground, goal.brokers, _widths(goal.measure, placement, brokers))
     _require_drained(goal, {**scope, **found.sets})
+    tell("leaders")
     target = _ordered(
         {p: scope[p] for p in found.sets},
         found.sets,
@@ -216,23 +228,23 @@ def _require_drained(goal: DrainBrokers, held: Mapping[TopicPartition, Collectio
         )
 
 
-def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assignment, tell: Tell) -> ReassignmentPlan:
     if goal.factor < 1:
         raise Refused(f"replication factor {goal.factor}", way_out="give a factor of 1 or more")
     touched = {p: replicas for p, replicas in scope.items() if len(replicas) != goal.factor}
     bound = sum(max(0, goal.factor - len(placement.live & set(replicas))) for replicas in touched.values())
     factors = dict.fromkeys(touched, goal.factor)
-    return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound)
+    return _frugal(goal, placement, touched, factors, sorted(placement.live), bound=bound, tell=tell)
 
 
-def _mended(goal: MendRacks, placement: Placement, scope: Assignment) -> ReassignmentPlan:
+def _mended(goal: MendRacks, placement: Placement, scope: Assignment, tell: Tell) -> ReassignmentPlan:
     brokers = sorted(placement.live)
     racks = racks_of(brokers, placement.racks)
     sizes = rack_sizes(racks)
     broken = {p: replicas for p, replicas in scope.items() if breaks_rack_rule(replicas, racks, sizes)}
     # The rack of a broker that does not run is not known: its partitions may be spread as they should be.
     touched = {p: replicas for p, replicas in broken.items() if placement.live.issuperset(replicas)}
-    plan = _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None)
+    plan = _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None, tell=tell)
     return replace(plan, notes=(*plan.notes, *_unknown_racks(sorted(broken.keys() - touched.keys()), placement)))
 
 
@@ -254,6 +266,7 @@ def _frugal(
     brokers: list[int],
     *,
     bound: int | None,
+    tell: Tell,
 ) -> ReassignmentPlan:
     """Only these partitions change. ``bound`` None: what the flow moves is the least, since it is exact."""
     if not touched:
@@ -261,8 +274,10 @@ def _frugal(
     ground = _ground(placement, brokers, set(factors.values()))
     others = {p: replicas for p, replicas in placement.present.items() if p not in touched}
     fixed = {b: count for b, count in replicas_by_broker(others).items() if b in ground.racks}
+    tell("replicas by broker")
     sets = frugal_flow(group_by_replicas(touched, factors, by_first=True), ground, fixed)
-    sets = spread_topics(touched, sets, ground, others)
+    sets = spread_topics(touched, sets, ground, others, tell)
+    tell("leaders")
     target = _ordered(touched, sets, ground, leaders_of=others, fixed_leaders=True)
     return _plan(str(goal), placement, target, bound=bound, notes=_emptied(goal, placement, touched))
 
@@ -275,12 +290,16 @@ def _even_in_bytes(
     *,
     within: float,
     keep_order: bool,
+    tell: Tell,
 ) -> ReassignmentPlan:
     ground = _ground_with_sizes(placement, scope, brokers)
     widths = _widths(goal.measure, placement, brokers)
+    tell("replicas by bytes")
     found = even_bytes(scope, placement.sizes, ground, within=within, widths=widths)
     if isinstance(goal, DrainBrokers):
         _require_drained(goal, {**scope, **found.sets})
+    tell("leaders")
+    tell("leaders")
     target = _ordered({p: scope[p] for p in found.sets}, found.sets, ground, leaders_of=scope, fixed_leaders=keep_order)
     notes = list(_emptied(goal, placement, scope))
     if found.outside:

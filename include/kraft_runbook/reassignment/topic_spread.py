@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import chain, count, product
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.reassignment.racks import Bounds, Ground, rack_bounds
 from kraft_runbook.reassignment.topic_choice import Offer, Source, choose
+from kraft_runbook.runbook.telling import Tell, nobody
 
 MOST_TRIES = 300
 """Partitions that are tried in the place of one."""
@@ -33,14 +34,18 @@ Sets = dict[TopicPartition, frozenset[int]]
 
 
 def spread_topics(
-    present: Assignment, sets: Mapping[TopicPartition, frozenset[int]], ground: Ground, beside: Assignment
+    present: Assignment,
+    sets: Mapping[TopicPartition, frozenset[int]],
+    ground: Ground,
+    beside: Assignment,
+    tell: Tell = nobody,
 ) -> Sets:
     """The same plan with other partitions: as many copies at most, each broker with as many replicas.
 
     ``present``: what the partitions of ``sets`` have now. ``beside``: partitions that stay as they are, whose replicas
     count for their topic. A topic's share of a broker is its part of all replicas, rounded up.
     """
-    return _Exchanges(present, sets, ground, beside).made()
+    return _Exchanges(present, sets, ground, beside).made(tell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +142,14 @@ class _Exchanges:
         self._rules: dict[int, dict[str, Bounds]] = {}
         self._asked = 0
 
-    def made(self) -> Sets:
-        for most in ROUNDS:
+    def made(self, tell: Tell) -> Sets:
+        brokers = sorted(self._came)
+        for at, (most, broker) in enumerate(product(ROUNDS, brokers)):
+            tell("topics by broker", at, len(ROUNDS) * len(brokers))
             self._most_above = most
-            for broker in sorted(self._came):
-                self._round_at(broker)
-        for broker in sorted(self._came):
+            self._round_at(broker)
+        for at, broker in enumerate(brokers):
+            tell("topics by broker, chosen anew", at, len(brokers))
             self._choose_anew(broker)
         return self._sets
 

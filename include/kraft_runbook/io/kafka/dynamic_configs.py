@@ -18,6 +18,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection, connect_to
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.runbook.telling import Tell, nobody
 
 RESOURCES_A_REQUEST = 500
 """Topics in one request: a broker answers for all of them before it reads anything else from the connection."""
@@ -64,18 +65,27 @@ class Found:
 
 
 def read_configs(
-    spec: ClusterSpec, entities: Collection[Entity], keys: Sequence[str], *, secrets: Secrets, timeout: float = 30.0
+    spec: ClusterSpec,
+    entities: Collection[Entity],
+    keys: Sequence[str],
+    *,
+    secrets: Secrets,
+    timeout: float = 30.0,
+    tell: Tell = nobody,
 ) -> dict[Entity, Found]:
     """These keys of these entities; a topic that does not exist is absent. What is of a named broker is asked of that
-    broker, which must run; the rest of whichever answers first.
+    broker, which must run; the rest of whichever answers first. ``tell``: hears how many were asked for.
 
     Raises Unreachable; Refused where this tool's identity may not describe configurations.
     """
     found: dict[Entity, Found] = {}
+    done = 0
     for broker_id, asked in _by_who_answers(entities):
         with _connection(spec, broker_id, secrets, timeout) as connection:
             for part in _batches(asked):
+                tell("configurations", done, len(entities))
                 found |= _read(connection, part, keys)
+                done += len(part)
     return found
 
 
