@@ -1,11 +1,12 @@
-"""Read, and change nothing: whether key stores and trust stores are there and open with their passwords, and whether a
-node's file holds the secrets that would be written.
+"""Read, and change nothing: whether key stores and trust stores are there and open with their passwords, and whether
+nodes' files hold the secrets that would be written.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.java import any_java
@@ -17,15 +18,18 @@ from ansible.module_utils.service_manager import service_manager
 
 DOCUMENTATION = """
 module: kafka_stores
-short_description: Look into the stores and the secrets of a Kafka node without changing them
+short_description: Look into the stores and the secrets of Kafka nodes without changing them
 description:
   - C(keytool) of the service's Java opens each store. A password goes to it by its environment, never by its arguments.
   - The result has the certificates of each, which are no secret. Passwords that are compared are digests in it.
 options:
-  node: {description: The node's id., type: int, required: true}
+  nodes:
+    description: The nodes on this host, each with its C(node_id) and C(name), the service. They are read side by side.
+    type: list
+    elements: dict
+    required: true
   asked: {description: "JSON, what is asked by node, with passwords: the task has no_log.", type: str, required: true}
-  name: {description: The service., type: str, required: true}
-  manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
+  manager: {description: What runs the services., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
 """
 
@@ -33,18 +37,27 @@ options:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "node": {"type": "int", "required": True},
+            "nodes": {"type": "list", "elements": "dict", "required": True},
             "asked": {"type": "str", "required": True, "no_log": False},
-            "name": {"type": "str", "required": True},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
         },
         supports_check_mode=True,
     )
-    service = service_manager(module.params["manager"], module.params["name"], module.params["socket"], SECONDS)
-    asked = json.loads(module.params["asked"])[str(module.params["node"])]
-    stores = [look(each, asked["secrets"]["providers"], service) for each in asked["stores"]]
-    module.exit_json(changed=False, host_state={"stores": stores, "secrets": told(asked["secrets"])})
+    asked = json.loads(module.params["asked"])
+    nodes = [each for each in module.params["nodes"] if str(each["node_id"]) in asked]
+
+    def secured(node: dict) -> dict:
+        service = service_manager(module.params["manager"], node["name"], module.params["socket"], SECONDS)
+        own = asked[str(node["node_id"])]
+        return {
+            "stores": [look(each, own["secrets"]["providers"], service) for each in own["stores"]],
+            "secrets": told(own["secrets"]),
+        }
+
+    with ThreadPoolExecutor(max(1, len(nodes))) as pool:
+        found = dict(zip((str(each["node_id"]) for each in nodes), pool.map(secured, nodes)))
+    module.exit_json(changed=False, host_state={"secured": found})
 
 
 def look(store: dict, providers: dict, service: object) -> dict:

@@ -29,7 +29,7 @@ WHOLE_CLUSTER = (
     "faults",
 )
 """The ends of the ids of tasks that change hosts and are not on one node."""
-LOOKS = ("gather_host_facts", "read_metadata_logs", "read_feature_state", "read_stores")
+LOOKS = ("gather_host_facts", "read_metadata_logs", "read_feature_state")
 """Playbooks that change nothing."""
 
 

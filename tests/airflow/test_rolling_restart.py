@@ -41,7 +41,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Proven
 from kraft_runbook.gates.proof import make_proof
-from kraft_runbook.io.hosts import playbooks
+from kraft_runbook.io.hosts import host_facts
 from kraft_runbook.restart.checks import CHECKS
 from kraft_runbook.restart.conditions import CONTROLLER_BACK, QUORUM_LED, QUORUM_WHOLE
 from kraft_runbook.restart.operation import RESTART, RESTARTS, Step
@@ -105,7 +105,7 @@ def test_the_active_controller_is_left_for_last() -> None:
 def acted(acted: Acted) -> Acted:
     """A run without a gate, whose first task has left its record."""
     acted.spec = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"gate": False})})
-    acted.replace(playbooks.gather_host_facts, hosts_of())
+    acted.replace(host_facts.gather_host_facts, hosts_of())
     acted.begin()
     return acted
 
@@ -143,7 +143,7 @@ def test_an_only_controller_that_is_down_before_the_copy_is_not_taken_for_none(
     acted: Acted, facts: Any, why: str
 ) -> None:
     """Its restart was killed half-way: the cluster shows ZOOKEEPER again."""
-    acted.replace(playbooks.gather_host_facts, facts)
+    acted.replace(host_facts.gather_host_facts, facts)
     acted.seen = NO_CONTROLLER
     with pytest.raises(AirflowFailException, match=why):
         acted.run("restart_controllers.controller_101.restart", dag=ROLLING)

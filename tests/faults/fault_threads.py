@@ -12,7 +12,7 @@ from fault_injectors import injector
 from fault_processes import soon
 from fault_scene import Scene
 
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
 from kraft_runbook.migration.controller_threads import dead_threads
 
 SOURCE = Path(__file__).with_name("EndThread.java")

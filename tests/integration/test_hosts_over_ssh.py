@@ -21,7 +21,8 @@ from kraft_runbook.cluster.observation import BrokerMode, was_read
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.io.hosts.playbooks import PlaybookResult, gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
+from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.observe import observe
 

@@ -30,7 +30,7 @@ from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import ControllerZnode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, TimedOut
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
 from kraft_runbook.io.kafka.leader_elections import elect_preferred_leaders
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.local import supervision

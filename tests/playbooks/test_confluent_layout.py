@@ -14,7 +14,8 @@ from stand_in_node import CLUSTER_ID, Node
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeHost, SoftwareLevels
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.io.hosts.feature_state import read_feature_state
-from kraft_runbook.io.hosts.playbooks import gather_host_facts, play
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
+from kraft_runbook.io.hosts.playbooks import play
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.metadata.metadata_version import highest_level
 from kraft_runbook.software.plays import switch_software

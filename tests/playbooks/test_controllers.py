@@ -13,7 +13,8 @@ from kraft_runbook.cluster.node_properties import controller_properties
 from kraft_runbook.cluster.observation import ControllerMode
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.playbooks import forget_zookeeper_secrets, gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
+from kraft_runbook.io.hosts.playbooks import forget_zookeeper_secrets
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.migration.controller_files import settled_size
 from kraft_runbook.migration.copy_tuning import LARGE, TUNED_PROPERTIES

@@ -12,8 +12,9 @@ from stand_in_node import Node, lay_out
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.cluster.replica_directories import ReplicaDirectories
-from kraft_runbook.io.hosts import playbooks
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.hosts import host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
+from kraft_runbook.io.hosts.playbooks import playbook_directory
 from kraft_runbook.io.secrets import environment_secrets
 
 
@@ -167,8 +168,8 @@ def test_reading_replicas_ends_in_its_time_and_says_what_it_did_not_reach(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (node.directory / "data-1" / "orders-0").mkdir(parents=True)
-    monkeypatch.setattr(playbooks, "seconds_for_replicas", lambda _: 0.0)
-    host = playbooks.gather_host_facts(node.spec, [1], replicas=True)[1]
+    monkeypatch.setattr(host_facts, "seconds_for_replicas", lambda _: 0.0)
+    host = host_facts.gather_host_facts(node.spec, [1], replicas=True)[1]
     assert isinstance(host.replicas, ReplicaDirectories)
     assert host.replicas.unread == (f"{node.directory}/data-1: 0 of 1 directories were read in 0 s",)
     assert host.service_defined is True
@@ -176,6 +177,6 @@ def test_reading_replicas_ends_in_its_time_and_says_what_it_did_not_reach(
 
 def test_the_hosts_together_have_time_to_read_their_replicas() -> None:
     config = ConfigParser()
-    config.read(playbooks.playbook_directory() / "ansible.cfg")
-    assert config.getint("defaults", "forks") == playbooks.FORKS
-    assert [playbooks.seconds_for_replicas(n) for n in (1, 10, 40, 100)] == [20.0, 20.0, 15.0, 6.0]
+    config.read(playbook_directory() / "ansible.cfg")
+    assert config.getint("defaults", "forks") == host_facts.FORKS
+    assert [host_facts.seconds_for_replicas(n) for n in (1, 10, 40, 100)] == [20.0, 20.0, 15.0, 6.0]

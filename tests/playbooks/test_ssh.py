@@ -16,7 +16,7 @@ from kraft_runbook.cluster.observation import BrokerMode, Unread, was_read
 from kraft_runbook.cluster.spec_parts import Reach
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.hosts import ansible_reports, ansible_runs
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 
 pytestmark = pytest.mark.usefixtures("a_provisioned_controller")

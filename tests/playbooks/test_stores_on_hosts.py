@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from observations import SPEC
 
-from kraft_runbook.cluster.observation import was_read
+from kraft_runbook.cluster.observation import Unread, was_read
 from kraft_runbook.cluster.spec_types import SecretRef
-from kraft_runbook.io.hosts import ansible_reports
-from kraft_runbook.io.hosts.stores import read_secured
+from kraft_runbook.io.hosts import ansible_reports, host_facts
+from kraft_runbook.io.hosts.ansible_runs import run_ansible
+from kraft_runbook.io.hosts.host_facts import gather_secured_hosts
 from kraft_runbook.io.secrets import environment_secrets
 
 RIGHT, WRONG = "right-of-the-store", "wrong-of-the-store"
@@ -66,7 +68,7 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
     monkeypatch.setattr(ansible_reports.Fold, "add", seen)
 
     def look(word: str) -> dict[str, tuple[str | None, str | None]]:
-        found = read_secured(spec, secrets=environment_secrets({"KRB_STORE_WORD": word})).stores
+        found = gather_secured_hosts(spec, secrets=environment_secrets({"KRB_STORE_WORD": word}))[1].stores
         assert was_read(found[101])
         certificate = found[101][0].certificate
         if word == RIGHT:
@@ -84,6 +86,23 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
     assert "has no nokey" in str(told["listener.name.b.ssl.truststore.location"][0])
     assert look(WRONG)["ssl.keystore.location"] == ("its password does not open it", None)
     assert not [each for each in events if RIGHT in each or WRONG in each]
+
+
+def test_what_the_stores_make_of_it_leaves_the_facts_of_the_host(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are read in one run. The module that opens the stores breaks off."""
+    one = {"brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
+    spec = SPEC.model_copy(update=one | {"broker_properties": {"ssl.keystore.location": f"{stores}/keys.p12"}})
+    runs: list[str] = []
+
+    def run(playbook: Path, *given: Any, **named: Any) -> Any:
+        runs.append(playbook.stem)
+        return run_ansible(playbook, *given, **{**named, "secret_text": "no JSON"})
+
+    monkeypatch.setattr(host_facts, "run_ansible", run)
+    hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}))
+    assert was_read(hosts[1].free_bytes) and was_read(hosts[101].free_bytes)
+    assert secured.stores[1] == Unread("the host could not be asked for its stores")
+    assert runs == ["gather_host_facts"]
 
 
 def test_secrets_are_compared_on_the_host_and_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +140,7 @@ def test_secrets_are_compared_on_the_host_and_none_is_told(tmp_path: Path, monke
         add(self, event)
 
     monkeypatch.setattr(ansible_reports.Fold, "add", seen)
-    found = read_secured(spec, secrets=environment_secrets({"WORD": RIGHT, "LOGIN": login}))
+    found = gather_secured_hosts(spec, secrets=environment_secrets({"WORD": RIGHT, "LOGIN": login}))[1]
     told = dict(found.secrets[1].as_on_host)
     vault, lacking = told.pop("password.encoder.secret"), told.pop("ssl.keystore.password")
     assert told == {"ssl.truststore.password": False, "ssl.key.password": True, scram: True}

@@ -17,7 +17,7 @@ from stand_in_node import CLUSTER_ID, SECRET, Node, lay_out
 
 from kraft_runbook.cluster.observation import BrokerMode, Unread
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
 from kraft_runbook.io.secrets import environment_secrets
 
 SYSTEMCTL = """#!{python}

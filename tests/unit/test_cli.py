@@ -152,7 +152,7 @@ def test_a_cluster_that_is_not_there_names_zookeeper_and_every_broker(
 ) -> None:
     """Real sockets: everything refuses. The hosts are not asked."""
     monkeypatch.setenv("KRB_LAB_NET", "127.14.213")
-    look = partial(observe, sources=Sources(hosts=lambda *_, **__: {}, seconds=0.3))
+    look = partial(observe, sources=Sources(hosts=lambda *_, **__: ({}, Unread("not asked")), seconds=0.3))
     ask = Asking(observe=look, settled=partial(observe_settled, look=look))
     code, out, _ = run("preflight", "--cluster", "lab", ask=ask)
     assert code == 1

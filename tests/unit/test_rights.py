@@ -6,14 +6,25 @@ import ast
 import tomllib
 from pathlib import Path
 
-from kraft_runbook.runbook.rights import HOSTS, KAFKA, ZOOKEEPER, render_rights
+from kraft_runbook.io.kafka.drill_probes import PREFIX
+from kraft_runbook.runbook.rights import DRILLS, HOSTS, KAFKA, ZOOKEEPER, Acl, acls, commands, render_rights
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "include" / "kraft_runbook"
 
 
+OF_LIBRDKAFKA = {
+    "list_topics": {"MetadataRequest"},
+    "describe_topics": {"MetadataRequest"},
+    "create_topics": {"CreateTopicsRequest"},
+    "delete_topics": {"DeleteTopicsRequest"},
+    "produce": {"ProduceRequest", "InitProducerIdRequest"},
+}
+"""What a call of a client of librdkafka asks for (producers are idempotent)."""
+
+
 def requests_used() -> set[str]:
-    """What is imported or defined in io.kafka and named as Kafka names a request."""
+    """What is imported or defined in io.kafka and named as Kafka names a request, or asked for by librdkafka."""
     found: set[str] = set()
     for file in (CORE / "io" / "kafka").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -21,6 +32,8 @@ def requests_used() -> set[str]:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kafka.protocol"):
                 names = [each.name for each in node.names]
             found |= {each for each in names if each.endswith("Request")}
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                found |= OF_LIBRDKAFKA.get(node.func.attr, set())
     return found
 
 
@@ -46,6 +59,22 @@ def test_requests_are_sent_by_io_alone() -> None:
         if "from kafka.protocol" in file.read_text() and CORE / "io" not in file.parents
     ]
     assert outside == []
+
+
+def test_the_commands_grant_what_the_table_says() -> None:
+    assert DRILLS == PREFIX
+    assert list(commands([Acl("Read", "Topic"), Acl("Describe", "Topic"), Acl("Write", "Topic", "x-")])) == [
+        "--add --allow-principal User:NAME --operation Describe --operation Read --topic '*'",
+        "--add --allow-principal User:NAME --operation Write --topic 'x-' --resource-pattern-type prefixed",
+    ]
+    assert [str(each) for each in acls(changes=False)] == [
+        "Describe Topic *",
+        "Describe Cluster",
+        "ClusterAction Cluster",
+        "DescribeConfigs Topic *",
+        "DescribeConfigs Cluster",
+        "Describe Group *",
+    ]
 
 
 def test_the_page_is_made_of_it() -> None:

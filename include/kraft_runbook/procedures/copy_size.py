@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
-from kraft_runbook.io.hosts.playbooks import gather_host_facts
+from kraft_runbook.io.hosts.host_facts import gather_host_facts
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.migration.controller_files import settled_size
 from kraft_runbook.migration.copy_forecast import files_of

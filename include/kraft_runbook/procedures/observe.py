@@ -31,10 +31,10 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.replica_directories import ReplicasCompared
-from kraft_runbook.cluster.secrets_seen import LoginSeen, SecretsSeen
+from kraft_runbook.cluster.secrets_seen import SecretsSeen
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.stores import THIS_TOOL, StoreSeen
-from kraft_runbook.io.hosts.stores import SecuredRead, read_secured
+from kraft_runbook.cluster.stores import THIS_TOOL
+from kraft_runbook.io.hosts.stores import SecuredRead
 from kraft_runbook.io.kafka.topics_seen import BrokerView, merge_views
 from kraft_runbook.io.metrics import MetricsClient
 from kraft_runbook.io.node_metrics import NodeMetrics
@@ -66,7 +66,8 @@ from kraft_runbook.procedures.topics_not_shown import with_topics_not_shown
 LIVE_SECONDS = 6.0
 """Seconds after which a source without an answer counts as unread, plus ``SECONDS_A_PARTITION``."""
 DEEP_SECONDS = 300.0
-HOSTS_SECONDS = 120.0
+HOSTS_SECONDS = 200.0
+NOT_ASKED = Unread("not asked for: stores, secrets and this tool's own login were not looked at")
 
 
 class Scope(StrEnum):
@@ -79,15 +80,23 @@ class Scope(StrEnum):
 def _read_hosts(
     spec: ClusterSpec, node_ids: Sequence[int] | None = None, *, secrets: Secrets, replicas: bool = True
 ) -> Mapping[int, HostState]:
-    from kraft_runbook.io.hosts.playbooks import (
+    from kraft_runbook.io.hosts.host_facts import (
         gather_host_facts,
     )  # ansible-runner is slow to import, and only this needs it
 
     return gather_host_facts(spec, node_ids, replicas=replicas, secrets=secrets)
 
 
-def _read_secured(spec: ClusterSpec, secrets: Secrets) -> SecuredRead:
-    return read_secured(spec, secrets=secrets)
+HostsRead = tuple[Mapping[int, HostState], SecuredRead | Unread]
+
+
+def _look_at_hosts(spec: ClusterSpec, *, secrets: Secrets, full: bool) -> HostsRead:
+    """``full``: with every replica's topic id, the stores and the secrets, in the same run."""
+    if not full:
+        return _read_hosts(spec, secrets=secrets, replicas=False), NOT_ASKED
+    from kraft_runbook.io.hosts.host_facts import gather_secured_hosts
+
+    return gather_secured_hosts(spec, replicas=True, secrets=secrets)
 
 
 @dataclass(frozen=True)
@@ -99,8 +108,7 @@ class Sources:
     broker: Callable[..., BrokerLook] = look_at_broker
     controller: Callable[..., ControllerState] = look_at_controller
     metrics: Callable[..., MetricsClient] = MetricsClient
-    hosts: Callable[..., Mapping[int, HostState]] = _read_hosts
-    secured: Callable[[ClusterSpec, Secrets], SecuredRead] = _read_secured
+    hosts: Callable[..., HostsRead] = _look_at_hosts
     seconds: float = SOURCE_SECONDS
 
 
@@ -151,8 +159,7 @@ def observe(
             brokers = {b.id: pool.submit(sources.broker, spec, b, secrets, live, so_far) for b in spec.brokers}
             controllers = {c.id: pool.submit(sources.controller, spec, c, secrets) for c in spec.controllers}
             gauges = {each.id: pool.submit(metrics.read, each.host, each.metrics_port) for each in spec.nodes}
-            hosts = pool.submit(sources.hosts, spec, replicas=read_topics, secrets=secrets) if with_hosts else None
-            secured = pool.submit(sources.secured, spec, secrets) if with_hosts and read_topics else None
+            hosts = pool.submit(sources.hosts, spec, secrets=secrets, full=read_topics) if with_hosts else None
             levels = (
                 pool.submit(observe_features, spec, secrets=secrets) if with_hosts and spec.is_past_zookeeper else None
             )
@@ -174,15 +181,14 @@ def observe(
             if zookeeper:
                 zookeeper_read = in_time(zookeeper, Deadline(began, DEEP_SECONDS) if deep else live, "ZooKeeper")
             host_states: Mapping[int, HostState] | Unread = Unread("not asked for: hosts were not examined")
+            secured: SecuredRead | Unread = NOT_ASKED
             if hosts:
-                host_states = in_time(hosts, Deadline(began, HOSTS_SECONDS), "the hosts")
-            own_stores: tuple[StoreSeen, ...] | Unread = Unread("not asked for: this tool's certificates were not read")
-            own_login: LoginSeen | Unread = Unread("not asked for: this tool's own login was not looked at")
-            if secured and was_read(host_states):
-                read = in_time(secured, Deadline(began, HOSTS_SECONDS), "the stores")
-                host_states = _with_secured(host_states, read)
-                own_stores = read.stores.get(THIS_TOOL, ()) if was_read(read) else read
-                own_login = read.own_login if was_read(read) else read
+                hosts_read = in_time(hosts, Deadline(began, HOSTS_SECONDS), "the hosts")
+                host_states, secured = hosts_read if was_read(hosts_read) else (hosts_read, hosts_read)
+                if read_topics and was_read(host_states):
+                    host_states = _with_secured(host_states, secured)
+            own_stores = secured.stores.get(THIS_TOOL, ()) if was_read(secured) else secured
+            own_login = secured.own_login if was_read(secured) else secured
             features: FeatureObservation | Unread = Unread("not asked for: feature levels were not read")
             if levels:
                 features = in_time(levels, Deadline(began, HOSTS_SECONDS), "the feature levels")

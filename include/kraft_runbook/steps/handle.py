@@ -72,9 +72,9 @@ class Cluster:
         return seen
 
     def hosts(self, node_ids: Sequence[int]) -> Mapping[int, HostState]:
-        """The facts of these nodes' hosts (``io.hosts.playbooks.gather_host_facts``)."""
+        """The facts of these nodes' hosts (``io.hosts.host_facts.gather_host_facts``)."""
         # ansible-runner is slow to import, and most waits need none
-        from kraft_runbook.io.hosts.playbooks import gather_host_facts
+        from kraft_runbook.io.hosts.host_facts import gather_host_facts
 
         return gather_host_facts(self.spec, node_ids, secrets=self.secrets)
 

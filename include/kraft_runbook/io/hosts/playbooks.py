@@ -1,4 +1,4 @@
-"""Playing a playbook on one node, and the two playbooks for every host: gathering facts, and removing secrets.
+"""Playing a playbook on one node, and the one that removes secrets from every host.
 
 Each function may be called again at any time, also while an earlier call's Ansible still runs: the playbooks act on
 what they find on the host, under a lock there. Errors are StepFailed, with the task, the host, the message and the way
@@ -9,39 +9,28 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
-from kraft_runbook.cluster.observation import HostState, Unread
 from kraft_runbook.cluster.properties_text import render_properties, render_secrets
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.errors import StepFailed
-from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell, value_of
+from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, Tell
 from kraft_runbook.io.hosts.ansible_runs import AGAIN, run_ansible
-from kraft_runbook.io.hosts.inventory import by_machine, file_header, host_name, node_of, node_variables
+from kraft_runbook.io.hosts.inventory import file_header, host_name, node_of, node_variables
 from kraft_runbook.io.hosts.migration_guard import guarded_controllers, raise_unless_proven
-from kraft_runbook.io.hosts.replica_directories import replica_directories_of
-from kraft_runbook.io.secrets import FROM_ENVIRONMENT, Secrets
+from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.runbook.plays import Play
 
 _MARGIN = 300.0
 """Seconds beyond the stop and the start that a run may last: two waits for the node's lock, formatting, ansible itself.
 """
-_FACTS_SECONDS = 120.0
-FORKS = 10
-"""Hosts that Ansible reads at once (``forks`` in playbooks/ansible.cfg)."""
-
-
-def seconds_for_replicas(machines: int) -> float:
-    """How long one host may read replicas, so that all of them, one wave after the other, take half of the run's time:
-    else the run ends early, and nothing of any host is known.
-    """
-    return min(20.0, _FACTS_SECONDS / 2 / max(1, -(-machines // FORKS)))
+_FORGETTING_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +88,7 @@ def forget_zookeeper_secrets(
         playbook_directory() / "forget_zookeeper_secrets.yml",
         {host_name(node): {**node_variables(spec, node), **given} for node in nodes},
         check=check,
-        timeout=_FACTS_SECONDS,
+        timeout=_FORGETTING_SECONDS,
         secret_text=None,
         secret_values=[],
         tell=on_event or _silent,
@@ -179,61 +168,6 @@ def play(
     )
 
 
-def gather_host_facts(
-    spec: ClusterSpec,
-    node_ids: Sequence[int] | None = None,
-    *,
-    replicas: bool = False,
-    secrets: Secrets = FROM_ENVIRONMENT,
-) -> dict[int, HostState]:
-    """The facts of these nodes' hosts (default: all nodes), read in one run. Changes nothing. ``replicas``: also read
-    every replica's topic id (1 s for 20,000 replicas on a host, measured).
-
-    A host or a part that can't be read is Unread with its reason, never an exception. ``clock_skew_seconds``: how far
-    the host's clock is outside the time span that reading it took here; 0.0 if no skew can be proven (reading takes
-    about a second).
-    """
-    nodes = [node_of(spec, each) for each in (spec.node_ids if node_ids is None else node_ids)]
-    if not nodes:
-        return {}
-    machines = {f"host-of-{host_name(together[0])}": together for together in by_machine(spec, nodes)}
-    report = run_ansible(
-        playbook_directory() / "gather_host_facts.yml",
-        {
-            name: {
-                **node_variables(spec, together[0]),
-                "replicas": replicas,
-                "replicas_seconds": seconds_for_replicas(len(machines)),
-                "nodes": [_read_there(spec, each) for each in together],
-            }
-            for name, together in machines.items()
-        },
-        check=False,
-        timeout=_FACTS_SECONDS,
-        secret_text=None,
-        secret_values=[],
-        tell=_silent,
-        secrets=secrets,
-        labels={name: ", ".join(each.named for each in together) for name, together in machines.items()},
-    )
-    return {
-        each.id: _host_state(each.id, report.hosts[name], report)
-        for name, together in machines.items()
-        for each in together
-    }
-
-
-def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
-    """What ``kafka_host_facts`` is given of one of a machine's nodes."""
-    own = node_variables(spec, node)
-    return {
-        "name": own["service"],
-        "host": own["node_host"],
-        **{key: own[key] for key in ("node_id", "ports", "log_dirs", "config_file", "must_reach")},
-        "files": [each for each in own["files_read_at_start"] if each != node.home_link],
-    }
-
-
 def playbook_directory() -> Path:
     """The playbooks' directory: ``KRAFT_RUNBOOK_PLAYBOOKS``, or that of the installed package, or ``playbooks`` beside
     ``include`` in a checkout.
@@ -273,38 +207,3 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
         task, message, way_out = host.failure
         raise StepFailed(f"{where}: '{task}' failed: {message}", way_out=way_out or AGAIN)
     raise StepFailed(f"{where}: ansible ended as {report.status} before any task:\n{report.output}", way_out=AGAIN)
-
-
-def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
-    facts = host.facts.get(str(node_id))
-    if host.failure or not facts:
-        reason = (
-            host.failure[1]
-            if host.failure
-            else f"ansible ended as {report.status}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
-        )
-        parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
-        return HostState(node_id=node_id, **parts)
-    found: dict[str, Any] = {name: value_of(part) for name, part in facts.items()}
-    lists = (
-        "unreachable_addresses",
-        "controller_threads",
-        "listener_threads",
-        "secrets_keys",
-        "configuration_managers",
-    )
-    for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
-        if not isinstance(found[name], Unread) and found[name] is not None:
-            found[name] = kind(found[name])
-    if not isinstance(found["other_hands"], Unread):
-        found["other_hands"] = {path: tuple(lines) for path, lines in found["other_hands"].items()}
-    if not isinstance(found["replicas"], Unread):
-        found["replicas"] = replica_directories_of(found["replicas"])
-    return HostState(node_id=node_id, clock_skew_seconds=_skew(host.clock), **found)
-
-
-def _skew(clock: tuple[float, float, float] | None) -> float | Unread:
-    if clock is None:
-        return Unread("the host did not tell its time")
-    there, before, after = clock
-    return min(there - before, 0.0) or max(there - after, 0.0)

@@ -1,12 +1,12 @@
-"""Looking into the nodes' key stores, trust stores and secrets on their hosts. Changes nothing; no password is in any
-file, argument, log or result.
+"""What the nodes' hosts are asked of their key stores, trust stores and secrets, and what that says. Changes nothing;
+no password is in any file, argument, log or result.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from kraft_runbook.io.hosts.certificates import StoreRead, store_read, with_anch
 from kraft_runbook.io.hosts.node_secrets import Look, NodeSecrets
 from kraft_runbook.io.secrets import Secrets
 
-SECONDS = 120.0
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _REFERENCE = re.compile(r"\$\{secrets:([^:{}]+):([^{}]+)\}")
 
@@ -39,72 +38,50 @@ class SecuredRead:
     own_login: LoginSeen | Unread
 
 
-def read_secured(spec: ClusterSpec, *, secrets: Secrets) -> SecuredRead:
-    """The stores and the secrets of all nodes, in one run. A host or a part that can't be read gives the reason, never
-    an exception.
+class SecuredQuestion:
+    """What the hosts are asked of the nodes' stores and secrets. ``asked``: by node; one that names none is left out.
+    ``text``: the same as the playbook reads it. ``values``: the secrets in it.
     """
-    look = Look(spec, secrets)
-    properties = {node.id: _properties(spec, node) for node in spec.nodes}
-    asked = {node: tuple(stores_named(its)) for node, its in properties.items()}
-    secrets_of = {node.id: NodeSecrets(look, node, properties[node.id]) for node in spec.nodes}
-    there = [node for node in spec.nodes if asked[node.id] or secrets_of[node.id].asks]
-    values: list[str] = []
-    given = {
-        str(node.id): {
-            "stores": [_asked(look, each, properties[node.id], values) for each in asked[node.id]],
-            "secrets": secrets_of[node.id].asked,
+
+    def __init__(self, spec: ClusterSpec, secrets: Secrets) -> None:
+        self._look = Look(spec, secrets)
+        properties = {node.id: _properties(spec, node) for node in spec.nodes}
+        self._stores = {node: tuple(stores_named(its)) for node, its in properties.items()}
+        self._secrets = {node.id: NodeSecrets(self._look, node, properties[node.id]) for node in spec.nodes}
+        self.values: list[str] = []
+        self.asked: dict[int, Any] = {
+            node: {
+                "stores": [_asked(self._look, each, its, self.values) for each in self._stores[node]],
+                "secrets": self._secrets[node].asked,
+            }
+            for node, its in properties.items()
+            if self._stores[node] or self._secrets[node].asks
         }
-        for node in there
-    }
-    told = _told(spec, there, given, values, secrets) if there else {}
-    own = list(own_stores(spec))
-    found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
-    for node in there:
-        if not asked[node.id]:
-            continue
-        facts = told[node.id]
-        found[node.id] = (
-            facts
-            if isinstance(facts, Unread)
-            else [_read(*each) for each in zip(asked[node.id], facts["stores"], strict=True)]
-        )
-    nothing: dict[str, Any] = {"secrets": {"logins": {}, "compared": {}}}
-    seen: dict[int, SecretsSeen] = {}
-    for node_id, its in secrets_of.items():
-        facts = told.get(node_id, nothing)
-        seen[node_id] = its.seen(facts if isinstance(facts, Unread) else facts["secrets"])
-    return SecuredRead(with_anchors(found), seen, look.own_login(spec.controller_security))
 
+    @property
+    def text(self) -> str:
+        return json.dumps({str(node): asked for node, asked in self.asked.items()})
 
-def _told(
-    spec: ClusterSpec,
-    there: Sequence[Broker | Controller],
-    given: Mapping[str, Any],
-    values: Sequence[str],
-    secrets: Secrets,
-) -> dict[int, Mapping[str, Any] | Unread]:
-    """What these nodes' hosts answer."""
-    from kraft_runbook.io.hosts.ansible_runs import run_ansible  # slow to import, and only this needs it
-    from kraft_runbook.io.hosts.inventory import host_name, node_variables
-    from kraft_runbook.io.hosts.playbooks import playbook_directory
-
-    report = run_ansible(
-        playbook_directory() / "read_stores.yml",
-        {host_name(node): node_variables(spec, node) for node in there},
-        check=False,
-        timeout=SECONDS,
-        secret_text=json.dumps(given),
-        secret_values=values,
-        tell=lambda _: None,
-        secrets=secrets,
-        labels={host_name(node): node.named for node in there},
-    )
-    told: dict[int, Mapping[str, Any] | Unread] = {}
-    for node in there:
-        host = report.hosts[host_name(node)]
-        why = host.failure[1] if host.failure else f"ansible ended as {report.status}"
-        told[node.id] = host.facts if host.facts.get("stores") is not None else Unread(why)
-    return told
+    def answered(self, told: Mapping[int, Mapping[str, Any] | Unread]) -> SecuredRead:
+        """``told``: each host's answer, or why there is none."""
+        spec = self._look.spec
+        own = list(own_stores(spec))
+        found: dict[int, list[StoreRead] | Unread] = {THIS_TOOL: own} if own else {}
+        for node, stores in self._stores.items():
+            if not stores:
+                continue
+            facts = told[node]
+            found[node] = (
+                facts
+                if isinstance(facts, Unread)
+                else [_read(*each) for each in zip(stores, facts["stores"], strict=True)]
+            )
+        nothing: dict[str, Any] = {"secrets": {"logins": {}, "compared": {}}}
+        seen: dict[int, SecretsSeen] = {}
+        for node, its in self._secrets.items():
+            facts = told[node] if node in self.asked else nothing
+            seen[node] = its.seen(facts if isinstance(facts, Unread) else facts["secrets"])
+        return SecuredRead(with_anchors(found), seen, self._look.own_login(spec.controller_security))
 
 
 def _properties(spec: ClusterSpec, node: Broker | Controller) -> dict[str, str]:
