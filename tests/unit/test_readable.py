@@ -17,6 +17,7 @@ from test_feature_records import level
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeHost, NodeOnDisk, SoftwareLevels, WrittenLevel
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import on_disk_of
+from kraft_runbook.metadata.metadata_version import BRINGS
 from kraft_runbook.software.readable import unreadable
 from kraft_runbook.software.way_back import way_to
 
@@ -206,6 +207,20 @@ def test_the_way_back_is_closed_for_good_past_a_star_that_the_older_software_doe
         " lowers across that"
     )
     assert not way_to(look(kafka4(), 22), kafka3(), kafka4()).closed
+
+
+def test_what_is_closed_is_never_called_not_yet_though_the_newer_softwares_levels_were_not_read() -> None:
+    """A half-done roll, or a host whose newer home is gone: the older one's table knows nothing of what is between."""
+    seen = disks(look(kafka4(), 27), node_103=on_disk(103, held=27))
+    way = way_to(seen, kafka3(), kafka3())  # type: ignore[arg-type]
+    assert way.in_the_way and way.render_text() == way_to(look(kafka4(), 27), kafka3(), kafka4()).render_text()
+    assert not way_to(look(kafka4(), 22), kafka3(), kafka3()).closed
+
+
+def test_this_tools_list_of_levels_that_changed_metadata_is_the_jars_own() -> None:
+    starred = {each.number for each in kafka4().features[METADATA_VERSION].levels if each.changes_metadata}
+    listed = {number for number in BRINGS if min(starred) <= number <= max(starred)}
+    assert listed == {number for number in starred if number >= 5}
 
 
 def test_each_node_waits_for_its_own_snapshots_interval() -> None:

@@ -378,6 +378,38 @@ def test_the_command_that_mends_a_dynamic_configuration_is_named(
     assert result.blocks and f"{start} {command}" in result.fix
 
 
+def file_of(key: str, value: str) -> Spoil:
+    return host_changed(2, config={"process.roles": "broker", key: value})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code", "first"),
+    [
+        (file_of("metadata.log.segment.bytes", "1048576"), "KRB-UPG-006", "4.1.0"),
+        (file_of("log.segment.bytes", "1024"), "KRB-UPG-006", "4.0.0"),
+        (file_of("num.replica.fetchers", "0"), "KRB-UPG-006", "4.2.0"),
+        (file_of("log.dirs", "/a,/b,"), "KRB-UPG-006", "4.2.0"),
+        (file_of("group.consumer.assignors", ""), "KRB-UPG-006", "4.2.0"),
+        (file_of("group.share.enable", "true"), "KRB-UPG-007", "4.3.0"),
+        (file_of("group.coordinator.new.enable", "true"), "KRB-UPG-007", "4.1.0"),
+        (
+            lambda seen: replace(seen, margins=replace(WELL, small_segments=Found(1, ("tiny",)))),
+            "KRB-UPG-015",
+            "4.1.0",
+        ),
+        (held(topics={"message.format.version": Found(1, ("a",))}), "KRB-UPG-019", "4.0.0"),
+        (held(brokers={"<default>": {"num.replica.fetchers": "0"}}), "KRB-UPG-020", "4.2.0"),
+        (held(brokers={"<default>": {"log.segment.bytes": "500000"}}), "KRB-UPG-020", "4.0.0"),
+    ],
+)
+def test_each_release_is_judged_by_its_own_table_and_none_is_blocked_by_a_later_ones(
+    spoil: Spoil, code: str, first: str
+) -> None:
+    for target in ("4.0.0", "4.0.2", "4.1.0", "4.1.2", "4.2.0", "4.2.2", "4.3.0", "4.3.1", "4.4.0"):
+        found = SOFTWARE.checks[code].run(spoil(cluster()), goes("3.9.2", target))
+        assert found.verdict is (Verdict.FAIL if target >= first else Verdict.PASS), (target, found)
+
+
 WITHIN_4 = (
     (
         host_changed(

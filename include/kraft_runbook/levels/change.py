@@ -9,8 +9,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.feature_levels import KRAFT_VERSION, METADATA_VERSION, FeatureTable, Level, SoftwareLevels
 from kraft_runbook.errors import Refused
-from kraft_runbook.levels.losses import BRINGS
-from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
+from kraft_runbook.metadata.metadata_version import BRINGS, NEWEST_LEVEL
 
 RAISED: Mapping[tuple[str, int], str] = {
     ("eligible.leader.replicas.version", 1): (

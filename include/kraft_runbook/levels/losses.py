@@ -18,23 +18,6 @@ from kraft_runbook.metadata.log.record_index import index_records
 from kraft_runbook.metadata.log.record_schemas import RecordType, decode
 from kraft_runbook.metadata.log.transactions import Transactions
 
-BRINGS: Mapping[int, str] = {
-    5: "records that keep the log moving (NoOpRecord)",
-    6: "changes of a broker's registration (BrokerRegistrationChangeRecord)",
-    7: "controlled shutdown in a broker's registration",
-    8: "the state of a migration from ZooKeeper",
-    11: "SCRAM credentials",
-    13: "metadata transactions",
-    14: "delegation tokens",
-    15: "registrations of controllers",
-    17: "log directories of brokers and partitions",
-    23: "eligible leader replicas (ELR)",
-    30: "cordoned log directories",
-    32: "ACLs for ranges of addresses",
-    33: "the end of a controller's registration (UnregisterControllerRecord)",
-}
-"""What the levels that changed metadata brought (``MetadataVersion``'s own methods ``isXSupported``)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Loss:

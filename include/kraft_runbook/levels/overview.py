@@ -17,9 +17,8 @@ from kraft_runbook.cluster.feature_levels import (
     WrittenLevel,
 )
 from kraft_runbook.cluster.observation import Unread
-from kraft_runbook.levels.losses import BRINGS
 from kraft_runbook.levels.obstacles import running_software
-from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL
+from kraft_runbook.metadata.metadata_version import BRINGS, NEWEST_LEVEL
 from kraft_runbook.runbook.registrations import CONTROLLERS_REGISTER
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.errors import RunbookError
 
@@ -42,6 +44,24 @@ LEVELS = {
 }
 NEWEST_LEVEL = max(LEVELS.values())
 """The highest level whose records this tool reads; its schemas are those of the same release."""
+BRINGS: Mapping[int, str] = {
+    5: "records that keep the log moving (NoOpRecord)",
+    6: "changes of a broker's registration (BrokerRegistrationChangeRecord)",
+    7: "controlled shutdown in a broker's registration",
+    8: "the state of a migration from ZooKeeper",
+    11: "SCRAM credentials",
+    13: "metadata transactions",
+    14: "delegation tokens",
+    15: "registrations of controllers",
+    17: "log directories of brokers and partitions",
+    23: "eligible leader replicas (ELR)",
+    30: "cordoned log directories",
+    32: "ACLs for ranges of addresses",
+    33: "the end of a controller's registration (UnregisterControllerRecord)",
+}
+"""What the levels that changed metadata brought (``MetadataVersion``'s own methods ``isXSupported``). No server lowers
+across one of them.
+"""
 
 
 def highest_level(version: str) -> int | None:

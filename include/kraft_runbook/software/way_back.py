@@ -9,7 +9,7 @@ from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObserv
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
-from kraft_runbook.metadata.metadata_version import highest_level
+from kraft_runbook.metadata.metadata_version import BRINGS, LEVELS, highest_level
 from kraft_runbook.runbook.obstacle import Obstacle
 from kraft_runbook.software.readable import SNAPSHOT_INTERVAL_MS, unreadable
 
@@ -111,17 +111,28 @@ def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLev
     """What no waiting opens: metadata.version above the software's range, with a level between that changed
     metadata.
     """
-    table, running = software.features.get(METADATA_VERSION), now.features.get(METADATA_VERSION)
-    if isinstance(seen.log, Unread) or table is None or running is None or now.version == software.version:
-        return []  # its own table tells nothing of what a newer one does between
-    level = seen.log.levels.get(METADATA_VERSION, 0)
-    starred = [
-        each for each in running.levels if table.supported.highest < each.number <= level and each.changes_metadata
-    ]
-    if not starred:
+    table = software.features.get(METADATA_VERSION)
+    if isinstance(seen.log, Unread) or table is None:
         return []
-    named = ", ".join(f"{each.number} ({each.name})" for each in starred)
-    return [
-        f"metadata.version is {level}, {software.version} supports {table.supported}, and {named} between changed"
-        " metadata: no server lowers across that"
+    level = seen.log.levels.get(METADATA_VERSION, 0)
+    between = [
+        f"{number} ({name})"
+        for number, name in _changed_metadata(now, level)
+        if table.supported.highest < number <= level
     ]
+    if not between:
+        return []
+    return [
+        f"metadata.version is {level}, {software.version} supports {table.supported}, and {', '.join(between)} between"
+        " changed metadata: no server lowers across that"
+    ]
+
+
+def _changed_metadata(now: SoftwareLevels, level: int) -> list[tuple[int, str]]:
+    """The levels that changed metadata: by the running software's own table; by this tool's list where that does not
+    know the level, as an older version's does not.
+    """
+    table = now.features.get(METADATA_VERSION)
+    if table is not None and level in table.supported:
+        return [(each.number, each.name) for each in table.levels if each.changes_metadata]
+    return [(number, name) for name, number in LEVELS.items() if number in BRINGS]
