@@ -8,7 +8,7 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import HostState, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker, Controller
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
 from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport, value_of
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.inventory import by_machine, host_name, node_of, node_variables
