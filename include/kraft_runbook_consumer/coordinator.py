@@ -20,7 +20,7 @@ from kraft_runbook_consumer.settings import Settings, embedded_config
 from kraft_runbook_consumer.sight import LOOK_SECONDS, Sight
 from kraft_runbook_consumer.step import Action, Held, Lock, Phase, Release, Start, State, Stop, step
 from kraft_runbook_consumer.streams import Stream
-from kraft_runbook_consumer.znodes import GroupPaths, Partition, Registration, by_topic
+from kraft_runbook_consumer.znodes import GroupPaths, Partition, Registration, by_topic, is_made
 from kraft_runbook_consumer.zookeeper import ZookeeperSession
 
 LINGER_SECONDS = 0.2
@@ -62,6 +62,7 @@ class Coordinator:
         self._commits = Commits(settings)
         self._stopped_at: dict[Partition, float] = {}
         self._notice = ""
+        self._named = ""
 
     # from other threads
 
@@ -130,6 +131,7 @@ class Coordinator:
                 self._begin_again()
             if self._changed.is_set() or self.sight.age > LOOK_SECONDS:
                 self._look()
+            self._name_embedded()
             self.sight.look_at_kafka(self.state.mode)
             self._abandon_late()
             self._work()
@@ -139,6 +141,16 @@ class Coordinator:
             self._commit_if_due()
         except Unreachable as error:
             logger.info("%s", error)
+
+    def _name_embedded(self) -> None:
+        """For a consumer.id of its own. An id of 1.1.1's form tells by itself that a member of Kafka's group is none of
+        the new ones, and there may be any number of those.
+        """
+        if self.embedded is None or is_made(self.settings.group, self.state.member):
+            return
+        if self.embedded.member_id and self.embedded.member_id != self._named:
+            self.zookeeper.name_embedded(self.state.member, self.embedded.member_id)
+            self._named = self.embedded.member_id
 
     def _begin_again(self) -> None:
         """ZooKeeper's session has ended, and with it every lock: others have the partitions by now."""

@@ -7,7 +7,6 @@ still a member.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
@@ -21,7 +20,7 @@ from kraft_runbook_consumer.errors import ConsumerError, SettingError, Unreachab
 from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.security import Logins
 from kraft_runbook_consumer.settings import MIGRATION, SECURITY
-from kraft_runbook_consumer.znodes import Partition
+from kraft_runbook_consumer.znodes import Partition, is_made
 
 CALL_SECONDS = 10.0
 GIVEN_UP_SECONDS = 600.0
@@ -81,6 +80,8 @@ class EmbeddedConsumer:
         self.assigned: frozenset[Partition] | None = None
         self.changed = True
         """Set whenever Kafka has assigned anew; whoever has looked clears it."""
+        self.member_id = ""
+        """How Kafka calls this consumer since it last assigned."""
         self.refused = False
         """Set when a commit that nobody waited for was refused; whoever has seen it clears it."""
         self._on_revoke = on_revoke
@@ -230,6 +231,7 @@ class EmbeddedConsumer:
             consumer.pause(partitions)  # after an assign of one's own, or it is undone (360 of 360 records fetched)
         before = self.assigned if self._incremental and self.assigned is not None else frozenset[Partition]()
         self.assigned = before | _plain(partitions)
+        self.member_id = self._member_id()
         self.changed = True
 
     def _revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -318,8 +320,7 @@ def embeds(group: str, client_id: str, migrating: Collection[str]) -> bool:
     """Whether a member of Kafka's group is embedded in a migrating one: it is or was registered, or has the id that
     1.1.1 makes. One that was cut off from ZooKeeper hands out nothing.
     """
-    made = rf"{re.escape(group)}_.+-\d{{13}}-[0-9a-f]{{1,8}}"
-    return client_id in migrating or re.fullmatch(made, client_id, re.DOTALL) is not None
+    return client_id in migrating or is_made(group, client_id)
 
 
 def _named(offsets: Mapping[Partition, int]) -> list[TopicPartition]:

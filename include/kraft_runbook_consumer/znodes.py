@@ -33,6 +33,12 @@ class GroupPaths:
         """Migrating members alone (KIP-125)."""
         return f"/consumers/{self.group}/migration/ids"
 
+    def embedded(self, member: str) -> str:
+        """Of no session: how Kafka calls the consumer that this member embeds. By it a scan tells one that has lost its
+        session, and is in Kafka's group a little longer, from a new member.
+        """
+        return f"/consumers/{self.group}/migration/embedded/{member}"
+
     @property
     def mode(self) -> str:
         """``kafka``: Kafka assigns. Absent or anything else: ZooKeeper (KIP-125)."""
@@ -73,6 +79,11 @@ class Registration:
     def encode(self, now_ms: int) -> bytes:
         data = {"version": 1, "subscription": dict(self.subscription), "pattern": self.pattern}
         return json.dumps({**data, "timestamp": str(now_ms)}).encode()
+
+
+def is_made(group: str, member: str) -> bool:
+    """Whether the id is one that 1.1.1 makes, for a member without a consumer.id."""
+    return re.fullmatch(rf"{re.escape(group)}_.+-\d{{13}}-[0-9a-f]{{1,8}}", member, re.DOTALL) is not None
 
 
 def topic_filter(raw: str) -> re.Pattern[str]:

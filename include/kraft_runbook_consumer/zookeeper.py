@@ -80,6 +80,12 @@ class ZookeeperSession(Session):
         for parent in (self.paths.ids, self.paths.migration_ids):
             self._delete_own(f"{parent}/{member}")
 
+    def name_embedded(self, member: str, kafka_member: str) -> None:
+        """Raises Unreachable."""
+        path = self.paths.embedded(member)
+        self._ensure(path)
+        self._answer(self._client.set_async, path, kafka_member.encode())
+
     # what is there
 
     def look(self, topics_of: Callable[[Mapping[str, Registration], Iterable[str]], Collection[str]]) -> GroupSeen:

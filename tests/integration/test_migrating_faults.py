@@ -21,8 +21,10 @@ from kazoo.client import KazooClient
 from labs import Lab
 from migrating_members import PARTITIONS, RATE, Group, note
 
+from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.groups.proof import HandedOut
 from kraft_runbook.io.local import supervision
+from kraft_runbook.procedures.see_groups import scan_groups
 from lab import ROOT
 from lab.layout import ZOOKEEPER, layout, zookeeper_servers
 
@@ -136,6 +138,28 @@ def test_a_stopped_member_hands_out_nothing_that_is_another_s(group: Group, zook
     assert after_waking == []
     assert found.count("twice") <= read_again_at_most(), found.render_text()
     print(f"{mode}: stopped at {began:.1f}, {found.count('twice')} twice, silent {found.silent or 0:.1f} s")
+
+
+def test_a_member_without_a_session_is_not_taken_for_a_new_one(group: Group, zookeeper: KazooClient) -> None:
+    """Stopped for longer than ZooKeeper's session, while Kafka's lasts. Its consumer.id could be anybody's client.id."""
+    lasting = {"coordination.migration.session.timeout.ms": 45_000}
+
+    def seen() -> tuple[GroupClass, str]:
+        (found,) = scan_groups(group.lab.spec, secrets=group.lab.secrets, names=[group.name]).groups
+        return found.group_class, found.why
+
+    with running(group, "a", **lasting) as stopped, running(group, "b", **lasting):
+        group.await_owners(zookeeper, [6, 6])
+        named = f"/consumers/{group.name}/migration/embedded/{stopped.id}"
+        by_hand.wait_until("it has named itself", lambda: zookeeper.exists(named) is not None)
+        by_hand.wait_until("both are seen", lambda: seen()[0] is GroupClass.ALL_MIGRATING)
+        stopped.process.send_signal(signal.SIGSTOP)
+        group.await_owners(zookeeper, [12])
+        group_class, why = seen()
+        assert group_class is GroupClass.UNKNOWN and f"{stopped.id} in Kafka's group, of a ZooKeeper consumer" in why
+        stopped.process.send_signal(signal.SIGCONT)
+        group.await_owners(zookeeper, [6, 6])
+        by_hand.wait_until("it is back", lambda: seen()[0] is GroupClass.ALL_MIGRATING)
 
 
 @MODES

@@ -63,6 +63,7 @@ def zookeeper(
     age: int = 60_000,
     also_migrating: tuple[str, ...] = (),
     bad_names: tuple[str, ...] = (),
+    embedded: tuple[str, ...] = (),
 ) -> ZookeeperSide:
     return ZookeeperSide(
         members,
@@ -71,6 +72,7 @@ def zookeeper(
         owners or {},
         {p: StoredOffset(value, NOW - age) for p, value in (offsets or {}).items()},
         bad_names,
+        frozenset(embedded),
     )
 
 

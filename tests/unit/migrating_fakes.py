@@ -72,6 +72,9 @@ class ZooKeeper:
         self._answer("unregister")
         self.ids.pop(member, None)
 
+    def name_embedded(self, member: str, kafka_member: str) -> None:
+        self._answer("name_embedded")
+
     def begin_session(self) -> None:
         self.lost.clear()
 
@@ -108,6 +111,7 @@ class Kafka:
 
     lease: Lease = field(default_factory=lambda: Lease(45.0))
     assigned: frozenset[Partition] | None = frozenset()
+    member_id: str = ""
     changed: bool = False
     refused: bool = False
     waits_for_answer: bool = False

@@ -126,6 +126,7 @@ class Embedded:
     def __init__(self) -> None:
         self.lease = Lease(45.0)
         self.assigned: frozenset[Partition] | None = None
+        self.member_id = "g_me-1"
         self.changed, self.refused, self.waits_for_answer = True, False, False
         self.told: tuple[bool, dict[str, frozenset[Partition]]] | None = (True, {})
         self.calls: list[tuple[str, Any]] = []

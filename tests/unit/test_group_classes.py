@@ -35,6 +35,14 @@ CASES = {
         GroupClass.MIXED_NEW,
     ),
     "migrating and new, no mode": (look(zookeeper(MIGRATING), kafka(EMBEDDED, KC)), GroupClass.CONTRADICTORY),
+    "migrating and new, of the name that a migrating member once had": (
+        look(zookeeper(MIGRATING, embedded=("g_app-7-former",)), kafka(EMBEDDED, new("g_app-7"))),
+        GroupClass.CONTRADICTORY,
+    ),
+    "old and new, of the name that a migrating member once had": (
+        look(zookeeper(OLD, embedded=("g_app-7-former",)), kafka(new("g_app-7"))),
+        GroupClass.CONTRADICTORY,
+    ),
     "migrating and new, mode zookeeper": (
         look(zookeeper(MIGRATING, mode=Mode.ZOOKEEPER), kafka(EMBEDDED, KC)),
         GroupClass.CONTRADICTORY,
@@ -101,6 +109,10 @@ UNCLEAR = {
     "offsets in Kafka": (
         look(zookeeper(OLD), kafka(offsets=Unread("not allowed"))),
         "its offsets in Kafka: not allowed",
+    ),
+    "cut off, with a consumer.id of its own": (
+        look(zookeeper(MIGRATING, embedded=("g_app-7-uuid",)), kafka(EMBEDDED, new("g_app-7"))),
+        "g_app-7 in Kafka's group, of a ZooKeeper consumer that is not in migration/ids: it may be cut off",
     ),
     "cut off": (look(zookeeper(), kafka(new(OLD_ID))), "cut off from ZooKeeper"),
 }

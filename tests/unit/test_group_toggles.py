@@ -268,11 +268,18 @@ def test_new_members_beside_old_ones_are_alarming() -> None:
         look(zookeeper(member(Kind.OLD))),
         look(Unread("no right")),
         migrating(more=(new("g_host-1699999999997-0a1b2c3f"),)),
+        look(zookeeper(member(Kind.MIGRATING), embedded=("g_app-7-uuid",)), kafka(new(OLD_ID), new("g_app-7"))),
     ],
 )
 def test_what_is_in_order_alarms_nobody(seen: Any) -> None:
-    """The last one has lost its session, and hands out nothing."""
+    """The last two have lost their sessions, and hand out nothing; one has a consumer.id of its own."""
     assert list(alarms(seen)) == []
+
+
+def test_a_new_member_of_a_name_that_a_migrating_one_had_is_alarming() -> None:
+    """Kafka calls the process that has the name now otherwise."""
+    seen = look(zookeeper(member(Kind.MIGRATING), embedded=("g_app-7-former",)), kafka(new(OLD_ID), new("g_app-7")))
+    assert [each.kind for each in alarms(seen)] == [AlarmKind.NEW_BESIDE_ZOOKEEPER]
 
 
 def test_an_alarm_must_last_for_two_looks() -> None:

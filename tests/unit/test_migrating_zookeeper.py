@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState
-from migrating_servers import ME, Result, session, topic
+from migrating_servers import ME, Embedded, Result, member, session, topic, turn
 
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.lease import sent_now
@@ -56,9 +57,9 @@ def group(patch: pytest.MonkeyPatch) -> tuple[Tree, Any, Rounds]:
     """A topic of 12 partitions, two members and a mode; nobody owns anything."""
     tree: Tree = {"/consumers/g/migration/mode": (b"kafka", 0), "/consumers/g/owners/t": (b"", 0)}
     topic(tree, "t", 12)
-    for number, member in enumerate((ME, "g_other"), 1):
-        tree[f"/consumers/g/ids/{member}"] = (Registration({"t": 1}).encode(0), number)
-        tree[f"/consumers/g/migration/ids/{member}"] = (b"", number)
+    for number, one in enumerate((ME, "g_other"), 1):
+        tree[f"/consumers/g/ids/{one}"] = (Registration({"t": 1}).encode(0), number)
+        tree[f"/consumers/g/migration/ids/{one}"] = (b"", number)
     made = session(patch, tree)
     rounds = Rounds(made._client)
     made._client = rounds  # type: ignore[assignment]
@@ -149,3 +150,23 @@ def test_a_call_waits_no_longer_than_records_are_handed_out(monkeypatch: pytest.
         one.lease.renew(1, sent_now() - age)
         one._wait(answer)
     assert waited == [3.0, 3.0, pytest.approx(1.5, abs=0.2), 0.5], "before the first sign nothing is handed out"
+
+
+def test_a_member_with_an_id_of_its_own_says_how_kafka_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its session too: so a scan tells it from a new member of that name."""
+    tree: Tree = {}
+    topic(tree, "t", 1)
+    embedded = Embedded()
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=embedded)
+    named = "/consumers/g/migration/embedded/g_me"
+    for each in ("", "g_me-1", "g_me-2"):
+        embedded.member_id = each
+        turn(one)
+        assert tree.get(named) == ((each.encode(), 0) if each else None)
+    tree[named] = (b"g_me-3", 0)
+    turn(one)
+    assert tree[named] == (b"g_me-3", 0), "it is written once for each name that Kafka gives"
+    one.state = replace(one.state, member="g_host-1699999999999-0a1b2c3d")
+    embedded.member_id = "g_host-1699999999999-0a1b2c3d-4"
+    one._name_embedded()
+    assert [each for each in tree if each.startswith("/consumers/g/migration/embedded/")] == [named]

@@ -140,11 +140,18 @@ def _unclear(look: GroupLook, zookeeper: ZookeeperSide, new: tuple[KafkaMember, 
             yield f"Kafka's group of this name is of the type {group.protocol_type or '(none)'}, not consumer"
         if not was_read(group.offsets):
             yield f"its offsets in Kafka: {group.offsets.reason}"
-        if lost := [m.client_id for m in new if is_scala_id(look.name, m.client_id)]:
+        if lost := [each.client_id for each in new if cut_off(look.name, zookeeper, each)]:
             yield (
-                f"{some(lost, 3)} in Kafka's group has a ZooKeeper consumer's id and is not in migration/ids: it may be"
-                " cut off from ZooKeeper"
+                f"{some(lost, 3)} in Kafka's group, of a ZooKeeper consumer that is not in migration/ids: it may be cut"
+                " off from ZooKeeper, and hands out nothing then"
             )
+
+
+def cut_off(group: str, zookeeper: ZookeeperSide, member: KafkaMember) -> bool:
+    """Whether this member of Kafka's group, which no registered one embeds, may be that of a migrating member without a
+    session: its id is one that the Scala client makes, or a migrating member has named it.
+    """
+    return is_scala_id(group, member.client_id) or member.id in zookeeper.embedded
 
 
 def _new_members(zookeeper: ZookeeperSide, kafka: KafkaSide | None) -> Iterator[KafkaMember]:

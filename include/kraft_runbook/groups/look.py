@@ -76,7 +76,10 @@ class StoredOffset:
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperSide:
-    """A group's znodes. ``bad_names``: children of owners/<topic> and offsets/<topic> that name no partition."""
+    """A group's znodes. ``bad_names``: children of owners/<topic> and offsets/<topic> that name no partition.
+    ``embedded``: how Kafka calls, or once called, the consumers that migrating members with a consumer.id of their own
+    embed. Kafka gives no such name twice.
+    """
 
     members: tuple[Registration, ...] = ()
     migrating_ids: frozenset[str] = frozenset()
@@ -84,6 +87,7 @@ class ZookeeperSide:
     owners: Mapping[Partition, Owner] = field(default_factory=dict)
     offsets: Mapping[Partition, StoredOffset] = field(default_factory=dict)
     bad_names: tuple[str, ...] = ()
+    embedded: frozenset[str] = frozenset()
 
     @property
     def last_written_ms(self) -> int | None:

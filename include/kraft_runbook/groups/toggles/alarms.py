@@ -8,9 +8,8 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import was_read
-from kraft_runbook.groups.classify import classify, kafka_mode
+from kraft_runbook.groups.classify import classify, cut_off, kafka_mode
 from kraft_runbook.groups.look import GroupLook
-from kraft_runbook.groups.members import is_scala_id
 
 _NOW = "stop the new members now, or the registered ones; then look at what was read twice"
 
@@ -38,7 +37,7 @@ def alarms(look: GroupLook) -> Iterator[Alarm]:
     if not was_read(zookeeper):
         return
     # one that has lost its session, or leaves, is in Kafka's group a little longer, and hands out nothing
-    new = [each.client_id for each in standing.new if not is_scala_id(look.name, each.client_id)]
+    new = [each.client_id for each in standing.new if not cut_off(look.name, zookeeper, each)]
     if new and zookeeper.migrating_ids and not kafka_mode(zookeeper):
         others = sorted({each.id for each in zookeeper.members} - zookeeper.migrating_ids)
         because = f"{', '.join(others[:3])} is no migrating member" if others else f"the mode is {zookeeper.mode}"

@@ -45,12 +45,13 @@ def _read_some(reader: ZookeeperReader, groups: Sequence[str]) -> list[NamedSide
 
 def _sides(reader: ZookeeperReader, groups: Sequence[str]) -> list[ZookeeperSide]:
     roots = [f"{CONSUMERS}/{group}" for group in groups]
-    ids, migrating, owned, stored = (
+    ids, migrating, named, owned, stored = (
         [names or () for names in reader.children_many([f"{root}/{kind}" for root in roots])]
-        for kind in ("ids", "migration/ids", "owners", "offsets")
+        for kind in ("ids", "migration/ids", "migration/embedded", "owners", "offsets")
     )
     modes = reader.get_many([f"{root}/migration/mode" for root in roots])
     members = _data(reader, roots, "ids", ids)
+    embedded = _data(reader, roots, "migration/embedded", named)
     owners, bad_owners = _partitions(reader, roots, "owners", owned)
     offsets, bad_offsets = _partitions(reader, roots, "offsets", stored)
     found = []
@@ -70,6 +71,7 @@ def _sides(reader: ZookeeperReader, groups: Sequence[str]) -> list[ZookeeperSide
                     for p, znode in offsets[at].items()
                 },
                 bad_names=tuple(bad_owners[at] + bad_offsets[at]),
+                embedded=frozenset(znode.data.decode("utf-8", "replace") for _, znode in embedded[at]),
             )
         )
     return found
