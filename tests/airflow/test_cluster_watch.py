@@ -26,13 +26,14 @@ from kraft_runbook_airflow.dashboard.watch import LASTS, LooksTrigger
 
 class Clock(list[float]):
     """What time it is. ``refuses_until``: so long the cluster can't be asked. ``asked``: when it was asked what moves,
-    and which brokers ran.
+    and which brokers ran; ``listed``: when for topics' lists.
     """
 
     def __init__(self, *seconds: float) -> None:
         super().__init__(seconds)
         self.refuses_until = 0.0
         self.asked: list[tuple[float, list[int]]] = []
+        self.listed: list[float] = []
 
 
 @pytest.fixture
@@ -51,7 +52,13 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clock:
         return {TopicPartition("t", 1): Ongoing((1, 2, 3), (3,), ())}, Former({}, {}, {})
 
     monkeypatch.setattr(handle, "observe", observe)
+
+    def lists(spec: Any, **_: Any) -> Any:
+        now.listed.append(now[0])
+        return {"t": {"leader.replication.throttled.replicas": "1:1"}}
+
     monkeypatch.setattr(watch, "see_moves", moves)
+    monkeypatch.setattr(watch, "see_lists", lists)
     return now
 
 
@@ -90,6 +97,9 @@ def test_what_moves_is_asked_once_a_minute_of_the_brokers_that_run(clock: Clock,
     kept = read_moves(tmp_path, "lab")
     assert isinstance(kept, MovesKept)
     assert (kept.partitions, kept.named, kept.adding, kept.throttles) == (1, ("t-1",), (3,), ())
+    assert clock.listed == [0.0, 600.0] and kept.lists is not None
+    assert (kept.lists.topics, kept.lists.idle) == (1, False)
+    assert (kept.lists.at - observation(Phase.DUAL_WRITE).observed_at).total_seconds() == 600
 
 
 def test_a_cluster_that_can_t_be_asked_fails_the_run(clock: Clock) -> None:

@@ -10,13 +10,14 @@ import pytest
 from observations import NOW, SPEC
 from test_dashboard_facts import LINKS, facts
 
-from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.dashboard.kept_moves import moves_of
+from kraft_runbook.dashboard.kept_moves import lists_of, moves_of
 from kraft_runbook.dashboard.look_files import keep_moves, moves_path, read_moves
 from kraft_runbook.dashboard.page import render_cluster
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.procedures.see_moves import see_moves
+from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
+from kraft_runbook.procedures.see_moves import see_lists, see_moves
 from kraft_runbook.reassignment.throttles import Former
 
 NOTHING = Former({}, {}, {})
@@ -70,7 +71,7 @@ def test_an_old_look_is_called_old_and_none_is_said(tmp_path: Path) -> None:
     assert "No watch has asked the cluster yet" in render_cluster(facts(tmp_path), LINKS, now=NOW)
 
 
-@pytest.mark.parametrize("spoilt", ["", "{", '{"version": 2}', "[]"])
+@pytest.mark.parametrize("spoilt", ["", "{", '{"version": 1}', "[]"])
 def test_a_spoilt_file_is_said_in_words(tmp_path: Path, spoilt: str) -> None:
     keep_moves(tmp_path, moves_of("lab", NOW, TWO, NOTHING), warn=pytest.fail)
     moves_path(tmp_path, "lab").write_text(spoilt)
@@ -92,3 +93,57 @@ def test_one_part_that_can_not_be_asked_does_not_hide_the_other() -> None:
     moving, found = see_moves(SPEC, [1, 2], secrets=lambda _: "", ongoing=refused, throttles=throttles)
     assert isinstance(moving, Unread) and moving.reason == "no controller was found"
     assert found == RATED and asked == [((), [1, 2])], "topics are not asked, and a broker that is down is not either"
+
+
+LISTED = {
+    "orders": {"leader.replication.throttled.replicas": "0:1,0:2", "follower.replication.throttled.replicas": "0:4"},
+    "old": {"follower.replication.throttled.replicas": "*"},
+    "empty": {"leader.replication.throttled.replicas": ""},
+}
+
+
+def with_lists(state: Path, lists: Any, moving: Any, throttles: Any = NOTHING, *, later: float = 30) -> str:
+    kept = moves_of("lab", NOW, moving, throttles, lists=lists_of(NOW, lists, idle=not moving))
+    keep_moves(state, kept, warn=pytest.fail)
+    now = NOW + timedelta(seconds=later)
+    return " ".join(render_cluster(facts(state, now), LINKS, now=now).split())
+
+
+def test_topics_lists_are_shown_whoever_set_them_and_are_a_warning_where_nothing_moves(tmp_path: Path) -> None:
+    shown = with_lists(tmp_path, LISTED, {})
+    assert (
+        "Topics with lists of throttled replicas: 2, such as topic old: follower.replication.throttled.replicas=*;"
+        " topic orders: leader.replication.throttled.replicas=0:1,0:2;" in shown
+    )
+    assert "Read 30 s ago" in shown
+    assert "Replicas are listed for a throttle, and nothing is being reassigned. No broker that was asked" in shown
+    assert "so nothing is slowed down now" not in with_lists(tmp_path, LISTED, {}, RATED)
+    assert "Replicas are listed for a throttle" not in with_lists(tmp_path, LISTED, TWO, RATED)
+
+
+def test_lists_that_were_not_read_are_never_none_and_old_ones_are_called_so(tmp_path: Path) -> None:
+    assert 'No topic has a list of throttled replicas. <span class="soft">Read' in with_lists(tmp_path, {}, {})
+    assert "lists of throttled replicas is not known: no broker answers." in with_lists(
+        tmp_path, Unread("no broker answers"), {}
+    )
+    assert '<span class="warn">Read 33 min ago' in with_lists(tmp_path, LISTED, {}, later=2000)
+    assert "was not asked yet" in page(tmp_path, {}, NOTHING)
+
+
+def test_every_topic_is_asked_for_its_lists() -> None:
+    asked: list[Any] = []
+
+    def throttles(spec: Any, topics: Any, *, secrets: Any, live: Any) -> Former:
+        asked.append((topics, live))
+        return Former({}, {}, LISTED)
+
+    def seen(spec: Any, *, secrets: Any) -> Any:
+        return AssignmentSeen("id", {}, dict.fromkeys((*TWO, TopicPartition("old", 0)), PartitionSeen((1,), 1, (1,))))
+
+    def silent(spec: Any, *, secrets: Any) -> Any:
+        raise Unreachable("no broker answers", way_out="start one")
+
+    assert see_lists(SPEC, secrets=lambda _: "", seen=seen, throttles=throttles) == LISTED
+    assert asked == [({"orders", "old"}, ())]
+    found = see_lists(SPEC, secrets=lambda _: "", seen=silent, throttles=throttles)
+    assert isinstance(found, Unread) and found.reason == "no broker answers"

@@ -193,12 +193,15 @@ class MovesFact:
 @dataclass(frozen=True, slots=True)
 class ClusterMovesFact:
     """What the cluster itself shows of moves and throttles, whoever asked for them. ``old``: nobody has looked for
-    longer than two looks of the watch take. ``seen``: None where no look is kept or it can't be read.
+    longer than two looks of the watch take. ``seen``: None where no look is kept or it can't be read. ``lists``: when
+    topics' lists were read, in words; ``lists_old``: that is long ago.
     """
 
     words: str
     old: bool
     seen: MovesKept | None
+    lists: str = ""
+    lists_old: bool = False
 
 
 @dataclass(frozen=True, slots=True)

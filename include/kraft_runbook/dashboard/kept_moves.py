@@ -14,17 +14,33 @@ from pydantic import AwareDatetime, TypeAdapter
 from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.reassignment.throttles import Former, leftovers
+from kraft_runbook.reassignment.throttles import Former, Values, leftovers
 
+MOVES_VERSION = 2
 NAMED = 5
 """Partitions that are named, and throttles: of many, the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListsKept:
+    """The lists of throttled replicas that topics have (``throttles.LISTS``), whoever set them. ``topics``: how many
+    have one; None: not read, and ``unread`` says why. ``named``: the first lists. ``idle``: nothing was being
+    reassigned then.
+    """
+
+    at: AwareDatetime
+    topics: int | None
+    named: tuple[str, ...]
+    idle: bool
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MovesKept:
     """``partitions``: that are being reassigned; None: not read. ``named``: the first of them. ``adding``,
     ``removing``: brokers that get and lose replicas. ``throttles``: the rates that are set; None: not read.
-    ``unread``: why something was not. ``throttle_count``: of all rates that are set.
+    ``unread``: why something was not. ``throttle_count``: of all rates that are set. ``lists``: None: not asked for
+    yet.
     """
 
     cluster: str
@@ -36,7 +52,8 @@ class MovesKept:
     throttles: tuple[str, ...] | None
     unread: tuple[str, ...]
     throttle_count: int = 0
-    version: int = 1
+    lists: ListsKept | None = None
+    version: int = MOVES_VERSION
 
 
 MOVES: TypeAdapter[MovesKept] = TypeAdapter(MovesKept)
@@ -49,8 +66,11 @@ def moves_of(
     throttles: Former | Unread,
     *,
     not_asked: Collection[int] = (),
+    lists: ListsKept | None = None,
 ) -> MovesKept:
-    """What is kept of this look. ``not_asked``: brokers whose rates were not, since they don't answer."""
+    """What is kept of this look. ``not_asked``: brokers whose rates were not, since they don't answer. ``lists``: as
+    they were seen last.
+    """
     listed = moving if was_read(moving) else {}
     set_now = leftovers(throttles) if was_read(throttles) else ()
     silent = f"the throttle rates of {nodes('broker', not_asked)}" if not_asked else ""
@@ -67,4 +87,13 @@ def moves_of(
             *([silent] if silent else ()),
         ),
         throttle_count=len(set_now),
+        lists=lists,
     )
+
+
+def lists_of(at: datetime, lists: Mapping[str, Values] | Unread, *, idle: bool) -> ListsKept:
+    """What is kept of topics' lists, by topic. ``idle``: nothing is being reassigned."""
+    if not was_read(lists):
+        return ListsKept(at, None, (), idle, lists.reason[:300])
+    found = leftovers(Former({}, {}, lists))
+    return ListsKept(at, len({each.where for each in found}), tuple(map(str, found[:NAMED])), idle)

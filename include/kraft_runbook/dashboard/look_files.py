@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.dashboard.kept_look import LOOK, LookKept, line_of, look_of, read_look
-from kraft_runbook.dashboard.kept_moves import MOVES, MovesKept
+from kraft_runbook.dashboard.kept_moves import MOVES, MOVES_VERSION, MovesKept
 from kraft_runbook.io.file_lock import lock_within
 from kraft_runbook.io.private_file import make_private_directory, private_file
 
@@ -130,7 +130,7 @@ def read_moves(directory: Path, cluster: str) -> MovesKept | Unread | None:
         return None
     except (OSError, ValidationError) as error:
         return Unread(f"what moves in the cluster ({path.name}) can't be read: {str(error).splitlines()[0]}")
-    if moves.cluster != cluster or moves.version != 1:
+    if moves.cluster != cluster or moves.version != MOVES_VERSION:
         return Unread(f"what moves in the cluster ({path.name}) can't be read: it is another cluster's or version's")
     return moves
 

@@ -49,6 +49,8 @@ NO_WAY_BACK = {
 }
 MOVES_OLD = 150.0
 """Seconds after which what the cluster showed of moves is old: the watch asks once a minute."""
+LISTS_OLD = 1000.0
+"""The same of topics' lists, for which it asks every 10 minutes, and at the begin of each run."""
 LAST_HOUR = 1_000_000
 """Bytes of lines that are read for the last hour: some 3,000 looks."""
 RUNS = 20
@@ -147,11 +149,17 @@ def cluster_moves(found: MovesKept | Unread | None, now: datetime) -> ClusterMov
         return ClusterMovesFact("No watch has asked the cluster yet: unpause its cluster_watch", True, None)
     if not was_read(found):
         return ClusterMovesFact(found.reason, True, None)
-    age = (now - found.at).total_seconds()
-    if -5 <= age <= MOVES_OLD:
-        return ClusterMovesFact(f"In the cluster, {in_words(age)} ago", False, found)
-    told = f"{in_words(age)} ago" if age > 0 else "ahead of this server's clock"
-    return ClusterMovesFact(f"Old, and may no longer hold: in the cluster, {told}", True, found)
+    lists, lists_old = ("", False) if found.lists is None else _how_old(found.lists.at, now, LISTS_OLD)
+    told, old = _how_old(found.at, now, MOVES_OLD)
+    words = f"Old, and may no longer hold: in the cluster, {told}" if old else f"In the cluster, {told}"
+    return ClusterMovesFact(words, old, found, lists, lists_old)
+
+
+def _how_old(at: datetime, now: datetime, most: float) -> tuple[str, bool]:
+    """In words, and whether it is older than so many seconds, or ahead of this server's clock."""
+    age = (now - at).total_seconds()
+    told = f"{in_words(max(0.0, age))} ago" if age >= -5 else "ahead of this server's clock"
+    return told, not -5 <= age <= most
 
 
 def stages(look: LookFact, *, zookeeper: bool) -> tuple[Stage, ...]:
