@@ -137,7 +137,9 @@ def every_topic_is_shown(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
 def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """No replication throttle is set.
 
-    A run gives back what it finds, so it would leave the throttle as it was.
+    A run that sets a throttle saves what it finds and puts that back at its end, so what another tool left stays after
+    it. What another run of this tool has set is not saved: that run puts it back, or cancel_reassignments does. A run
+    without a throttle changes none, and its copies are slowed down where a list that was left names them.
     """
     found = leftovers(seen.throttles)
     return failed(f"set: {sample(found)}") if found else passed("none")
