@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.properties_text import parse_properties
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -97,7 +98,7 @@ def require_finalized(spec: ClusterSpec) -> None:
 def runs(spec: ClusterSpec, *, round_trip: bool) -> list[tuple[str, dict[str, Any]]]:
     """What is triggered, in order."""
     target = spec.kafka.upgrade_to
-    release = target.version.rpartition(".")[0] if target else ""
+    release = KafkaVersion.of(target.version).minor if target else ""
     there_and_back: list[tuple[str, dict[str, Any]]] = [(UP, {}), (BACK, {})] if round_trip else []
     return [*there_and_back, (UP, {}), (LEVELS, {"feature": METADATA_VERSION, "level": release})]
 

@@ -12,17 +12,19 @@ from played import provision_controller
 from stand_in_node import CLUSTER_ID, Node
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeHost, SoftwareLevels
+from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.io.hosts.feature_state import read_feature_state
 from kraft_runbook.io.hosts.host_facts import gather_host_facts
 from kraft_runbook.io.hosts.playbooks import play
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.metadata.metadata_version import highest_level
 from kraft_runbook.software.plays import switch_software
-from lab.installation import JARS
+from lab.installation import JARS, JARS4, kafka4_version
 from lab.layout import load
 
-VERSION = "7.9.2-ccs"
+VERSION, TARGET = "7.9.2-ccs", "8.1.1-ccs"
 
 
 @pytest.fixture
@@ -36,14 +38,15 @@ def theirs(node: Node) -> Node:
     return Node(node.directory, node.spec.model_copy(update={"kafka": kafka}), node.text, node.ports)
 
 
-def lay_jars(home: Path) -> None:
-    own = load().kafka.version
+def lay_jars(home: Path, *, of: Path = JARS, own: str = "", version: str = VERSION) -> None:
+    """``own``: the version in the names of the jars in ``of``, which become ``version``."""
+    own = own or load().kafka.version
     jars = home / "share" / "java" / "kafka"
     jars.mkdir(parents=True)
-    for jar in JARS.glob("*.jar"):
-        (jars / jar.name.replace(f"-{own}.jar", f"-{VERSION}.jar")).symlink_to(jar)
-    (jars / f"kafka-server-common-{VERSION}-javadoc.jar").touch()
-    (jars / "kafka.jar").symlink_to(jars / f"kafka_2.13-{VERSION}.jar")
+    for jar in of.glob("*.jar"):
+        (jars / jar.name.replace(f"-{own}.jar", f"-{version}.jar")).symlink_to(jar)
+    (jars / f"kafka-server-common-{version}-javadoc.jar").touch()
+    (jars / "kafka.jar").symlink_to(jars / f"kafka_2.13-{version}.jar")
 
 
 def test_a_controller_is_formatted_and_started_and_the_software_is_found(theirs: Node) -> None:
@@ -70,3 +73,33 @@ def test_the_levels_are_read_out_of_its_jars_and_a_link_leads_to_it(theirs: Node
     levels = host.software[spec.kafka.home]
     assert isinstance(levels, SoftwareLevels) and levels.version == VERSION
     assert levels.features[METADATA_VERSION].supported.highest == highest_level(VERSION)
+
+
+def test_a_roll_leads_a_node_from_one_tree_to_the_other_and_back(theirs: Node) -> None:
+    """Each restarts it once; the levels of both are told by the release that Confluent's number stands for."""
+    target = theirs.directory / "kafka-8"
+    lay_jars(target, of=JARS4, own=kafka4_version(), version=TARGET)
+    link = theirs.directory / "link"
+    link.symlink_to(theirs.spec.kafka.home)
+    to = Software(version=TARGET, home=str(target))
+    broker = theirs.spec.broker(1).model_copy(update={"home_link": str(link)})
+    kafka = theirs.spec.kafka.model_copy(update={"upgrade_to": to})
+    spec = theirs.spec.model_copy(update={"kafka": kafka, "brokers": (broker,)})
+    theirs.run_broker(BrokerMode.KRAFT)
+
+    host = read_feature_state(spec, [1])[1]
+    assert isinstance(host, NodeHost)
+    newest = {}
+    for home in (spec.kafka.home, to.home):
+        levels = host.software[home]
+        assert isinstance(levels, SoftwareLevels)
+        newest[levels.version] = levels.features[METADATA_VERSION].supported.highest
+    assert newest == {each: highest_level(each) for each in (VERSION, TARGET)}
+
+    for software in (to, spec.kafka):
+        assert play(spec, switch_software(spec, 1, software), secrets=environment_secrets()).restarted
+        assert str(link.readlink()) == software.home
+    assert len(theirs.starts()) == 3
+    other = to.model_copy(update={"version": "8.1.0-ccs"})
+    with pytest.raises(StepFailed, match=r"Kafka 8\.1\.0-ccs is not installed in"):
+        play(spec, switch_software(spec, 1, other), secrets=environment_secrets())

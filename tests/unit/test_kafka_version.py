@@ -10,7 +10,6 @@ import pytest
 from feature_looks import host_module
 from observations import SPEC, observation
 
-import kraft_runbook
 from kraft_runbook.cluster.config_tables import config_table
 from kraft_runbook.cluster.distributions import (
     APACHE,
@@ -30,7 +29,8 @@ from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.runbook.check_results import Verdict
 from kraft_runbook.software.java import needed_java
 
-CORE = Path(kraft_runbook.__file__).parent
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("include", "plugins", "playbooks", "dags", "lab")
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,14 @@ def test_the_hosts_know_the_same_layouts() -> None:
 
 def test_no_other_place_takes_a_version_of_kafka_apart() -> None:
     """A text such as 7.9.2-ccs would be compared as 7."""
-    apart = re.compile(r"version\w*\)?\.(split|partition|rpartition)\(")
+    apart = re.compile(r"version\w*\)?\.(split|partition|rpartition|startswith)\(|int\(\w*version\[")
     found = [
-        f"{path.relative_to(CORE)}: {line.strip()}"
-        for path in CORE.rglob("*.py")
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
         for line in path.read_text().splitlines()
         if apart.search(line)
     ]
     assert found == []
-    assert apart.search('int(spec.kafka.version.split(".")[0])')
+    for wrong in ('int(spec.kafka.version.split(".")[0])', 'version.startswith("4.")', "int(version[0])"):
+        assert apart.search(wrong), wrong
