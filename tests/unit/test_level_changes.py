@@ -67,11 +67,14 @@ def test_what_else_a_level_does_is_said_before_it_is_signed() -> None:
     assert "removes what is set for single brokers; lowering the level gives nothing of that back" in raised
     lowered = plan_change(kafka4(), "group.version", 1, "0").render_text()
     assert "consumers with group.protocol=consumer are refused from then on" in lowered
+    transactions = plan_change(kafka4(), "transaction.version", 2, "1").render_text()
+    assert "transactional producers of Kafka 4 that run may get UNSUPPORTED_VERSION and end for good" in transactions
     for text in (
         plan_change(kafka4(), "group.version", 0, "1").render_text(),
+        plan_change(kafka4(), "transaction.version", 0, "2").render_text(),
         plan_change(kafka4(), "eligible.leader.replicas.version", 1, "0").render_text(),
     ):
-        assert "refused" not in text and "min.insync" not in text
+        assert "refused" not in text and "min.insync" not in text and "producers" not in text
 
 
 def test_down_the_steps_go_from_the_top() -> None:

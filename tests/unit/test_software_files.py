@@ -234,6 +234,25 @@ def test_a_list_that_4_2_does_not_take_is_named(key: str, value: str, words: str
     assert file_findings({"process.roles": "broker", key: value}, "4.1.1") == ()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("version", OTHERS)
+def test_a_list_with_an_entry_twice_is_taken(version: str, tmp_path: Path) -> None:
+    """KAFKA-19875: it is not what KRB-UPG-006 names."""
+    kraft = {
+        key: value
+        for key, value in broker_properties(SPEC, SPEC.broker(1), BrokerMode.KRAFT).items()
+        if not value.startswith("${")
+    }
+    reporter = "org.apache.kafka.common.metrics.JmxReporter"
+    twice = {"log.dirs": "/a,/a", "log.cleanup.policy": "compact,compact", "metric.reporters": f"{reporter},{reporter}"}
+    paths = []
+    for key, value in twice.items():
+        paths.append(tmp_path / key)
+        paths[-1].write_text(render_properties({**kraft, key: value}, header=key))
+        assert file_findings({**kraft, key: value}, version) == ()
+    assert said_of_files(fetch_jars(version, jars=jars_of(version)), *paths) == ("",) * 3
+
+
 def test_a_number_that_4_3_takes_no_longer_is_named() -> None:
     key = "share.coordinator.snapshot.update.records.per.snapshot"
     (found,) = file_findings({"process.roles": "broker", key: "501"}, "4.3.1")

@@ -25,6 +25,13 @@ OFF: Mapping[str, str] = {
     "streams.version": "Kafka Streams with group.protocol=streams is refused from then on (KIP-1071)",
 }
 """Who is refused once a feature is off: level 0."""
+LOWERED: Mapping[str, str] = {
+    "transaction.version": (
+        "transactional producers of Kafka 4 that run may get UNSUPPORTED_VERSION and end for good (reported, KIP-890):"
+        " restart them once it is lowered"
+    ),
+}
+"""Who may be hit by any step down."""
 
 
 class Direction(StrEnum):
@@ -85,6 +92,8 @@ class LevelChange:
         lines += [f"  {verb}: {step}" for step in self.steps]
         if self.direction is Direction.UP:
             lines += [text for step in self.steps if (text := RAISED.get((self.feature, step.level)))]
+        elif self.feature in LOWERED:
+            lines.append(LOWERED[self.feature])
         elif self.target == 0 and self.feature in OFF:
             lines.append(OFF[self.feature])
         if self.direction is Direction.UP and self.feature == METADATA_VERSION:
