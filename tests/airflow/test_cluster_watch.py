@@ -13,6 +13,7 @@ from observations import SPEC, later, observation
 from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.operation_settings import ClusterWatch
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.dashboard import watched_moves
 from kraft_runbook.dashboard.kept_look import LookKept, look_of
 from kraft_runbook.dashboard.kept_moves import MovesKept
 from kraft_runbook.dashboard.look_files import read_latest, read_lines, read_moves
@@ -20,7 +21,6 @@ from kraft_runbook.errors import SecretMissing
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.steps import handle
 from kraft_runbook_airflow.base.task_run import hand
-from kraft_runbook_airflow.dashboard import watch
 from kraft_runbook_airflow.dashboard.watch import LASTS, LooksTrigger
 
 
@@ -57,8 +57,8 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clock:
         now.listed.append(now[0])
         return {"t": {"leader.replication.throttled.replicas": "1:1"}}
 
-    monkeypatch.setattr(watch, "see_moves", moves)
-    monkeypatch.setattr(watch, "see_lists", lists)
+    monkeypatch.setattr(watched_moves, "see_moves", moves)
+    monkeypatch.setattr(watched_moves, "see_lists", lists)
     return now
 
 

@@ -14,11 +14,9 @@ from airflow.sdk import BaseOperator
 from airflow.triggers.base import StartTriggerArgs, TaskFailedEvent, TaskSuccessEvent, TriggerEvent
 
 from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.cluster.unread import was_read
-from kraft_runbook.dashboard.kept_moves import ListsKept, lists_of, moves_of
 from kraft_runbook.dashboard.look_files import keep_moves
+from kraft_runbook.dashboard.watched_moves import WatchedMoves
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.procedures.see_moves import see_lists, see_moves
 from kraft_runbook_airflow.base.cluster_trigger import ClusterTrigger
 from kraft_runbook_airflow.base.environment import state_directory
 
@@ -26,11 +24,6 @@ LASTS = 890.0
 """Seconds in which a run begins its looks: the next run begins after 15 minutes. Airflow keeps each run as a row, so
 there are few of them.
 """
-MOVES_EVERY = 60.0
-"""Seconds between two questions about moves and throttles: one connection to each broker."""
-
-LISTS_EVERY = 600.0
-"""The same about the lists of throttled replicas, of all topics: reassignment_watch asks for them as often."""
 
 
 class LooksTrigger(ClusterTrigger):
@@ -44,8 +37,7 @@ class LooksTrigger(ClusterTrigger):
         super().__init__(cluster, every=every)
         self.every = every
         self.sleep, self.clock = asyncio.sleep, time.monotonic
-        self.moves_at = self.lists_at = float("-inf")
-        self.lists: ListsKept | None = None
+        self.moves = WatchedMoves(cluster)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         began = self.clock()
@@ -66,16 +58,7 @@ class LooksTrigger(ClusterTrigger):
         """One look, in a line."""
         cluster = self.hand()
         seen = cluster.observe()
-        if self.clock() >= self.moves_at + MOVES_EVERY:
-            self.moves_at = self.clock()
-            running = [each.id for each in seen.brokers.values() if each.running is True]
-            moving, throttles = cluster.ask(see_moves, running)
-            if self.clock() >= self.lists_at + LISTS_EVERY:
-                self.lists_at = self.clock()
-                idle = was_read(moving) and not moving
-                self.lists = lists_of(seen.observed_at, cluster.ask(see_lists), idle=idle)
-            silent = sorted(set(seen.brokers) - set(running))
-            kept = moves_of(self.cluster, seen.observed_at, moving, throttles, not_asked=silent, lists=self.lists)
+        if kept := self.moves.after(seen, cluster.ask, self.clock()):
             keep_moves(state_directory(), kept, self.log.warning)
         reading = detect_phase(seen)
         return f"{reading.phase}: {'; '.join(reading.reasons)}"
