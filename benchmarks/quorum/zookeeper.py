@@ -128,7 +128,7 @@ class Zookeeper:
             "unclean.leader.election.enable": "false",
             # A request with every partition is 200 MB at 2,000,000, one to each broker: Kafka's own 30 s would end it,
             # and send it again, as long as this one machine is all of them.
-            "controller.socket.timeout.ms": "600000",
+            "request.timeout.ms": "600000",
         }
         config = self.plan.directory / f"broker-{broker}.properties"
         text = render_properties({key: str(each) for key, each in properties.items()}, header="Of benchmarks.quorum")
