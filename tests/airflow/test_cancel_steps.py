@@ -31,6 +31,7 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.cancelling import (
     cancel_reassignments,
     list_reassignments,
@@ -135,6 +136,17 @@ def test_afterwards_order_and_throttles_are_as_the_run_that_moved_had_saved_them
         ("throttles", (5_000_000,), {"rate": "9"}),
     ]
     assert files.throttles.rate is None, "another cancel leaves them alone"
+
+
+def test_its_dry_run_lists_what_it_then_does(scene: Scene) -> None:
+    scene.earlier()
+    scene.list()
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask)
+    assert cancel_reassignments(run_in(scene.context, would)) is None and scene.done == []
+    scene.sign()
+    scene.act()
+    assert would.acts == scene.cluster.acts and len(would.acts) == 5
 
 
 def test_killed_after_the_cancel_it_gives_back_the_rest_when_it_is_cleared(scene: Scene) -> None:

@@ -344,8 +344,15 @@ def test_a_dry_run_names_every_move_and_makes_none(scene: Scene) -> None:
         "throttle copies between disks to 5 MB/s a broker",
         "move t-0 of broker 1",
         "move t-1 of broker 1",
+        "put the throttle of copies between disks back",
     ]
     assert not scene.started and scene.rate == "7"
+    run = scene.run()
+    throttle_disks(run)
+    while isinstance(move_between_disks(run), WhileCopying):
+        scene.end()
+    put_disk_throttle_back(run)
+    assert scene.cluster.acts == would.acts, "what the run then does"
 
 
 def test_a_plan_that_was_changed_on_disk_is_not_carried_out(scene: Scene) -> None:

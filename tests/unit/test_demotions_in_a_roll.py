@@ -115,6 +115,8 @@ def test_a_rehearsal_tells_both_and_does_neither(tmp_path: Path) -> None:
     rehearse_step(run, BROKER, 1)
     give_leaders_back(run, broker=1, left_out=restarts_no_brokers)
     assert [each for each in did(run) if "broker 1" in each] == [OFF, BACK]
+    give_leaders_back(run, broker=2, left_out=restarts_no_brokers)
+    assert len([each for each in did(run) if "leaders" in each]) == 1, "nothing would be taken from broker 2"
 
 
 def test_a_report_names_whose_leaders_are_off_and_they_can_be_given_back_by_the_runs_name(tmp_path: Path) -> None:

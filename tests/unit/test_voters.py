@@ -189,7 +189,12 @@ def test_a_lost_disk_in_a_dynamic_quorum_needs_a_file_that_says_so() -> None:
 
 
 def caring(
-    care: Care, *shown: ClusterObservation, spec: ClusterSpec = DYNAMIC, ports: Ports | None = None, **of_host: Any
+    care: Care,
+    *shown: ClusterObservation,
+    spec: ClusterSpec = DYNAMIC,
+    ports: Ports | None = None,
+    rehearses: bool = False,
+    **of_host: Any,
 ) -> tuple[list[str], Any, list[tuple[Any, ...]]]:
     """What was done, the answer, and what was asked of the leader."""
     asked: list[tuple[Any, ...]] = []
@@ -210,11 +215,33 @@ def caring(
         facts=facts,
         answers={add_voter: change("add"), remove_voter: change("remove"), await_committed: change("committed")},
     )
+    vars(cluster)["rehearses"] = rehearses
     run = run_on(cluster, ports, answers={"preflight.checks": {"node": 103}}, care=care.value, controller=103)
     try:
         return cluster.did, take_care(run), asked
     except Refused as refused:
         return cluster.did, refused, asked
+
+
+@pytest.mark.parametrize(
+    ("care", "spec", "shown", "acts"),
+    [
+        (
+            Care.LOST_DISK,
+            DYNAMIC,
+            (seen_with(DEAD_VOTER, DOWN), seen_with(OTHER_DISK)),
+            ["remove voter 103", "add controller 103 to the voters"],
+        ),
+        (Care.REMOVE, without(103), (seen_with(DEAD_VOTER),), ["remove voter 103"]),
+    ],
+    ids=lambda each: each.name if isinstance(each, Care) else "",
+)
+def test_a_dry_run_lists_the_changes_that_the_run_then_makes(
+    care: Care, spec: ClusterSpec, shown: tuple[ClusterObservation, ...], acts: list[str]
+) -> None:
+    done, _, _ = caring(care, *shown, spec=spec)
+    listed, _, _ = caring(care, shown[0], spec=spec, rehearses=True)
+    assert [each for each in done if "voter" in each] == [each for each in listed if "voter" in each] == acts
 
 
 AWAITED = "awaited controller 103 to follow the metadata log and to be warm"

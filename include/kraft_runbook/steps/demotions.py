@@ -68,7 +68,7 @@ def demote(run: Run, look: Look) -> bool:
     if look.phase not in MAY_MOVE_IN:
         run.cluster.tell(f"The leaders of broker {broker} stay: in {look.phase} no order of replicas is changed")
         return False
-    would = [Act(f"put broker {broker} last in the order of its partitions, and let others lead them")]
+    would = [_off(broker)]
     path = kept_for(run, broker)
     others = sorted(of_all(run.state).glob(f"*/{path.name}"), key=lambda each: each.stat().st_mtime)
     earlier = [each for each in others if each != path]
@@ -83,6 +83,10 @@ def demote(run: Run, look: Look) -> bool:
     return True
 
 
+def _off(broker: int) -> Act:
+    return Act(f"put broker {broker} last in the order of its partitions, and let others lead them")
+
+
 def give_leaders_back(run: Run, *, broker: int, left_out: Callable[[Run], str | None]) -> dict[str, Any]:
     """Give the broker its leaders back: the order from before, where nobody changed it since. ``left_out``: why this
     run has no turn for it. Raises Refused, StepFailed or Unreachable.
@@ -92,7 +96,8 @@ def give_leaders_back(run: Run, *, broker: int, left_out: Callable[[Run], str | 
         return {"not_asked_for": why}
     would = [Act(f"give broker {broker} the order of its partitions back, and its leaders")]
     if run.cluster.rehearses:
-        run.cluster.do(give_orders_back, would=would)
+        if str(_off(broker)) in run.listed():
+            run.cluster.do(give_orders_back, would=would)
         return {"dry_run": True}
     run.claim.take()
     if not kept_for(run, broker).exists():

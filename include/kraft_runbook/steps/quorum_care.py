@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from kraft_runbook.cluster.naming import name_ids
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
@@ -141,7 +142,10 @@ def _join(run: Run, node: int) -> dict[str, Any]:
         return {}
     seen = cluster.wait_for(FOLLOWS, deadline=spec.deadlines.quorum, node_id=node)
     if cluster.rehearses:
-        cluster.do(add_voter, node, would=[Act(f"add controller {node} to the voters")])
+        before = voter(seen.quorum, node) if was_read(seen.quorum) else None
+        if before is not None and before.directory is not None:
+            cluster.do(remove_voter, node, would=[_removing(node, before.directory)])
+        cluster.do(add_voter, node, would=[_adding(node)])
         return {}
     now = present(seen, spec, node)
     if now is None or now.directory is None:
@@ -159,11 +163,10 @@ def _join(run: Run, node: int) -> dict[str, Any]:
     _require_now(run, node, seen, lambda each, earlier: may_add(each, spec, earlier, only=node))
     began, changed = datetime.now(UTC), []
     if before is not None and before.directory is not None:
-        act = Act(f"remove voter {node} with directory {kafka_uuid(before.directory)}")
-        if cluster.do(remove_voter, node, before.directory, would=[act]):
+        removing = _removing(node, before.directory)
+        if cluster.do(remove_voter, node, before.directory, would=[removing]):
             changed.append("former voter removed")
-    act = Act(f"add controller {node} with directory {kafka_uuid(now.directory)} to the voters")
-    if cluster.do(add_voter, node, now.directory, would=[act]):
+    if cluster.do(add_voter, node, now.directory, would=[_adding(node, now.directory)]):
         changed.append("voter added")
     run.acted(RUNNING, Step.CHANGE_VOTERS, began, *changed, node=node)
     return {"voter": kafka_uuid(now.directory)}
@@ -172,10 +175,8 @@ def _join(run: Run, node: int) -> dict[str, Any]:
 def _remove(run: Run, node: int) -> dict[str, Any]:
     """Take the voter out of the quorum. Where it is none any more, nothing is left to do."""
     cluster, spec = run.cluster, run.spec
-    if cluster.rehearses:
-        cluster.do(remove_voter, node, would=[Act(f"remove voter {node}")])
-        return {"dry_run": True}
-    run.claim.take()
+    if not cluster.rehearses:
+        run.claim.take()
     seen = cluster.settled()
     found = voter(needed(seen.quorum), node)
     if found is None or found.directory is None:
@@ -183,15 +184,28 @@ def _remove(run: Run, node: int) -> dict[str, Any]:
         told = f"controller {node} is no voter any more" if found is None else "the quorum is a static one"
         run.already_done(RUNNING, Step.CHANGE_VOTERS, told, node=node)
         return {"changed": []}
+    act = _removing(node, found.directory)
+    if cluster.rehearses:
+        cluster.do(remove_voter, node, would=[act])
+        return {"dry_run": True}
     QUORUM_CARE.table.require(Step.CHANGE_VOTERS, QUORUM_CARE.read(seen, spec))
     _require_signed(run, node, seen)
     _require_now(run, node, seen, lambda each, earlier: may_remove(each, spec, earlier, only=node))
     _require_silence(run, node, needed(seen.quorum))
     began = datetime.now(UTC)
-    act = Act(f"remove voter {node} with directory {kafka_uuid(found.directory)}")
     changed = ["voter removed"] if cluster.do(remove_voter, node, found.directory, would=[act]) else []
     run.acted(RUNNING, Step.CHANGE_VOTERS, began, *changed, node=node)
     return {"changed": changed}
+
+
+def _removing(node: int, directory: UUID) -> Act:
+    return Act(f"remove voter {node}", (f"its directory: {kafka_uuid(directory)}",))
+
+
+def _adding(node: int, directory: UUID | None = None) -> Act:
+    """``directory``: None where the controller gets it by a step before."""
+    told = () if directory is None else (f"its directory: {kafka_uuid(directory)}",)
+    return Act(f"add controller {node} to the voters", told)
 
 
 def _require_signed(run: Run, node: int, seen: ClusterObservation) -> None:

@@ -41,14 +41,16 @@ def active_one_last(
     has ended comes first, without ``before``: its step starts it, and a wait for the whole quorum would never end.
     Raises as ``take_step`` and ``wait_for``.
     """
+    done: list[Taken] = []
     if run.cluster.rehearses:
         seen = run.cluster.observe()
         still = left(seen)
         active = [each for each in still if len(still) > 1 and seen.is_active(each)]
-        return [
-            (node, rehearse_step(run, replace(step_of(node), passed_over=passes_over_none), node)) for node in active
-        ]
-    done: list[Taken] = []
+        for node in active:
+            done.append((node, rehearse_step(run, replace(step_of(node), passed_over=passes_over_none), node)))
+            if after is not None:
+                after(node)
+        return done
     within = run.spec.deadlines.quorum
     while remaining := _to_come(left(seen := run.cluster.observe()), done if once else ()):
         ended = [each for each in remaining if seen.controllers[each].running is False]

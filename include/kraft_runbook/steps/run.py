@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kind import Kind
-from kraft_runbook.evidence.kinds import AlreadyDone, Played
+from kraft_runbook.evidence.kinds import AlreadyDone, Played, Rehearsed, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.runbook.operation import Operation
 from kraft_runbook.steps.handle import Cluster
@@ -112,6 +112,11 @@ class Run:
     def spec(self) -> ClusterSpec:
         """The cluster file as it was when the task began."""
         return self.cluster.spec
+
+    def listed(self) -> tuple[str, ...]:
+        """In a rehearsal: the acts that the tasks before this one and itself have listed, in their order."""
+        before = [act for _, told in of_kind(self.journal.records(), Rehearsed) for act in told.acts]
+        return (*before, *map(str, self.cluster.acts))
 
     def already_done(self, phase: str, step: str, why: str, *, node: int | None = None) -> None:
         """Tell, and put on record, that nothing is left to do on the node; on any, without one."""

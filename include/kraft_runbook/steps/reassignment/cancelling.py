@@ -202,7 +202,7 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
             )
             staying.append(earlier.files.name)
         else:
-            put_back(run, earlier.files, look.placement.ongoing)
+            put_back(run, earlier.files, look.placement.ongoing, _what_it_found(earlier.files.name))
             run.cluster.tell(f"The throttles that run {earlier.files.name} found are set again")
     return tuple(staying)
 
@@ -212,7 +212,12 @@ def _rehearse(run: Run) -> None:
     cancels, orders = _acts(listed, settled_look(run.cluster, settings=False).placement.ongoing)
     run.cluster.do(cancel_moves, would=cancels)
     run.cluster.do(give_back_order, would=orders)
-    run.cluster.do(put_back, would=[Act(f"put the throttles back that run {name} found") for name in listed.throttling])
+    run.cluster.do(put_back, would=[_what_it_found(name) for name in listed.throttling])
+
+
+def _what_it_found(run: str) -> Act:
+    """The act of putting back the throttles that this run found."""
+    return Act(f"put the throttles back that run {run} found")
 
 
 def _acts(listed: Listed, ongoing: Collection[TopicPartition]) -> tuple[list[Act], list[Act]]:

@@ -17,6 +17,8 @@ from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
 
+PUT_BACK = Act("put the throttle of copies between disks back")
+
 
 def throttle_disks(run: Run) -> dict[str, Any] | None:
     """Set the throttle that the form names, or a person since, once the former one is on disk. Raises Refused,
@@ -90,13 +92,18 @@ def put_disk_throttle_back(run: Run) -> dict[str, Any] | None:
     """Whatever happened: the throttle becomes what it was, once none of the run's copies goes on. One that somebody
     else set meanwhile stays. A run that undoes another puts back that one's too. Raises Unreachable, StepFailed.
     """
+    if run.cluster.rehearses:
+        rate = files_of(run).wanted_throttle(asks_how_fast(run).throttle)
+        if rate is not None and set(map(str, _would_throttle(rate))).intersection(run.listed()):
+            run.cluster.do(set_disk_rate, would=[PUT_BACK])
+        return None
     undone = str(run.params.get("run") or "") if run.params.get("goal") == BACK else ""
     found = _put_back(run, files_of(run))
     return (_put_back(run, RunFiles(files_of_all(run.state) / undone)) or found) if undone else found
 
 
 def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
-    if run.cluster.rehearses or (note := files.disk_rate).rate is None:
+    if (note := files.disk_rate).rate is None:
         return None
     run.claim.take()
     reading = reading_of(run, files.disk_plan)
@@ -106,7 +113,7 @@ def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
     if note.has_set(run.cluster.ask(disk_rate)):
         going = [other.rate for others, other in _notes(run) if others != files and _may_go_on(run, others)]
         former = str(going[-1]) if going else note.former
-        run.cluster.do(set_disk_rate, former, would=[Act("put the throttle of copies between disks back")])
+        run.cluster.do(set_disk_rate, former, would=[PUT_BACK])
     files.disk_throttle_is_back()
     run.journal.record(Moves(what=PUT_BACK_DONE, partitions=None, told=str(note.former)))
     return {"left": 0}

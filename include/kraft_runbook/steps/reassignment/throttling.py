@@ -10,7 +10,7 @@ from typing import Any
 from kraft_runbook.cluster.assignment import Move, TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
-from kraft_runbook.evidence.kinds import Moves, Rehearsed, of_kind
+from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
 from kraft_runbook.procedures.throttle_replication import (
@@ -213,8 +213,7 @@ def put_throttles_back(run: Run) -> dict[str, Any]:
     """
     tell = run.cluster.tell
     if run.cluster.rehearses:
-        acts = [act for _, told in of_kind(run.journal.records(), Rehearsed) for act in told.acts]
-        if any(act.startswith(THROTTLED) for act in acts):
+        if any(act.startswith(THROTTLED) for act in run.listed()):
             run.cluster.do(remove_throttles, would=[PUT_BACK])
         else:
             tell("This run would set no throttle")
@@ -244,14 +243,15 @@ def _other_runs(run: Run, files: RunFiles, cluster_id: str) -> list[EarlierRun]:
     return [each for each in still_throttling(run, cluster_id) if each.files.name != files.name]
 
 
-def put_back(run: Run, files: RunFiles, ongoing: Collection[TopicPartition]) -> None:
+def put_back(run: Run, files: RunFiles, ongoing: Collection[TopicPartition], act: Act = PUT_BACK) -> None:
     """Make throttles what they were before the run of these files set its own. What somebody else set since is named
     and stays. Where another run of this tool still moves something, its rate is set, which that run puts back.
-    ``ongoing``: what moves now. Raises StepFailed, with the names, where something of the run's is left.
+    ``ongoing``: what moves now; ``act``: in words. Raises StepFailed, with the names, where something of the run's is
+    left.
     """
     saved, ours = read_state(files.saved), files.throttles
     former = _or_of_what_moves(saved.throttles, _other_runs(run, files, saved.cluster_id), ongoing)
-    left = run.cluster.do(remove_throttles, ours, former, would=[PUT_BACK]) or ()
+    left = run.cluster.do(remove_throttles, ours, former, would=[act]) or ()
     run.journal.record(Moves(what=PUT_BACK_DONE, partitions=None, told="; ".join(map(str, left))))
     mine = ours.among(left, former)
     require_swept(mine)
