@@ -357,6 +357,14 @@ FAILS: dict[str, list[Case]] = {
     ],
     "KRB-PRE-044": [(Z, None, on_host(103, has_metadata_log=True), "of controller 103 holds a metadata log")],
     "KRB-PRE-045": [(Z, None, on_host(3, service_defined=False), "node 3 has no service broker-3")],
+    "KRB-PRE-129": [
+        (
+            Z,
+            None,
+            on_host(3, zookeeper_login=("com.sun.security.auth.module.Krb5LoginModule",)),
+            "broker 3 has com.sun.security.auth.module.Krb5LoginModule in the login file",
+        )
+    ],
     "KRB-PRE-113": [
         (
             Z,

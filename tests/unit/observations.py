@@ -110,6 +110,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         secrets_readable="",
         other_hands={},
         configuration_managers=(),
+        zookeeper_login=(),
         stop_seconds=330.0,
         stores=(),
         secrets=SecretsSeen(),

@@ -55,16 +55,21 @@ def test_one_mechanism_on_both_sides_is_in_order() -> None:
             {CALLED_BY: "PLAIN", "sasl.mechanism.inter.broker.protocol": "GSSAPI"},
             "controllers 101, 102, 103, brokers 1, 2, 3: to brokers by GSSAPI (sasl.mechanism.inter.broker.protocol)",
         ),
-        ({CALLED_BY: "PLAIN", "sasl.enabled.mechanisms": "GSSAPI,PLAIN"}, None),
+        (
+            {CALLED_BY: "OAUTHBEARER", "sasl.mechanism.inter.broker.protocol": "AWS_MSK_IAM"},
+            "controllers 101, 102, 103, brokers 1, 2, 3: to brokers by AWS_MSK_IAM",
+        ),
+        ({CALLED_BY: "OAUTHBEARER"}, "brokers 1, 2, 3: to controllers by OAUTHBEARER"),
+        ({CALLED_BY: "PLAIN", "sasl.enabled.mechanisms": "GSSAPI,OAUTHBEARER,PLAIN"}, None),
     ],
 )
-def test_kerberos_between_nodes_is_refused_by_name_and_clients_may_use_it(
+def test_kerberos_and_tokens_between_nodes_are_refused_by_name_and_clients_may_use_them(
     brokers: dict[str, str], said: str | None
 ) -> None:
     spec = between_brokers_by(listening(SecurityProtocol.SASL_PLAINTEXT, PLAIN, {}), brokers)
     result = asked(spec, "KRB-PRE-114")
     assert result.passed if said is None else said in result.evidence, result
-    assert said is None or "Clients may go on with Kerberos" in result.fix
+    assert said is None or "Clients may go on with Kerberos or tokens" in result.fix
 
 
 def between_brokers_by(spec: ClusterSpec, said: dict[str, str]) -> ClusterSpec:

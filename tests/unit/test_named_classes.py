@@ -27,6 +27,7 @@ for needed in ("kafka_host", "installation", "properties_text", "kafka_user", "l
     host_module(needed)
 reader = host_module("named_classes")
 further = host_module("further_jars")
+at_zookeeper = host_module("zookeeper_login")
 
 CLIENTS, CLIENTS4 = f"kafka-clients-{load().kafka.version}.jar", f"kafka-clients-{kafka4_version()}.jar"
 SECRET = "Hunter2.Password.of.Kafka"
@@ -231,6 +232,20 @@ def test_the_login_file_s_sections_of_kafka_are_read_and_zookeeper_s_is_not(tmp_
     assert "is not understood" in classes("", pid=pid).unread[0]
     login.unlink()
     assert "could not be read" in classes("", pid=pid).unread[0]
+
+
+def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Path, process: Any) -> None:
+    login, kerberos = tmp_path / "jaas.conf", "com.sun.security.auth.module.Krb5LoginModule"
+    login.write_text(f'Client {{ {OF_ZOOKEEPER} required password="{SECRET}"; }};\nOther {{ {kerberos} required; }};\n')
+    file = f"-Djava.security.auth.login.config={login}"
+    assert at_zookeeper.zookeeper_login(process()) == []
+    assert at_zookeeper.zookeeper_login(process(file)) == [OF_ZOOKEEPER]
+    assert at_zookeeper.zookeeper_login(process(file, "-Dzookeeper.sasl.clientconfig=Other")) == [kerberos]
+    assert at_zookeeper.zookeeper_login(process(file, "-Dzookeeper.sasl.clientconfig=None")) == []
+    login.unlink()
+    for pid, why in ((process(file), "its login file"), (0, "does not run")):
+        with pytest.raises(Exception, match=why):
+            at_zookeeper.zookeeper_login(pid)
 
 
 def test_a_java_property_is_the_last_one_of_the_command_line(process: Any) -> None:

@@ -209,6 +209,8 @@ class HostState:
     stop_seconds: float | Unread | None = Unread("not examined")
     """After how long systemd kills a process that it was asked to stop; None: never, or supervisor, which does not say.
     """
+    zookeeper_login: tuple[str, ...] | Unread = Unread("not examined")
+    """The login modules by which its running process logs in to ZooKeeper (JAAS), their classes; empty: by none."""
     stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
     """The key stores and trust stores that the node's properties name."""
     secrets: SecretsSeen | Unread = Unread("not examined")

@@ -117,6 +117,7 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         "listener_threads",
         "secrets_keys",
         "configuration_managers",
+        "zookeeper_login",
     )
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:

@@ -1,0 +1,81 @@
+"""Logins with which no migration was tried, between nodes and at ZooKeeper: refused by name before a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft_runbook.cluster.broker_calls import MECHANISM, Properties, mechanism_of
+from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
+from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_parts import SaslMechanism
+from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of, name_nodes
+from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.read_parts import host_parts, split_read
+
+TRIED = frozenset(each.value for each in SaslMechanism)
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
+"""Java's login module for it (``JaasUtils`` names no other)."""
+
+
+@check(
+    "KRB-PRE-114",
+    severity=Severity.BLOCKING,
+    fix=(
+        "let the nodes call each other by PLAIN, by SCRAM (between brokers alone) or with certificates, on a listener"
+        f" of their own beside the clients' if need be (kafka.inter_broker_listener, {MECHANISM}, {CALLED_BY}), one"
+        " rolling restart before the migration (docs/cluster-file.md). Clients may go on with Kerberos or tokens"
+    ),
+    stages=BEFORE_THE_COPY,
+)
+def nodes_call_each_other_by_a_login_that_was_tried(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Nodes call brokers and controllers by PLAIN, SCRAM or certificates.
+
+    No migration was tried with Kerberos (GSSAPI), with tokens (OAUTHBEARER) or with a mechanism of your own. A
+    controller would need a key table, or a client at the identity provider, with a principal that every broker knows,
+    and the first sign of a mistake would come after the copy. GSSAPI is also what Kafka takes where no mechanism is
+    named. Clients' listeners are not asked. How nodes log in to ZooKeeper: KRB-PRE-129.
+    """
+    found: dict[str, list[str]] = {}
+    for who, own in (*controllers_of(spec), *brokers_of(spec)):
+        for phrase in _untried(own, spec):
+            found.setdefault(phrase, []).append(who)
+    return settle([f"{name_nodes(who)}: {phrase}" for phrase, who in found.items()], (), "all do")
+
+
+def _untried(own: Properties, spec: ClusterSpec) -> Iterator[str]:
+    between = spec.brokers[0].listener(spec.kafka.inter_broker_listener)
+    calls = (
+        (between, "brokers", MECHANISM, mechanism_of),
+        (controllers_listener(spec), "controllers", CALLED_BY, called_by),
+    )
+    for listener, whom, key, mechanism in calls:
+        if listener.protocol.is_sasl and (called := mechanism(own)) not in TRIED:
+            yield f"to {whom} by {called} ({key}{'' if key in own else ' is not set'})"
+
+
+@check(
+    "KRB-PRE-129",
+    severity=Severity.BLOCKING,
+    fix=(
+        "let brokers log in to ZooKeeper by DIGEST-MD5 (DigestLoginModule) or with client certificates, as somebody"
+        " whom the znodes' ACLs let in, one rolling restart before the migration (docs/controllers-unit.md). This tool"
+        " can't log in by Kerberos either"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def no_broker_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker logs in to ZooKeeper by Kerberos.
+
+    Controllers must write the same znodes. With Kerberos that was not tried: ZooKeeper's ACLs may name the host of the
+    broker that made a znode (kerberos.removeHostFromPrincipal), and then no controller may write it. Told by the login
+    file of each running broker (-Djava.security.auth.login.config); what Java finds elsewhere is not seen.
+    """
+    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
+    by_kerberos = [i for i, modules in found.items() if KERBEROS in modules]
+    wrong = [f"{nodes('broker', by_kerberos, 'has')} {KERBEROS} in the login file"] if by_kerberos else []
+    return settle(wrong, unread, "none does")
