@@ -141,7 +141,7 @@ def test_a_stopped_member_hands_out_nothing_that_is_another_s(group: Group, zook
 
 
 def test_a_member_without_a_session_is_not_taken_for_a_new_one(group: Group, zookeeper: KazooClient) -> None:
-    """Stopped for longer than ZooKeeper's session, while Kafka's lasts. Its consumer.id could be any client.id."""
+    """Stopped for longer than ZooKeeper's session, while Kafka's lasts. Its consumer.id may be anybody's client.id."""
     lasting = {"coordination.migration.session.timeout.ms": 45_000}
 
     def seen() -> tuple[GroupClass, str]:
