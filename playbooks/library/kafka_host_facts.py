@@ -128,7 +128,7 @@ def read_node(asked: dict) -> dict:
         "stop_seconds": _part(manager.stop_seconds),
         "controller_threads": _part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
-        "zookeeper_login": _part(lambda: zookeeper_login(service.pid if service else 0)),
+        "zookeeper_login": _part(lambda: zookeeper_login(manager, service.pid if service else 0)),
         "java_version": _part(lambda: java_version(java_of(manager, service.pid if service else 0))),
         "free_bytes": _part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
         "ports_in_use": _part(lambda: ports_in_use(asked["host"], asked["ports"])),

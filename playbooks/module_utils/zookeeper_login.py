@@ -1,21 +1,41 @@
-"""By what a running node logs in to ZooKeeper: the classes in its JVM's login file. No more of it leaves the host."""
+"""By what a node logs in to ZooKeeper: the classes in its JVM's login file. No more of it leaves the host."""
 
 from __future__ import annotations
 
+import os
+import shlex
+
 from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.login_modules import sections_of
-from ansible.module_utils.named_classes import Process
+from ansible.module_utils.named_classes import LOGIN_FILE, Process
 
 SECTION, DEFAULT = "zookeeper.sasl.clientconfig", "Client"
 """The Java property that names the section, and what it is without one (``ZKClientConfig``)."""
 
 
-def zookeeper_login(pid: int) -> list:
-    """Empty where the process has no login for ZooKeeper. ``pid``: its service's process, 0 where none runs."""
-    if not pid:
-        raise HostError("its service does not run: only a running process tells its login file", "start it")
-    process = Process(pid)
-    path = process.login_file()
+def zookeeper_login(service: object, pid: int) -> list | None:
+    """Empty where it has no login for ZooKeeper. Of a service that does not run (``pid`` 0) its unit's KAFKA_OPTS tells
+    it; None: supervisor, which does not say.
+    """
+    if pid:
+        process = Process(pid)
+        return _classes(process.login_file(), process.property(SECTION))
+    defined = service.environment()
+    if defined is None:
+        return None
+    options = shlex.split(defined.get("KAFKA_OPTS", ""))
+
+    def given(name: str) -> str | None:
+        return next((each.partition("=")[2] for each in reversed(options) if each.startswith(f"-D{name}=")), None)
+
+    path = (given(LOGIN_FILE) or "").lstrip("=")
+    path = path[len("file:") :] if path.startswith("file:") else path
+    if path and not os.path.isabs(path):
+        raise HostError(f"its unit names the login file {path}", "name it with its whole path")
+    return _classes(path or None, given(SECTION))
+
+
+def _classes(path: str | None, section: str | None) -> list:
     if path is None:
         return []
     try:
@@ -24,7 +44,5 @@ def zookeeper_login(pid: int) -> list:
     except OSError as error:
         raise HostError(f"its login file {path}: {why(error)}", "let this tool's user on the host read it") from None
     except ValueError as error:
-        raise HostError(
-            f"its login file {path} is not understood: {error}", "write it as Java's documents do"
-        ) from None
-    return list(sections.get(process.property(SECTION) or DEFAULT, ()))
+        raise HostError(f"its login file {path}: {error}", "write it as Java's documents do") from None
+    return list(sections.get(section or DEFAULT, ()))

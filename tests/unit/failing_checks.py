@@ -357,6 +357,14 @@ FAILS: dict[str, list[Case]] = {
     ],
     "KRB-PRE-044": [(Z, None, on_host(103, has_metadata_log=True), "of controller 103 holds a metadata log")],
     "KRB-PRE-045": [(Z, None, on_host(3, service_defined=False), "node 3 has no service broker-3")],
+    "KRB-PRE-130": [
+        (
+            Z,
+            None,
+            on_host(2, zookeeper_login=("org.apache.zookeeper.server.auth.DigestLoginModule",)),
+            "controllers 101, 102, 103 have no login file; broker 2 has one",
+        )
+    ],
     "KRB-PRE-129": [
         (
             Z,

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -238,14 +239,21 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
     login, kerberos = tmp_path / "jaas.conf", "com.sun.security.auth.module.Krb5LoginModule"
     login.write_text(f'Client {{ {OF_ZOOKEEPER} required password="{SECRET}"; }};\nOther {{ {kerberos} required; }};\n')
     file = f"-Djava.security.auth.login.config={login}"
-    assert at_zookeeper.zookeeper_login(process()) == []
-    assert at_zookeeper.zookeeper_login(process(file)) == [OF_ZOOKEEPER]
-    assert at_zookeeper.zookeeper_login(process(file, "-Dzookeeper.sasl.clientconfig=Other")) == [kerberos]
-    assert at_zookeeper.zookeeper_login(process(file, "-Dzookeeper.sasl.clientconfig=None")) == []
+
+    def of(pid: int = 0, **environment: str) -> Any:
+        return at_zookeeper.zookeeper_login(SimpleNamespace(environment=lambda: environment), pid)
+
+    assert of(process()) == []
+    assert of(process(file)) == [OF_ZOOKEEPER]
+    assert of(process(file, "-Dzookeeper.sasl.clientconfig=Other")) == [kerberos]
+    assert of(process(file, "-Dzookeeper.sasl.clientconfig=None")) == []
+    assert of() == of(KAFKA_OPTS="-Xmx1g") == []
+    assert of(KAFKA_OPTS=f"-javaagent:x=1 '{file}'") == of(KAFKA_OPTS=file.replace("=", "==file:")) == [OF_ZOOKEEPER]
+    assert at_zookeeper.zookeeper_login(SimpleNamespace(environment=lambda: None), 0) is None
     login.unlink()
-    for pid, why in ((process(file), "its login file"), (0, "does not run")):
-        with pytest.raises(Exception, match=why):
-            at_zookeeper.zookeeper_login(pid)
+    for asks in (lambda: of(process(file)), lambda: of(KAFKA_OPTS=file)):
+        with pytest.raises(Exception, match="its login file"):
+            asks()
 
 
 def test_a_java_property_is_the_last_one_of_the_command_line(process: Any) -> None:

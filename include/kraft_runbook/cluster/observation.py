@@ -209,8 +209,10 @@ class HostState:
     stop_seconds: float | Unread | None = Unread("not examined")
     """After how long systemd kills a process that it was asked to stop; None: never, or supervisor, which does not say.
     """
-    zookeeper_login: tuple[str, ...] | Unread = Unread("not examined")
-    """The login modules by which its running process logs in to ZooKeeper (JAAS), their classes; empty: by none."""
+    zookeeper_login: tuple[str, ...] | Unread | None = Unread("not examined")
+    """The login modules by which it logs in to ZooKeeper (JAAS), their classes; empty: by none. None: it does not run,
+    and supervisor does not say.
+    """
     stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
     """The key stores and trust stores that the node's properties name."""
     secrets: SecretsSeen | Unread = Unread("not examined")

@@ -76,6 +76,36 @@ def no_broker_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: C
     file of each running broker (-Djava.security.auth.login.config); what Java finds elsewhere is not seen.
     """
     found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
-    by_kerberos = [i for i, modules in found.items() if KERBEROS in modules]
+    by_kerberos = [i for i, modules in found.items() if modules and KERBEROS in modules]
     wrong = [f"{nodes('broker', by_kerberos, 'has')} {KERBEROS} in the login file"] if by_kerberos else []
     return settle(wrong, unread, "none does")
+
+
+@check(
+    "KRB-PRE-130",
+    severity=Severity.WARNING,
+    fix=(
+        "let KAFKA_OPTS of each controller's unit name a login file with the brokers' user, -Djava.security.auth.login"
+        ".config (docs/controllers-unit.md)"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """Controllers have a login for ZooKeeper where the brokers have one.
+
+    No property of Kafka's holds it: it is in a file that the service names to its JVM. Without it a controller ends at
+    its start where ZooKeeper enforces logins. Elsewhere Java only warns and goes on as nobody: ZooKeeper refuses it the
+    users, and each znode that only brokers may write. Told by the unit's KAFKA_OPTS (Environment=, EnvironmentFile=);
+    supervisor does not say its own.
+    """
+    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
+    by_login = [i for i, modules in found.items() if modules]
+    if not by_login:
+        return settle([], unread, "the brokers have none")
+    told, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "zookeeper_login"))
+    without = [i for i, modules in told.items() if modules is not None and not modules]
+    unsaid = [i for i, modules in told.items() if modules is None]
+    wrong = [f"{nodes('controller', without, 'has')} no login file; {nodes('broker', by_login, 'has')} one"]
+    fine = f"not looked at: {nodes('controller', unsaid)}" if unsaid else "they have"
+    return settle(wrong if without else [], unread, fine)
