@@ -27,6 +27,8 @@ DN = "CN=c101,OU=Kafka,O=Example"
         ("RULE:^CN=(.*?),OU=Other.*$/$1/,RULE:^CN=([^,]*),.*$/kafka-$1/U", "User:KAFKA-C101"),
         ("RULE:^CN=(.*?),OU=Other.*$/$1/, DEFAULT", f"User:{DN}"),
         ("RULE:^CN=(.*?),OU=Other.*$/$1/", None),
+        (r"RULE:.*CN[\s]?=[\s]?([a-zA-Z0-9.]*).*/$1/", "User:c101"),
+        ("RULE:.*CN[c]?=[c]?([a-zA-Z0-9.]*).*/$1/", "User:101"),  # as above where a file has lost a backslash before c
         ("RULE:^CN=(/$1/", None),
         ("what is no rule", None),
     ],
