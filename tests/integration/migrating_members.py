@@ -20,7 +20,7 @@ from typing import Any
 import by_hand
 import pytest
 from asked_java import SHORT_LIVED
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
@@ -162,22 +162,42 @@ class Group:
                 "partition.assignment.strategy": "cooperative-sticky",
             }
         )
-        consumer.subscribe(list(topics) or [self.name])
-        with by_hand.beside(partial(self._consume, consumer, name)):
-            yield consumer
+        had: dict[tuple[str, int], int] = {}
 
-    def _consume(self, consumer: Consumer, name: str, ended: threading.Event) -> None:
-        while not ended.is_set():
-            message = consumer.poll(0.1)
-            if message is None:
-                continue
-            assert message.error() is None, message.error()
-            at = time.monotonic()
-            self.seen.append(HandedOut(self.name, int(message.partition() or 0), int(message.offset() or 0), name, at))
-            consumer.commit(message, asynchronous=True)
-        with suppress(KafkaException):  # it may have read nothing
-            consumer.commit(asynchronous=False)
-        consumer.close()
+        def commit(gone: Collection[TopicPartition]) -> None:
+            """What comes after the records that it had of these: whoever gets them begins there."""
+            ends = [TopicPartition(each.topic, each.partition, had[each.topic, each.partition] + 1) for each in gone]
+            if ends:
+                consumer.commit(offsets=ends, asynchronous=False)
+
+        def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
+            """Commits on the way are refused while Kafka hands out a new assignment: its members read on meanwhile."""
+            commit([each for each in partitions if (each.topic, each.partition) in had])
+            lost(consumer, partitions)
+
+        def lost(_: Consumer, partitions: list[TopicPartition]) -> None:
+            for each in partitions:
+                had.pop((each.topic, each.partition), None)
+
+        def consume(ended: threading.Event) -> None:
+            while not ended.is_set():
+                message = consumer.poll(0.1)
+                if message is None:
+                    continue
+                assert message.error() is None, message.error()
+                at, topic = time.monotonic(), str(message.topic())
+                partition, offset = int(message.partition() or 0), int(message.offset() or 0)
+                had[topic, partition] = offset
+                self.seen.append(HandedOut(topic, partition, offset, name, at))
+                consumer.commit(message, asynchronous=True)
+            try:
+                commit([TopicPartition(*each) for each in had])
+            finally:
+                consumer.close()
+
+        consumer.subscribe(list(topics) or [self.name], on_revoke=revoked, on_lost=lost)
+        with by_hand.beside(consume):
+            yield consumer
 
     @contextmanager
     def java_member(self, jars: Path = JARS) -> Iterator[None]:
