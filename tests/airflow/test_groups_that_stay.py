@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
-from group_scene import OLD, T0, Scene, begin, pages_put_before, resumed
+from group_scene import NEW, OLD, T0, Scene, begin, pages_put_before, resumed
 from in_run import Signed, run_in
 
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
@@ -19,6 +19,7 @@ from kraft_runbook.io.group_claims import ANSWER_SECONDS, Acts
 from kraft_runbook.procedures.move_group import NotSeen
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
 from kraft_runbook.steps.claim_of_run import BUSY_SECONDS
+from kraft_runbook.steps.groups.acts import remove_static
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.moving import move_groups, name_who_stayed
 from kraft_runbook.steps.groups.waiting import Awaited
@@ -139,15 +140,12 @@ def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_anot
 
 
 class Busy(Signed):
-    """Another run's node waits for this one's act; ``after``: how many groups were acted on by then, ``goes``: whether
-    it then goes on and is over.
-    """
+    """A node's task of another run waits until this run rests; ``goes``: whether it is over then."""
 
-    after, goes = 1, True
+    goes = True
 
     def refuse_while_cluster_acts(self) -> None:
-        did = self.context["scene"].did
-        if len(did) == self.after and "claims" not in did:
+        if "rests" not in self.context["scene"].did:
             raise Acts("run two acts on cluster lab: its task restart goes on", way_out="wait")
 
     def rest(self) -> None:
@@ -180,6 +178,17 @@ def test_between_two_groups_a_wave_gives_way_to_a_node(scene: Scene, goes: bool)
     assert scene.did[1:] == ["rests"] and scene.cluster.paused >= BUSY_SECONDS
     assert answer == {"groups": 1, "stayed": ["b", "c"]} and written == {"a"}
     assert scene.told()[-2].startswith("stayed: c: run two acts on cluster lab")
+
+
+def test_static_members_of_further_groups_are_removed_once_the_node_is_back(scene: Scene) -> None:
+    scene.looks, scene.static = tuple(replace(NEW, name=name) for name in ("a", "b")), 1
+    scene.context["params"] |= {"direction": "back to ZooKeeper"}
+    plans = scene.plan().plans
+    scene.context["scene"], scene.did = scene, ["a"]
+    remove_static(run_in(scene.context, scene.cluster, Busy), plans, ["a", "b"])
+    assert [each for each in scene.told() if "static" in each] == ["static members removed: a (1)"]
+    assert scene.did == ["a", "claims", "rests"]
+    assert scene.cluster.told[-1].startswith("Static members are removed later: run two acts on cluster lab")
 
 
 # -- offsets that expire -----------------------------------------------------------------------------------------------

@@ -129,12 +129,16 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
     is a task of another run that acts. ``plans``: back to ZooKeeper, of groups whose new members were stopped by their
     owner or a playbook for this very step. ``claimed``: the groups of this run, whose claims it renews.
     """
-    try:
-        run.claim.take_groups(claimed)
-    except Acts as busy:
-        run.cluster.tell(f"Static members are removed later: {busy.problem}")
-        return
-    for plan in plans:
+    for number, plan in enumerate(plans):
+        try:
+            if number == 0:
+                run.claim.take_groups(claimed)
+            else:
+                run.claim.refuse_while_cluster_acts()
+        except Acts as busy:
+            run.cluster.tell(f"Static members are removed later: {busy.problem}")
+            run.claim.rest()
+            return
         change = Change(f"remove the static members of group {plan.group} that are left alone in it")
         try:
             removed = run.cluster.do(remove_static_group, plan, would=(change,))
