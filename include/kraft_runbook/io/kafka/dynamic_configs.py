@@ -98,10 +98,11 @@ def alter_configs(
     """Set these keys, delete those whose value is None, append to lists or subtract from them; no other key is touched.
     Returns the topics that do not exist (any more), which is no error.
 
-    What is set can be read some 1.5 s later, not at once (measured on 3.9.2). Raises Unreachable; Refused where this
-    is not allowed; StepFailed, which names what was refused, where the rest is done.
+    What is set can be read some 1.5 s later, not at once (measured on 3.9.2). Raises Unreachable; Refused where none
+    of it is allowed; StepFailed, which names what was refused, where the rest is done.
     """
     gone: list[Entity] = []
+    denied: list[Entity] = []
     refused: list[str] = []
     for broker_id, asked in _by_who_answers([entity for entity, values in changes.items() if values]):
         with _connection(spec, broker_id, secrets, 30.0) as connection:
@@ -110,9 +111,12 @@ def alter_configs(
                     if code == UNKNOWN_TOPIC:
                         gone.append(entity)
                     elif code in NOT_ALLOWED:
-                        raise _not_allowed("changing", entity, "AlterConfigs")
+                        denied.append(entity)
                     elif code:
                         refused.append(f"{entity}: error {code} {text}".rstrip())
+    if denied and len(denied) == len(changes):
+        raise _not_allowed("changing", denied[0], "AlterConfigs")
+    refused += [f"{each}: {_not_allowed('changing', each, 'AlterConfigs').way_out}" for each in denied]
     if refused:
         raise StepFailed(
             f"{len(refused)} configurations could not be changed: {some(refused, between='; ')}",

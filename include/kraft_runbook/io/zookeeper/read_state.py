@@ -78,7 +78,7 @@ def _tree(reader: ZookeeperReader, deep: DeepRead) -> ZookeeperTree | Unread:
     try:
         return deep(reader)
     except RunbookError as error:
-        return Unread(error.problem)
+        return Unread(error.problem, way_out=error.way_out)
 
 
 def _json(znode: Znode) -> Mapping[str, Any]:
