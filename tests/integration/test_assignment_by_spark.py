@@ -22,10 +22,10 @@ from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import to_json
 from lab.layout import environment
 
+pytestmark = pytest.mark.long
 
-@pytest.fixture(
-    scope="module", params=[BrokerMode.ZOOKEEPER, pytest.param(BrokerMode.KRAFT, marks=pytest.mark.long)], ids=str
-)
+
+@pytest.fixture(scope="module", params=[BrokerMode.ZOOKEEPER, BrokerMode.KRAFT], ids=str)
 def ground(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     with lab_of(RACKS, mode=request.param, clusters=tmp_path_factory.mktemp("clusters")) as lab:
         yield Ground(lab, request.param)
@@ -56,7 +56,6 @@ def verify(ground: Ground, plan: ReassignmentPlan, before: object, directory: Pa
     return command(ground, "verify", *files, "--spark")
 
 
-@pytest.mark.long
 def test_the_job_that_airflow_submits_leaves_the_same_answer(ground: Ground, tmp_path: Path) -> None:
     topic = ground.topic((1, 2))
     before = ground.look().placement.present

@@ -24,6 +24,8 @@ from kraft_runbook.software.way_back import way_to
 from lab import ROOT
 from lab.software import write_cluster_file
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def finalized() -> Iterator[Lab]:
@@ -49,7 +51,6 @@ def test_every_node_shows_what_its_jar_was_read_to_support_and_the_level_that_th
     assert overview(seen).findings == ()
 
 
-@pytest.mark.long
 def test_each_node_s_own_disk_is_read_and_lets_it_go_on_to_kafka_4(finalized: Lab) -> None:
     seen = on_kafka4.look(finalized)
     for node_id, host in seen.hosts.items():
@@ -66,7 +67,6 @@ def test_each_node_s_own_disk_is_read_and_lets_it_go_on_to_kafka_4(finalized: La
     assert way.open, way.render_text()
 
 
-@pytest.mark.long
 def test_down_and_up_the_plan_says_of_every_pair_what_the_server_says(finalized: Lab) -> None:
     """From 21 down to the lowest that can be had, and back: at each level every target is asked by validate-only."""
     asked = 0
@@ -89,7 +89,6 @@ def test_down_and_up_the_plan_says_of_every_pair_what_the_server_says(finalized:
     assert seen.log.written[-1].offset > seen.log.written[0].offset
 
 
-@pytest.mark.long
 def test_what_a_step_down_would_lose_is_counted_in_the_real_log(finalized: Lab) -> None:
     seen = on_kafka4.look(finalized)
     preview = preview_change(finalized.spec, seen, METADATA_VERSION, "10", secrets=finalized.secrets)
@@ -122,7 +121,6 @@ def test_who_does_not_lead_says_so_and_the_unsafe_way_does_not_exist(finalized: 
     assert {each.name for each in UpgradeType} == {"UPGRADE", "SAFE_DOWNGRADE"}
 
 
-@pytest.mark.long
 def test_kraft_version_is_refused_here_although_the_server_would_accept_it(finalized: Lab) -> None:
     seen = on_kafka4.look(finalized)
     preview = preview_change(finalized.spec, seen, "kraft.version", "1", secrets=finalized.secrets)
@@ -130,7 +128,6 @@ def test_kraft_version_is_refused_here_although_the_server_would_accept_it(final
     assert not preview.may_go and "KAFKA-18979" in preview.obstacles[0].problem
 
 
-@pytest.mark.long
 def test_the_command_shows_it(finalized: Lab, tmp_path: Path) -> None:
     write_cluster_file(tmp_path)
     shown = {}

@@ -28,6 +28,7 @@ from kraft_runbook.procedures.observe import observe
 from lab import ROOT, lifecycle
 from lab.layout import ZOOKEEPER, layout, starts
 
+pytestmark = pytest.mark.long
 MakeLab = Callable[[], Lab]
 NAMES_A_PLACE = re.compile(rb"127\.\d+\.\d+\.\d+|/krb-")
 LOG_OF_THE_PAST = re.compile(
@@ -36,13 +37,7 @@ LOG_OF_THE_PAST = re.compile(
 """ZooKeeper's sessions that have ended, KRaft's registrations, and consumers that have left their groups."""
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(Phase.HYBRID),
-        *(pytest.param(p, marks=pytest.mark.long) for p in (Phase.ZOOKEEPER, Phase.DUAL_WRITE, Phase.FINALIZED)),
-    ],
-)
+@pytest.fixture(scope="module", params=list(kept_states.MODES))
 def phase(request: pytest.FixtureRequest) -> Phase:
     return Phase(request.param)
 
@@ -64,7 +59,6 @@ def own_lab(put_there: Lab, phase: Phase) -> Lab:
     return put_there
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("phase", [Phase.HYBRID], indirect=True)
 def test_until_a_broker_registers_in_its_new_place_it_is_fenced(put_there: Lab) -> None:
     """The controllers know its old address from the log, and would speak to whoever is there: to a fenced broker they
@@ -80,7 +74,6 @@ def test_until_a_broker_registers_in_its_new_place_it_is_fenced(put_there: Lab) 
     assert not any(f"{put_there.network}." in endpoint for each in found.values() for endpoint in each.endpoints)
 
 
-@pytest.mark.long
 def test_it_stands_in_its_phase_whole_and_every_process_was_started_once(own_lab: Lab, phase: Phase) -> None:
     seen = observe(own_lab.spec, secrets=own_lab.secrets)
     assert detect_phase(seen).phase is phase
@@ -127,7 +120,6 @@ def everything(client: KazooClient, path: str) -> Iterator[bytes]:
         yield from everything(client, f"{path.rstrip('/')}/{child}")
 
 
-@pytest.mark.long
 def test_what_cannot_be_restored_is_an_error_with_the_log_s_words_and_is_not_made_anew(
     make_lab: MakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +175,6 @@ def maker(temporary: str, how: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_maker_ends_its_cluster_and_a_killed_one_leaves_that_to_the_next(ending: signal.Signals) -> None:
     with tempfile.TemporaryDirectory(prefix="krb-") as temporary:
