@@ -89,6 +89,35 @@ def least_above_share(present: Assignment, planned: Assignment, ground: Ground, 
     return float(worst.solution_value())
 
 
+def least_bytes(
+    present: Assignment, sizes: Mapping[TopicPartition, int], ground: Ground, bands: Mapping[int, tuple[int, int]]
+) -> float:
+    """The least bytes that are copied until each broker's lie in its band, the rack rule kept. Replicas may go in
+    parts, so no plan copies less.
+    """
+    solver, unit = pywraplp.Solver.CreateSolver("GLOP"), max(1, sum(sizes.values()) // len(sizes))
+    load: dict[int, list[Any]] = {each: [] for each in ground.brokers}
+    copied: list[Any] = []
+    for partition, replicas in present.items():
+        size = sizes[partition] / unit
+        on = {each: solver.NumVar(0, 1, "") for each in ground.brokers}
+        solver.Add(solver.Sum(list(on.values())) == len(replicas))
+        for rack, (least, most) in rack_bounds(len(replicas), ground.sizes).items():
+            there = solver.Sum([on[each] for each in on if ground.racks[each] == rack])
+            solver.Add(there >= least)
+            solver.Add(there <= most)
+        for each, share in on.items():
+            load[each].append(size * share)
+        copied += [size * on[each] for each in on if each not in replicas]
+    for broker, (low, high) in bands.items():
+        held = solver.Sum(load[broker])
+        solver.Add(held >= low / unit)
+        solver.Add(held <= high / unit)
+    solver.Minimize(solver.Sum(copied))
+    assert solver.Solve() == pywraplp.Solver.OPTIMAL
+    return float(solver.Objective().Value() * unit)
+
+
 class _Program:
     def __init__(self, brokers: Collection[int], fixed: Mapping[int, int]) -> None:
         self.seen: set[TopicPartition] = set()

@@ -53,7 +53,9 @@ def test_an_exchange_of_two_brings_in_what_no_single_replica_does() -> None:
     plan = make_plan(EvenOut(Measure.BYTES), placement)
     assert {p.partition: replicas for p, replicas in plan.target.items()} == {1: (2,), 3: (1,)}
     assert not outside(plan) and plan.copies == 80 * MB
-    assert plan.notes == ("5.16 times what must move, since replicas move whole and within the rack rule",)
+    assert plan.notes == (
+        "5.16 times what must move: replicas move whole and within the rack rule, and nothing lighter was found",
+    )
 
 
 def test_a_goal_that_is_not_reached_is_no_least_of_any_plan() -> None:

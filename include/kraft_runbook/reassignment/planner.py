@@ -310,7 +310,8 @@ def _even_in_bytes(
         )
     if found.moved > found.bound > 0:
         notes.append(
-            f"{found.moved / found.bound:.2f} times what must move, since replicas move whole and within the rack rule"
+            f"{found.moved / found.bound:.2f} times what must move: replicas move whole and within the rack rule, and"
+            " nothing lighter was found"
         )
     return _plan(str(goal), placement, target, bound=found.bound, unit="bytes", notes=tuple(notes))
 
