@@ -20,8 +20,13 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
-from kraft_runbook.io.kafka.topic_ids import topic_ids
-from kraft_runbook.procedures.move_between_disks import disk_rate, look_at_disks, set_disk_rate, start_disk_moves
+from kraft_runbook.procedures.move_between_disks import (
+    disk_rate,
+    held_by,
+    look_at_disks,
+    set_disk_rate,
+    start_disk_moves,
+)
 from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
@@ -38,12 +43,14 @@ FORM = {"goal": disks.EMPTY, "broker": 1, "directory": ONE, "plan": None, "run":
 
 
 class Scene:
-    """One broker with two disks. ``rate``: of the default of all brokers."""
+    """One broker with two disks. ``rate``: of the default of all brokers. ``id``: of the topic; ``held``: of which
+    partitions the broker has a replica by the controller.
+    """
 
     def __init__(self) -> None:
         self.placed = {A: ONE, B: ONE}
         self.future: dict[Any, FutureCopy] = {}
-        self.away = False
+        self.away, self.id, self.held = False, "x", {A, B}
         self.rate: str | None = "7"
         self.params: dict[str, Any] = {**FORM, "moves_a_broker": 1, "order": "by name", "hours": None}
         self.started: list[list[DiskMove]] = []
@@ -51,7 +58,7 @@ class Scene:
             observation(Phase.FINALIZED),
             answers={
                 look_at_disks: lambda *_: self.look(),
-                topic_ids: lambda topics: {each: "x" for each in topics},
+                held_by: lambda topics: (dict.fromkeys(topics, self.id), dict.fromkeys(self.held, (1, 2))),
                 start_disk_moves: self.start,
                 disk_rate: lambda: self.rate,
                 set_disk_rate: lambda value: setattr(self, "rate", value),
@@ -287,6 +294,35 @@ def test_a_broker_that_is_lost_is_waited_for_once_copies_were_started(scene: Sce
     scene.away = False
     move_between_disks(run)
     assert "goes on" in scene.told()
+
+
+def test_what_left_the_broker_and_still_lies_there_ends_no_wait_and_the_rest_is_copied(scene: Scene) -> None:
+    """Its topic was made anew, or it is no replica of the broker any more: nothing of it would ever be taken, and to
+    wake the task for it would be to wake it for ever."""
+    scene.held, scene.params["moves_a_broker"] = {A}, 2
+    run = scene.run()
+    wait = move_between_disks(run)
+    assert isinstance(wait, WhileCopying) and wait.look(scene.cluster) == ""
+    assert DiskTrigger(**DiskTrigger.of("lab", wait).serialize()[1]).looks()(scene.cluster) == ""
+    scene.end()
+    assert wait.look(scene.cluster) == "the plan stands as planned"
+    assert move_between_disks(run) == {"there": 1, "gone": 1} and len(scene.started) == 1
+    put_disk_throttle_back(run)
+    assert disks.verify_disks(run) == {"there": 1, "gone": 1} and disks.disks_not_done(run) == ()
+
+
+def test_a_topic_that_was_made_anew_while_others_are_copied_ends_no_wait(scene: Scene) -> None:
+    run = scene.run()
+    move_between_disks(run)
+    scene.id, scene.placed[A] = "another", ONE
+    wait = move_between_disks(run)
+    assert wait == {"there": 0, "gone": 2}
+
+
+def test_copies_of_which_none_is_taken_are_tried_again_later_and_not_on_record(scene: Scene) -> None:
+    scene.cluster.answers[start_disk_moves] = lambda moves: ()
+    wait = move_between_disks(scene.run())
+    assert isinstance(wait, WhileCopying) and wait.rests and "started" not in scene.told()
 
 
 def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:

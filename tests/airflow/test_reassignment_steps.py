@@ -188,6 +188,14 @@ def test_each_time_only_what_is_left_is_started_and_no_worker_waits(scene: Scene
     assert scene.told() == ["started", "started", "ended"]
 
 
+def test_moves_of_which_none_is_taken_are_tried_again_later_and_not_on_record(scene: Scene) -> None:
+    """Metadata still shows them, and Kafka does not know them any more: the wait would end at once, for ever."""
+    scene.cluster.answers[start_next_batch] = lambda *_, **__: ()
+    wait = move(scene)
+    assert isinstance(wait, WhileMoving) and wait.rests == 30.0
+    assert "started" not in scene.told() and "Nothing was taken of 1 moves, trying again" in scene.cluster.told
+
+
 def test_what_is_left_is_kept_over_time_and_recorded_at_the_end(scene: Scene) -> None:
     """At each start of a batch, while data moves, and at the end."""
     move(scene)

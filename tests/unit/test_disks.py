@@ -8,11 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from observations import SPEC
 from placements import MB, tp
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
-from kraft_runbook.errors import Refused
+from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.errors import Refused, Unreachable
+from kraft_runbook.procedures.move_between_disks import start_disk_moves
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     EmptyDisk,
@@ -20,8 +23,9 @@ from kraft_runbook.reassignment.disk_goals import (
     ExplicitDisks,
     directories_from_json,
     plan_disks,
+    still_meant,
 )
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, next_moves, plan_from_json, read_disks
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, next_moves, plan_from_json, read_disks, without_strays
 from kraft_runbook.reassignment.stages import PlanStage
 
 A, B, C, D = (tp("t", number) for number in range(4))
@@ -139,6 +143,48 @@ def test_where_a_plan_stands_is_read_from_the_brokers() -> None:
     foreign = read_disks(plan, logs({A: THREE}))
     assert foreign.stage is PlanStage.UNKNOWN and "t-0 of broker 1" in str(foreign)
     assert read_disks(plan, {}).lost == (1,) and read_disks(plan, {}).stage is PlanStage.AS_BEFORE
+
+
+def test_a_log_that_is_no_replica_any_more_is_nobodys_and_is_not_planned() -> None:
+    """A broker shows it and does not move it: in ZooKeeper mode it stays, where its replica left while it was down."""
+    held = {A: (1, 2), B: (2, 3), C: (3, 1)}
+    kept, notes = without_strays(FULL, held)
+    plan = plan_disks(EmptyDisk(1, ONE), kept)
+    assert [m.partition for m in plan.moves] == [A, C]
+    assert notes == {1: "broker 1 has 2 logs that are no replicas of it any more, and stay where they lie: t-1, t-3"}
+    later = read_disks(plan, FULL, held=held | {A: (2, 3)})
+    assert [m.partition for m in later.gone] == [A] == [m.partition for m in later.shown]
+    assert [m.partition for m in later.left] == [C]
+    assert read_disks(plan, FULL, without=later.shown).gone == later.gone, "without asking anew"
+
+
+def test_a_replica_whose_directory_has_failed_is_not_gone() -> None:
+    """The broker shows no log of it, and the controller still counts it as the broker's."""
+    plan = DiskPlan("g", (DiskMove(1, A, ONE, TWO, 10 * MB),))
+    assert read_disks(plan, logs({}), held={A: (1, 2)}).stage is PlanStage.AS_BEFORE
+    assert read_disks(plan, logs({}), held={A: (2, 3)}).stage is PlanStage.AS_PLANNED
+
+
+def test_the_way_back_leaves_topics_that_were_made_anew() -> None:
+    told: list[str] = []
+    goal = BackToOldDisks((DiskMove(1, A, ONE, TWO), DiskMove(1, tp("u", 0), ONE, TWO)), {"t": "x", "u": "y"})
+    found = still_meant(goal, {"t": "another", "u": "y"}, told.append)
+    assert isinstance(found, BackToOldDisks) and [m.partition for m in found.moves] == [tp("u", 0)]
+    assert told == ["1 topics were made anew since, and are left: t"]
+    assert still_meant(goal, {"u": "y"}, told.append) == goal, "an id that is not known proves nothing"
+
+
+def test_a_broker_that_does_not_answer_hinders_no_other() -> None:
+    moves = [DiskMove(broker, A, ONE, TWO) for broker in (1, 2)]
+
+    def alter(spec: object, broker: Broker, *_: object, **__: object) -> dict[TopicPartition, str]:
+        if broker.id == 1:
+            raise Unreachable("broker 1 does not answer", way_out="start it")
+        return {}
+
+    assert start_disk_moves(SPEC, moves, secrets=lambda _: "", alter=alter) == (moves[1],)
+    with pytest.raises(Unreachable, match="broker 1 does not answer"):
+        start_disk_moves(SPEC, moves[:1], secrets=lambda _: "", alter=alter)
 
 
 def test_the_way_back_ends_copies_and_moves_back_what_has_moved() -> None:

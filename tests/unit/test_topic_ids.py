@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +12,10 @@ from confluent_kafka import KafkaError, KafkaException
 from observations import SPEC
 from placements import one_volume_each
 
-from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.assignment import Answer, PartitionResult, PartitionSeen, TopicPartition
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.topic_ids import NONE, topic_ids
+from kraft_runbook.io.kafka.reassignments import Reassignments
+from kraft_runbook.io.kafka.topic_ids import NONE, TopicNow, topic_ids, topics_now
 from kraft_runbook.procedures.move_replicas import start_next_batch
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.look import ReplicasLook
@@ -87,6 +89,28 @@ def test_right_before_the_request_the_ids_are_asked_once_more() -> None:
     assert [move.partition for move in asked] == [B] == sent
 
 
+def test_what_kafka_does_not_know_any_more_was_not_started() -> None:
+    class Knows(Reassignments):
+        def __init__(self, *_: Any, **__: Any) -> None: ...
+
+        def alter(self, moves: Any, **_: Any) -> Any:
+            known = {A: Answer.ACCEPTED, B: Answer.UNKNOWN_TOPIC_OR_PARTITION}
+            return {move.partition: PartitionResult(move.partition, known[move.partition], "") for move in moves}
+
+    now = placement()
+    look = ReplicasLook("id", now, {}, {}, 0.0)
+    started = start_next_batch(
+        SPEC,
+        replace(PLAN, topic_ids={}),
+        look,
+        Limits(5),
+        secrets=lambda _: "",
+        client=Knows,
+        looks=lambda *_, **__: look,
+    )
+    assert [move.partition for move in started] == [A]
+
+
 class Describes:
     """An admin client that knows some topics."""
 
@@ -104,7 +128,9 @@ class Describes:
         if self.broken:
             found.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
         elif name in self.known:
-            found.set_result(SimpleNamespace(topic_id=self.known[name]))
+            replicas = [SimpleNamespace(id=2), SimpleNamespace(id=1)]
+            partitions = [SimpleNamespace(id=0, replicas=replicas)]
+            found.set_result(SimpleNamespace(topic_id=self.known[name], partitions=partitions))
         else:
             found.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
         return found
@@ -118,6 +144,8 @@ def test_what_does_not_exist_or_has_none_has_no_id() -> None:
         return topic_ids(SPEC, ["a", "b", "c"], secrets=lambda _: "", client=client, controller=here)
 
     assert ask(Describes({"a": "first", "b": NONE})) == {"a": "first"}
-    with pytest.raises(Unreachable, match="broker 1 at here:1 did not say the ids of topics"):
+    with pytest.raises(Unreachable, match="broker 1 at here:1 did not describe topics"):
         ask(Describes({}, broken=True))
     assert topic_ids(SPEC, [], secrets=lambda _: "") == {}
+    found = topics_now(SPEC, ["a", "b", "c"], secrets=lambda _: "", client=Describes({"a": "first", "b": NONE}))
+    assert found == {"a": TopicNow("first", {0: (2, 1)}), "b": TopicNow("", {0: (2, 1)})}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +12,13 @@ import typer
 from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.options import ClusterName, ClustersDir
 from kraft_runbook.cli.outputs import to_json
-from kraft_runbook.cli.reassign_goal import text_of, write_text
+from kraft_runbook.cli.reassign_goal import text_of, to_the_user, write_text
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
-from kraft_runbook.procedures.move_between_disks import look_at_disks
+from kraft_runbook.procedures.move_between_disks import held_by, look_at_disks
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     DiskGoal,
@@ -27,8 +28,9 @@ from kraft_runbook.reassignment.disk_goals import (
     directories_from_json,
     directories_to_json,
     plan_disks,
+    still_meant,
 )
-from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json
+from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json, without_strays
 
 
 class DiskGoalName(StrEnum):
@@ -65,8 +67,11 @@ def disks_command(
     """
     spec, secrets = load(cluster, clusters_dir), environment_secrets()
     wanted = disk_goal_of(goal, broker, directory, source)
-    logs = look_at_disks(spec, secrets=secrets)
-    plan = plan_disks(wanted, logs)
+    seen = look_at_disks(spec, secrets=secrets)
+    ids, held = held_by(spec, {p.topic for each in seen.values() for p in each.placed}, secrets=secrets)
+    logs, strays = without_strays(seen, held)
+    plan = plan_disks(still_meant(wanted, ids, to_the_user), logs)
+    plan = replace(plan, notes=(*plan.notes, *(strays[b] for b in plan.brokers if b in strays)))
     if out is not None:
         write_text(out, _for_kafkas_tool(spec, plan, secrets) + "\n")
     preview = plan.preview(logs, throttle=round(throttle * 1e6) if throttle else None)
@@ -93,7 +98,8 @@ def disk_goal_of(name: DiskGoalName, broker: int | None, directory: str, source:
             return ExplicitDisks(directories_from_json(text_of(source), source=str(source)))
         case DiskGoalName.BACK:
             assert source is not None
-            return BackToOldDisks(plan_from_json(text_of(source), source=str(source)).moves)
+            undone = plan_from_json(text_of(source), source=str(source))
+            return BackToOldDisks(undone.moves, undone.topic_ids)
 
 
 def _for_kafkas_tool(spec: ClusterSpec, plan: DiskPlan, secrets: Secrets) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -13,9 +14,10 @@ from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS
 from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs, describe_log_dirs
+from kraft_runbook.io.kafka.topic_ids import topics_now
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.throttle_replication import KAFKAS, SEEN_WITHIN, Configs
-from kraft_runbook.reassignment.disks import DISK_RATE, DiskMove
+from kraft_runbook.reassignment.disks import DISK_RATE, DiskMove, Held
 
 SAMPLE = 5
 
@@ -47,20 +49,24 @@ def start_disk_moves(
     moves: Iterable[DiskMove],
     *,
     secrets: Secrets,
+    alter: Callable[..., Mapping[TopicPartition, str]] = alter_replica_log_dirs,
 ) -> tuple[DiskMove, ...]:
     """Let each broker begin these copies, or end those whose target is where the replica lies. Returns what was taken.
-    A replica that has left the broker meanwhile is no error. Raises StepFailed, which names what was refused, once all
-    others are begun; Unreachable.
+    A replica that has left the broker meanwhile is no error, nor is a broker that does not answer beside one that took
+    some. Raises StepFailed, which names what was refused, once all others are begun; Unreachable.
     """
     by_broker: dict[int, list[DiskMove]] = {}
     for each in moves:
         by_broker.setdefault(each.broker, []).append(each)
     taken: list[DiskMove] = []
     refused: list[str] = []
+    silent: list[Unreachable] = []
     for broker, mine in sorted(by_broker.items()):
-        answers = alter_replica_log_dirs(
-            spec, spec.broker(broker), {m.partition: m.target for m in mine}, secrets=secrets
-        )
+        try:
+            answers = alter(spec, spec.broker(broker), {m.partition: m.target for m in mine}, secrets=secrets)
+        except Unreachable as error:
+            silent.append(error)
+            continue
         taken += [m for m in mine if m.partition not in answers]
         refused += [f"{p} on broker {broker}: {why}" for p, why in sorted(answers.items()) if why not in GONE]
     if refused:
@@ -68,7 +74,16 @@ def start_disk_moves(
             f"{len(refused)} copies were refused: {some(refused, SAMPLE, between='; ')}",
             way_out="mend the directory that is named, then clear this task: it begins only what is left",
         )
+    if silent and not taken:
+        raise silent[0]
     return tuple(taken)
+
+
+def held_by(spec: ClusterSpec, topics: Collection[str], *, secrets: Secrets) -> tuple[dict[str, str], Held]:
+    """The ids of those of these topics that have one, and who has which of their partitions. Raises Unreachable."""
+    found = topics_now(spec, topics, secrets=secrets)
+    held = {TopicPartition(name, n): r for name, each in found.items() for n, r in each.replicas.items()}
+    return {name: each.id for name, each in found.items() if each.id}, held
 
 
 def disk_rate(spec: ClusterSpec, *, secrets: Secrets, configs: Configs = KAFKAS) -> str | None:

@@ -111,11 +111,11 @@ def start_next_batch(
     looks: Looks | None = None,
     ids_of: Callable[..., Mapping[str, str]] | None = None,
 ) -> tuple[Move, ...]:
-    """Send what may be started now, and is ``among`` these (None: any); returns it. ``look``: for sizes and deletions;
-    the replicas are looked at again, since a target takes the place of one that somebody gave meanwhile. A topic that
-    was deleted meanwhile is no error, and one that was made anew under its name is left out: its id is asked right
-    before the request, since Kafka takes names alone. Raises StepFailed with Kafka's texts where anything else was
-    refused; what was accepted moves.
+    """Send what may be started now, and is ``among`` these (None: any); returns what Kafka took. ``look``: for sizes
+    and deletions; the replicas are looked at again, since a target takes the place of one that somebody gave meanwhile.
+    A topic that was deleted meanwhile is no error, and one that was made anew under its name is left out: its id is
+    asked right before the request, since Kafka takes names alone. Raises StepFailed with Kafka's texts where anything
+    else was refused; what was accepted moves.
     """
     if not next_batch(plan, look.placement, limits):
         return ()
@@ -131,7 +131,7 @@ def start_next_batch(
         batch, allow_replication_factor_change=plan.changes_replication_factor
     )
     _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
-    return batch
+    return tuple(each for each in batch if each.partition not in answers or answers[each.partition].accepted)
 
 
 def cancel_moves(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
@@ -11,6 +11,7 @@ from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
+from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY
 
 KEEP_FREE = 0.1
@@ -53,15 +54,28 @@ class ExplicitDisks:
 
 @dataclass(frozen=True)
 class BackToOldDisks:
-    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back."""
+    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back. ``topic_ids``:
+    of its topics, when it was planned.
+    """
 
     moves: tuple[DiskMove, ...] = field(repr=False)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return "back to the old directories"
 
 
 DiskGoal = EmptyDisk | EvenDisks | ExplicitDisks | BackToOldDisks
+
+
+def still_meant(goal: DiskGoal, ids: Mapping[str, str], tell: Callable[[str], object]) -> DiskGoal:
+    """The way back without topics that were made anew since, which ``tell`` hears: their replicas are nobody's that
+    were moved. Any other goal as it is. ``ids``: of the topics now.
+    """
+    if not isinstance(goal, BackToOldDisks) or not (anew := made_anew(goal.topic_ids, ids)):
+        return goal
+    tell(f"{len(anew)} topics were made anew since, and are left: {some(sorted(anew), SAMPLE)}")
+    return BackToOldDisks(tuple(each for each in goal.moves if each.partition.topic not in anew))
 
 
 def plan_disks(goal: DiskGoal, logs: Logs) -> DiskPlan:

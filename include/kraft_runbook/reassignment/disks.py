@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import TopicPartition
@@ -27,6 +27,8 @@ DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 SAMPLE = 5
 Logs = Mapping[int, BrokerLogs]
 """By broker, of those that answered."""
+Held = Mapping[TopicPartition, Collection[int]]
+"""By partition, the brokers that have a replica of it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,11 +60,11 @@ class DiskPlan:
     @property
     def digest(self) -> str:
         """What a person's approval is bound to."""
-        return sha256_of({"moves": [_plain(each)[:4] for each in self.moves], "topic_ids": dict(self.topic_ids)})
+        return sha256_of({"moves": [to_plain(each)[:4] for each in self.moves], "topic_ids": dict(self.topic_ids)})
 
     def to_json(self) -> str:
         """With its digest, which ``plan_from_json`` asks for."""
-        moves = [_plain(each) for each in self.moves]
+        moves = [to_plain(each) for each in self.moves]
         body = {"goal": self.goal, "moves": moves, "notes": list(self.notes), "topic_ids": dict(self.topic_ids)}
         return json.dumps(body | {"digest": self.digest}, ensure_ascii=False)
 
@@ -149,7 +151,7 @@ def plan_from_json(text: str, *, source: str) -> DiskPlan:
     """``source`` names the file in errors. Raises Refused where it is none, or was changed."""
     try:
         body: Mapping[str, Any] = json.loads(text)
-        moves = tuple(DiskMove(b, TopicPartition(t, n), s, to, size) for b, (t, n), s, to, size in body["moves"])
+        moves = tuple(map(of_plain, body["moves"]))
         found = DiskPlan(body["goal"], moves, tuple(body["notes"]), body["topic_ids"])
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(
@@ -161,15 +163,23 @@ def plan_from_json(text: str, *, source: str) -> DiskPlan:
     return found
 
 
-def _plain(move: DiskMove) -> list[object]:
+def to_plain(move: DiskMove) -> list[object]:
+    """As plain values, for a file."""
     return [move.broker, list(move.partition), move.source, move.target, move.size]
+
+
+def of_plain(values: Iterable[Any]) -> DiskMove:
+    """Raises ValueError or TypeError for anything but what ``to_plain`` gave."""
+    broker, (topic, number), source, target, size = values
+    return DiskMove(broker, TopicPartition(topic, number), source, target, size)
 
 
 @dataclass(frozen=True, slots=True)
 class DiskReading:
     """The plan's moves by what is true of each. ``gone``: the replica is no longer on that broker, or its topic was
     made anew. ``foreign``: it lies, or is being copied, where the plan did not put it. ``lost``: brokers that did not
-    answer. ``bytes_left``: of the copies that go on.
+    answer. ``bytes_left``: of the copies that go on. ``shown``: of those that are gone, the ones of which the broker
+    still shows a log.
     """
 
     left: tuple[DiskMove, ...]
@@ -179,6 +189,7 @@ class DiskReading:
     foreign: tuple[DiskMove, ...]
     lost: tuple[int, ...]
     bytes_left: int
+    shown: tuple[DiskMove, ...] = ()
 
     @property
     def stage(self) -> PlanStage:
@@ -198,18 +209,32 @@ class DiskReading:
         return said + (f"; {nodes('broker', self.lost, 'does')} not answer" if self.lost else "")
 
 
-def read_disks(plan: DiskPlan, logs: Logs, topic_ids: Mapping[str, str] | None = None) -> DiskReading:
-    """Where the plan stands. ``topic_ids``: of its topics now, where that was asked."""
+def read_disks(
+    plan: DiskPlan,
+    logs: Logs,
+    topic_ids: Mapping[str, str] | None = None,
+    held: Held | None = None,
+    *,
+    without: Collection[DiskMove] = (),
+) -> DiskReading:
+    """Where the plan stands. ``topic_ids``: of its topics now, and ``held``: who has which partition by the
+    controller, where that was asked: a log that is no replica any more is nobody's (in ZooKeeper mode it may stay), and
+    a replica whose directory has failed is not gone. ``without``: moves that were found to be gone then.
+    """
     anew = made_anew(plan.topic_ids, topic_ids or {})
     found: dict[str, list[DiskMove]] = {each: [] for each in ("left", "moving", "there", "gone", "foreign")}
-    left_bytes = 0
+    left_bytes, shown = 0, []
     for move in plan.moves:
         if move.broker not in logs:
             continue
         mine = logs[move.broker]
         at, copy = mine.placed.get(move.partition), mine.future.get(move.partition)
-        if at is None or move.partition.topic in anew:
+        is_held = None if held is None else move.broker in held.get(move.partition, ())
+        if move in without or move.partition.topic in anew or is_held is False:
             what = "gone"
+            shown += [] if at is None else [move]
+        elif at is None:
+            what = "left" if is_held else "gone"
         elif at == move.target:
             # To end a copy, the directory that it fills is the source, and the one where the replica lies the target.
             what = "there" if copy is None else "left" if copy.path == move.source else "foreign"
@@ -221,7 +246,25 @@ def read_disks(plan: DiskPlan, logs: Logs, topic_ids: Mapping[str, str] | None =
             left_bytes += max(0, mine.sizes.get(move.partition, 0) - copy.size)
         found[what].append(move)
     lost = tuple(sorted({m.broker for m in plan.moves} - logs.keys()))
-    return DiskReading(**{what: tuple(moves) for what, moves in found.items()}, lost=lost, bytes_left=left_bytes)
+    return DiskReading(
+        **{what: tuple(moves) for what, moves in found.items()}, lost=lost, bytes_left=left_bytes, shown=tuple(shown)
+    )
+
+
+def without_strays(logs: Logs, held: Held) -> tuple[Logs, dict[int, str]]:
+    """The same without logs that are no replicas of their broker by the controller; and these in words, by broker. It
+    does not move them (AlterReplicaLogDirs answers REPLICA_NOT_AVAILABLE).
+    """
+    kept, notes = {}, {}
+    for broker, mine in logs.items():
+        placed = {p: path for p, path in mine.placed.items() if broker in held.get(p, ())}
+        kept[broker] = replace(mine, placed=placed)
+        if strays := sorted(mine.placed.keys() - placed.keys()):
+            notes[broker] = (
+                f"broker {broker} has {len(strays)} logs that are no replicas of it any more, and stay where they lie:"
+                f" {some(strays, SAMPLE)}"
+            )
+    return kept, notes
 
 
 def next_moves(reading: DiskReading, at_once: int, order: Order = Order.NAME) -> tuple[DiskMove, ...]:

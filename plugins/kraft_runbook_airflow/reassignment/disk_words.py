@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.reassignment.disks import of_plain, to_plain
 from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE
@@ -53,7 +54,7 @@ POLL_SECONDS = 3.0
 
 class DiskTrigger(WhileItMoves):
     """Waits until the task has something to do (``steps.reassignment.copying``). ``throttled``, ``hours`` and ``most``:
-    as of ``ReassignmentTrigger``.
+    as of ``ReassignmentTrigger``; ``gone``: as of ``WhileCopying``.
     """
 
     def __init__(
@@ -65,19 +66,37 @@ class DiskTrigger(WhileItMoves):
         rests: float = 0.0,
         hours: str | None = None,
         most: int | None = None,
+        gone: Sequence[Sequence[Any]] = (),
     ) -> None:
         self.at_once, self.throttled, self.hours, self.most = at_once, throttled, hours, most
+        self.gone = [list(each) for each in gone]
         given: dict[str, Any] = {"at_once": at_once, "throttled": throttled, "hours": hours, "most": most}
+        given["gone"] = self.gone
         super().__init__(cluster, run, rests, poll=POLL_SECONDS, **given)
 
     @staticmethod
     def of(cluster: str, wait: WhileCopying) -> DiskTrigger:
-        hours = str(wait.hours) if wait.hours else None
-        return DiskTrigger(cluster, wait.files.name, wait.at_once, wait.throttled, wait.rests, hours, wait.most)
+        return DiskTrigger(
+            cluster,
+            wait.files.name,
+            wait.at_once,
+            wait.throttled,
+            wait.rests,
+            str(wait.hours) if wait.hours else None,
+            wait.most,
+            [to_plain(each) for each in sorted(wait.gone)],
+        )
 
     def looks(self) -> Callable[[Cluster], str]:
-        hours = hours_of(self.hours)
-        return WhileCopying(self.files, self.at_once, self.throttled, hours=hours, most=self.most, say=self.say).look
+        return WhileCopying(
+            self.files,
+            self.at_once,
+            self.throttled,
+            hours=hours_of(self.hours),
+            most=self.most,
+            gone=frozenset(map(of_plain, self.gone)),
+            say=self.say,
+        ).look
 
 
 class MoveBetweenDisks(ClusterOperator):

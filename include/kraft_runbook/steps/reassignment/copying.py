@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,8 @@ from kraft_runbook.steps.run import Run
 class WhileCopying:
     """Waits until the next copies may start, all have ended, somebody interferes, or the throttle or the number of
     copies at once is to change. The fields are those of ``waiting.WhileMoving``; ``at_once``: copies that a broker may
-    make. The plan is read once: one that is made anew ends the task that waits.
+    make; ``gone``: moves that the task found to be gone, though their broker still shows a log of them. The plan is
+    read once: one that is made anew ends the task that waits.
     """
 
     files: RunFiles
@@ -39,6 +41,7 @@ class WhileCopying:
     rests: float = 0.0
     hours: Hours | None = None
     most: int | None = None
+    gone: Collection[DiskMove] = ()
     say: float = SAY_SECONDS
     _plan: DiskPlan | None = None
     _said: float = 0.0
@@ -48,7 +51,7 @@ class WhileCopying:
         plan = self._plan
         if plan is None:
             plan = self._plan = self.files.disk_plan
-        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers))
+        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers), without=self.gone)
         if time.monotonic() - self._said >= self.say:
             cluster.tell(str(reading))
             self._said = time.monotonic()
@@ -97,6 +100,9 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
         if batch:
             taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
+            if not taken:  # the broker shows them still, and has them no more: to ask at once would be to ask for ever
+                run.cluster.tell(f"Nothing was taken of {len(batch)} copies, trying again")
+                return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
             named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
             run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
         if reading.lost:
@@ -109,7 +115,8 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             raise
         wait_out(run, trouble)
         return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
-    return WhileCopying(files, at_once, files.disk_rate.rate, hours=wanted.hours, most=wanted.moves)
+    rate, gone = files.disk_rate.rate, frozenset(reading.shown)
+    return WhileCopying(files, at_once, rate, hours=wanted.hours, most=wanted.moves, gone=gone)
 
 
 def _act(move: DiskMove) -> Act:

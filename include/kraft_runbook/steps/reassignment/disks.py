@@ -12,9 +12,8 @@ from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
-from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.procedures.move_between_disks import look_at_disks
+from kraft_runbook.procedures.move_between_disks import held_by, look_at_disks
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     DiskGoal,
@@ -23,8 +22,9 @@ from kraft_runbook.reassignment.disk_goals import (
     ExplicitDisks,
     directories_from_json,
     plan_disks,
+    still_meant,
 )
-from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks
+from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks, without_strays
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.software.fault_uses import Use
@@ -48,7 +48,8 @@ def _goal(run: Run) -> DiskGoal:
         return ExplicitDisks(directories_from_json(params["plan"], source="the form's plan"))
     if goal == BACK:
         path = file_of_run(str(params["run"] or ""), run.state, DISKS, did="moved replicas between disks")
-        return BackToOldDisks(RunFiles(path.parent).disk_plan.moves)
+        undone = RunFiles(path.parent).disk_plan
+        return BackToOldDisks(undone.moves, undone.topic_ids)
     if params["broker"] is None or (goal == EMPTY and not params["directory"]):
         wanted = "'broker' and 'directory'" if goal == EMPTY else "'broker'"
         raise Refused(f"to {goal}, the form must name them", way_out=f"trigger the run anew with {wanted} filled in")
@@ -60,12 +61,19 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     """Plan, and keep the plan for the gate. Raises Refused for what must not be planned, NothingToDo where nothing is
     to move.
     """
-    logs = run.cluster.ask(look_at_disks)
-    plan = plan_disks(_goal(run), logs)
+    seen = run.cluster.ask(look_at_disks)
+    ids, held = run.cluster.ask(held_by, {p.topic for each in seen.values() for p in each.placed})
+    logs, strays = without_strays(seen, held)
+    plan = plan_disks(still_meant(_goal(run), ids, run.cluster.tell), logs)
     if not plan.moves:
-        leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move between disks")
-    notes = (*plan.notes, *known_faults(run.cluster.settled(), plan.brokers))
-    plan = replace(plan, notes=notes, topic_ids=run.cluster.ask(topic_ids, {m.partition.topic for m in plan.moves}))
+        leave_with_nothing_to_do(run, "; ".join([f"{plan.goal}: nothing is to move between disks", *strays.values()]))
+    notes = (
+        *plan.notes,
+        *(strays[b] for b in plan.brokers if b in strays),
+        *known_faults(run.cluster.settled(), plan.brokers),
+    )
+    topics = {m.partition.topic for m in plan.moves}
+    plan = replace(plan, notes=notes, topic_ids={topic: each for topic, each in ids.items() if topic in topics})
     if (throttle := asks_how_fast(run).throttle) is not None:
         require_copies_end(run, plan.moves, throttle)
     shown = plan.preview(logs, throttle=throttle).render_markdown()
@@ -112,9 +120,9 @@ def require_signed_disks(run: Run, plan: DiskPlan, reading: DiskReading) -> None
 
 
 def reading_of(run: Run, plan: DiskPlan) -> DiskReading:
-    """Where this plan stands, by the ids of its topics too."""
-    ids = run.cluster.ask(topic_ids, plan.topic_ids.keys()) if plan.topic_ids else {}
-    return read_disks(plan, run.cluster.ask(look_at_disks, plan.brokers), ids)
+    """Where this plan stands, by the ids of its topics too, and by who has their partitions."""
+    ids, held = run.cluster.ask(held_by, {each.partition.topic for each in plan.moves})
+    return read_disks(plan, run.cluster.ask(look_at_disks, plan.brokers), ids, held)
 
 
 def verify_disks(run: Run) -> dict[str, Any] | None:

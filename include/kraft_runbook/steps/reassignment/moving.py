@@ -112,6 +112,10 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
         run.journal.record(Moves(what=STARTED, partitions=len(batch), told=named))
     if not reading.lost and not stands:
         say_it_goes_on(run)
+    if next_ones and not batch:
+        # What Metadata still shows, Kafka does not know any more: to ask at once would be to ask for ever.
+        run.cluster.tell(f"Nothing was taken of {len(next_ones)} moves, trying again")
+        return WhileMoving(files, limits, files.throttles.rate, rests=AGAIN_SECONDS)
     not_meant = look.placement.being_deleted | plan.made_anew(look.placement.topic_ids)
     return WhileMoving(files, limits, files.throttles.rate, not_meant, hours=wanted.hours, most=wanted.moves)
 
