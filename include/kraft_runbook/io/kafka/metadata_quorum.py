@@ -257,7 +257,9 @@ def quorum_cluster_id(spec: ClusterSpec, controller_id: int, *, secrets: Secrets
     with connect_to(spec, spec.controller(controller_id), secrets=secrets, timeout=timeout) as connection:
         answer = connection.send(DescribeClusterRequest(version=1, endpoint_type=2))
         if answer.error_code:
-            raise connection.unreachable(f"DescribeCluster failed with error {answer.error_code}")
+            raise connection.unreachable(
+                f"DescribeCluster failed with error {answer.error_code} (31: there it needs Alter on the cluster)"
+            )
         return str(answer.cluster_id)
 
 
