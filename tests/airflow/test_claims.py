@@ -122,7 +122,10 @@ def test_an_ensemble_that_forbids_it_is_said_so(zookeeper: str) -> None:
         closed = ZooKeeper(servers=(zookeeper,), chroot="/closed")
         with (
             ZookeeperReader(closed, secrets=environment_secrets({})) as session,
-            pytest.raises(RunbookError, match="does not let this tool write /kraft_runbook_claim: NoAuth"),
+            pytest.raises(
+                RunbookError,
+                match=r"does not let this tool write /kraft_runbook_claim \(NoAuth: no CREATE on Kafka's root\)",
+            ),
         ):
             take(session, ONE, RunState.ACTIVE)
     finally:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.io.zookeeper.handover import require_deletable
+from kraft_runbook.io.zookeeper.handover import require_controller_deletable
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.io.zookeeper.writer import ZookeeperWriter
 from kraft_runbook.metadata.znodes.cluster_rows import parse_controller
@@ -16,7 +16,7 @@ from kraft_runbook.metadata.znodes.cluster_rows import parse_controller
 def require_deposable(spec: ClusterSpec, *, secrets: Secrets) -> None:
     """Raise Refused where this tool may not delete /controller. Changes nothing."""
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        require_deletable(reader)
+        require_controller_deletable(reader)
 
 
 def depose(spec: ClusterSpec, *, secrets: Secrets) -> int:
@@ -24,7 +24,7 @@ def depose(spec: ClusterSpec, *, secrets: Secrets) -> int:
     controller does, or it changed since it was read; Unreachable.
     """
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        require_deletable(reader)
+        require_controller_deletable(reader)
         znode = reader.get("/controller")
         holder = None if znode is None else parse_controller(znode.data)
         if znode is None or holder is None:

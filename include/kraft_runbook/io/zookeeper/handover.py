@@ -112,11 +112,15 @@ def why_not_deletable(reader: ZookeeperReader) -> str | None:
     """
     found, writer = [], ZookeeperWriter(reader)
     if not writer.may_delete_beside(BESIDE):
-        found.append(f"/controller and /migration (NoAuth: no DELETE on their parent, whose ACL is {reader.acl('/')})")
+        found.append(f"/controller and /migration ({_no_delete(reader)})")
     left = reader.get_many([REASSIGNMENT, BESIDE_REASSIGNMENT])
     if all(left) and not writer.may_delete_beside(BESIDE_REASSIGNMENT):
         found.append(f"{REASSIGNMENT} (NoAuth: no DELETE on /admin, whose ACL is {reader.acl('/admin')})")
     return f"this tool may not delete {' and '.join(found)}" if found else None
+
+
+def _no_delete(reader: ZookeeperReader) -> str:
+    return f"NoAuth: no DELETE on their parent, whose ACL is {reader.acl('/')}"
 
 
 def why_epoch_not_writable(reader: ZookeeperReader) -> str | None:
@@ -138,6 +142,12 @@ GRANT = (
 def require_deletable(reader: ZookeeperReader) -> None:
     """Raise Refused if this session may not delete these znodes, before anything is stopped."""
     _require(why_not_deletable(reader))
+
+
+def require_controller_deletable(reader: ZookeeperReader) -> None:
+    """The same of /controller alone."""
+    may = ZookeeperWriter(reader).may_delete_beside(BESIDE)
+    _require(None if may else f"this tool may not delete /controller ({_no_delete(reader)})")
 
 
 def require_epoch_settable(reader: ZookeeperReader, znodes: ControllerZnodes, greatest: int) -> str | None:

@@ -111,22 +111,22 @@ class ZookeeperWriter:
         protected = security.certificate_file or security.protocol.is_sasl
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if protected else OPEN_ACL_UNSAFE
         change = partial(self._client.create_async, self._at(path), data, acl=acl)
-        return self._write(path, NodeExistsError, change) is not None
+        return self._write(path, "CREATE", NodeExistsError, change) is not None
 
     def create_ephemeral(self, path: str, data: bytes) -> bool:
         """Make a znode that goes with this session, anybody's to change; False where there is one."""
         change = partial(self._client.create_async, self._at(path), data, acl=OPEN_ACL_UNSAFE, ephemeral=True)
-        return self._write(path, NodeExistsError, change) is not None
+        return self._write(path, "CREATE", NodeExistsError, change) is not None
 
     def replace(self, znode: Znode, data: bytes) -> bool:
         """Give a znode other data; False where it is no longer the one that was read."""
         change = partial(self._client.set_async, self._at(znode.path), data, version=znode.version)
-        return self._write(znode.path, (BadVersionError, NoNodeError), change) is not None
+        return self._write(znode.path, "WRITE", (BadVersionError, NoNodeError), change) is not None
 
     def delete(self, znode: Znode) -> bool:
         """Delete a znode; False where it is no longer the one that was read."""
         change = partial(self._client.delete_async, self._at(znode.path), version=znode.version)
-        return self._write(znode.path, (BadVersionError, NoNodeError), change) is not None
+        return self._write(znode.path, "DELETE", (BadVersionError, NoNodeError), change) is not None
 
     def clock_ms(self) -> int:
         """What time it is by the clock that the znodes' times are of, the leader's: milliseconds since the epoch.
@@ -136,24 +136,18 @@ class ZookeeperWriter:
         """
         path = f"{CLOCK}-{uuid4().hex}"
         options = {"acl": OPEN_ACL_UNSAFE, "ephemeral": True, "include_data": True}
-        _, stat = self._write(path, (), lambda: self._client.create_async(self._at(path), b"", **options))
-        self._write(path, NoNodeError, lambda: self._client.delete_async(self._at(path)))
+        _, stat = self._write(path, "CREATE", (), lambda: self._client.create_async(self._at(path), b"", **options))
+        self._write(path, "DELETE", NoNodeError, lambda: self._client.delete_async(self._at(path)))
         return int(stat.mtime)
 
-    def _write(self, path: str, outdated: _Errors, change: Callable[[], Any]) -> Any:
-        """ZooKeeper's answer; None where one of ``outdated`` is the answer."""
+    def _write(self, path: str, right: str, outdated: _Errors, change: Callable[[], Any]) -> Any:
+        """ZooKeeper's answer; None where one of ``outdated`` is the answer. ``right``: which one it asks for."""
         try:
             return change().get(timeout=self._session.timeout)
         except outdated:
             return None
         except NoAuthError:
-            raise WriteRefused(
-                f"ZooKeeper does not let this tool write {path}: NoAuth",
-                way_out=(
-                    "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), with"
-                    " CREATE on the chroot"
-                ),
-            ) from None
+            raise _refused(path, right) from None
         except (KazooException, KazooTimeoutError, OSError) as error:
             raise self._session.unreachable(f"{type(error).__name__} while writing {path}") from None
 
@@ -177,20 +171,17 @@ class ZookeeperWriter:
             transaction.set_data(self._at(znode.path), data, znode.version)
         for znode in delete:
             transaction.delete(self._at(znode.path), version=znode.version)
-        paths = [*(path for path, _ in make), *(z.path for z, _ in replace), *(z.path for z in delete)]
-        if not paths:
+        asked = [("CREATE", path) for path, _ in make]
+        asked += [("WRITE", znode.path) for znode, _ in replace] + [("DELETE", znode.path) for znode in delete]
+        if not asked:
             return True
         try:
             answers = transaction.commit_async().get(timeout=self._session.timeout)
         except (KazooException, KazooTimeoutError, OSError) as error:
-            raise self._session.unreachable(f"{type(error).__name__} while writing {paths[0]}") from None
-        for path, answer in zip(paths, answers, strict=True):
+            raise self._session.unreachable(f"{type(error).__name__} while writing {asked[0][1]}") from None
+        for (right, path), answer in zip(asked, answers, strict=True):
             if isinstance(answer, NoAuthError):
-                raise WriteRefused(
-                    f"ZooKeeper does not let this tool write {path}: NoAuth",
-                    way_out="give this tool an identity that the znode's ACL, and its parent's, let in"
-                    " ('zookeeper.security' in the cluster file)",
-                )
+                raise _refused(path, right)
         return not any(isinstance(answer, Exception) for answer in answers)
 
     def set_again(self, guard: Znode, znodes: Sequence[tuple[Znode, int]]) -> bool:
@@ -211,7 +202,19 @@ class ZookeeperWriter:
             raise self._session.unreachable(f"{type(error).__name__} while writing {first} again") from None
         if any(isinstance(answer, NoAuthError) for answer in answers):
             raise WriteRefused(
-                f"ZooKeeper does not let this tool write {first} (NoAuth), or another znode in the same transaction",
+                f"ZooKeeper does not let this tool write {first} (NoAuth: no WRITE), or one in the same transaction",
                 way_out="give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file)",
             )
         return not any(isinstance(answer, Exception) for answer in answers)
+
+
+def _refused(path: str, right: str) -> WriteRefused:
+    """CREATE and DELETE are asked of the parent's ACL."""
+    where = path if right == "WRITE" else path.rpartition("/")[0] or "Kafka's root"
+    return WriteRefused(
+        f"ZooKeeper does not let this tool write {path} (NoAuth: no {right} on {where})",
+        way_out=(
+            "give this tool the brokers' ZooKeeper identity ('zookeeper.security' in the cluster file), or grant it"
+            " that right (docs/rights.md)"
+        ),
+    )
