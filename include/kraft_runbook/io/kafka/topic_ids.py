@@ -43,7 +43,7 @@ def topic_ids(
     controller: Callable[..., tuple[str, str]] = controller_address,
 ) -> dict[str, str]:
     """Of those of these topics that exist and have one, as Kafka writes ids. Raises as ``topics_now``."""
-    found = topics_now(spec, topics, secrets=secrets, client=client)
+    found = topics_now(spec, topics, secrets=secrets, client=client, controller=controller)
     return {name: each.id for name, each in found.items() if each.id}
 
 
@@ -53,6 +53,7 @@ def topics_now(
     *,
     secrets: Secrets,
     client: Callable[..., Any] = AdminClient,
+    controller: Callable[..., tuple[str, str]] = controller_address,
 ) -> dict[str, TopicNow]:
     """Those of these topics that exist. The controller's broker is asked, since others hear of a new topic later in
     ZooKeeper mode. Raises Unreachable.
