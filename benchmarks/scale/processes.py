@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.local.remains import started_at
 from kraft_runbook.io.private_file import write_private
 from lab.installation import JARS, TEMPLATES, java
 
@@ -91,7 +92,7 @@ class Processes:
                 start_new_session=True,
                 cwd=self._directory,
             )
-        started = _started(process.pid)
+        started = started_at(process.pid)
         if started is None:
             raise StepFailed(f"{name} ended as soon as it began", way_out=f"read {self.log(name)}")
         self._save(self._known() | {name: (process.pid, started)})
@@ -103,7 +104,7 @@ class Processes:
     def pid(self, name: str) -> int | None:
         """The process's pid while it runs."""
         known = self._known().get(name)
-        return known[0] if known is not None and _started(known[0]) == known[1] else None
+        return known[0] if known is not None and started_at(known[0]) == known[1] else None
 
     def names(self) -> tuple[str, ...]:
         """Every process that was started, in that order."""
@@ -161,12 +162,3 @@ def _await_end(processes: Processes, name: str, within: float) -> bool:
             return False
         time.sleep(0.1)
     return True
-
-
-def _started(pid: int) -> int | None:
-    """When the process started, in ticks since boot; None for one that is gone or only waits for its parent."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else int(fields[19])

@@ -64,7 +64,9 @@ def _take(handle: int, path: str, deadline: float, wait_seconds: float) -> None:
 
 
 def started_at_ns(pid: int) -> int | None:
-    """When a process began, in nanoseconds of the wall clock; None where there is no such process.
+    """When a process began, in nanoseconds of the wall clock; None where there is no such process. One whose first
+    thread has ended is there while another thread is: it still holds its ports and its files, and a large JVM takes
+    seconds to give its memory back.
 
     ``/proc/<pid>/stat`` counts clock ticks (10 ms) since boot, time asleep included, so CLOCK_BOOTTIME is its base.
     The value is rounded down: a file changed within the same tick counts as changed after the process began.
@@ -75,7 +77,7 @@ def started_at_ns(pid: int) -> int | None:
             fields = stream.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    if fields[0] in (b"Z", b"X"):
+    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # its threads
         return None
     since_boot = int(fields[19]) * NANOSECONDS // os.sysconf("SC_CLK_TCK")
     return time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + since_boot

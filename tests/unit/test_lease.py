@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from feature_looks import host_module
 
 from kraft_runbook.io.local import lease
 from kraft_runbook.io.local import remains as found
@@ -100,6 +101,30 @@ def test_a_path_with_signs_of_a_pattern_is_taken_as_it_is(tmp_path: Path) -> Non
 def test_a_process_is_known_by_its_start_time_too() -> None:
     assert started_at(os.getpid()) is not None
     assert started_at(2**22 + 1) is None
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_is_there_until_all_have() -> None:
+    """As a JVM that gives back a large heap: it still holds its ports."""
+    on_host = host_module("kafka_host").started_at_ns
+    with subprocess.Popen([sys.executable, "-c", FIRST_THREAD_ENDS]) as process:
+        try:
+            while " Z " not in Path(f"/proc/{process.pid}/stat").read_text():
+                time.sleep(0.01)
+            assert (
+                started_at(process.pid) is not None and host_module("kafka_host").started_at_ns(process.pid) is not None
+            )
+        finally:
+            process.kill()
+        while started_at(process.pid) is not None:  # nobody has waited for it yet
+            time.sleep(0.01)
+        assert on_host(process.pid) is None
 
 
 def test_a_lease_is_over_when_nobody_renewed_it_and_when_it_is_gone(tmp_path: Path) -> None:

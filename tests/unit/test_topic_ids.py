@@ -147,5 +147,6 @@ def test_what_does_not_exist_or_has_none_has_no_id() -> None:
     with pytest.raises(Unreachable, match="broker 1 at here:1 did not describe topics"):
         ask(Describes({}, broken=True))
     assert topic_ids(SPEC, [], secrets=lambda _: "") == {}
-    found = topics_now(SPEC, ["a", "b", "c"], secrets=lambda _: "", client=Describes({"a": "first", "b": NONE}))
+    two = Describes({"a": "first", "b": NONE})
+    found = topics_now(SPEC, ["a", "b", "c"], secrets=lambda _: "", client=two, controller=here)
     assert found == {"a": TopicNow("first", {0: (2, 1)}), "b": TopicNow("", {0: (2, 1)})}

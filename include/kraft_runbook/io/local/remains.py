@@ -70,12 +70,15 @@ def _is_of(directory: Path, words: Sequence[bytes]) -> bool:
 
 
 def started_at(pid: int) -> int | None:
-    """When it started; None for one that is gone or only waits for its parent."""
+    """When it started, in ticks since boot; None for one that is gone or only waits for its parent. One whose first
+    thread has ended is there while another thread is, with its ports and its files.
+    """
     try:
         fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] == "Z" else int(fields[19])
+    state, threads = fields[0], int(fields[17])
+    return None if state == "Z" and threads <= 1 else int(fields[19])
 
 
 def end_remains(directory: Path, *, but: frozenset[int] = frozenset(), within: float = 30) -> tuple[Found, ...]:
