@@ -131,10 +131,10 @@ class Coordinator:
                 self._begin_again()
             if self._changed.is_set() or self.sight.age > LOOK_SECONDS:
                 self._look()
-            self._name_embedded()
             self.sight.look_at_kafka(self.state.mode)
             self._abandon_late()
             self._work()
+            self._name_embedded()  # last: it keeps nothing else
         except Unreachable as error:
             logger.info("%s", error)
         try:  # what can't be seen, started or released now keeps nothing else from its commit, nor the sign to Kafka

@@ -47,6 +47,7 @@ class ZooKeeper:
     mode: str | None = None
     owners: dict[Partition, int] = field(default_factory=dict)
     written: dict[Partition, int] = field(default_factory=dict)
+    named: dict[str, str] = field(default_factory=dict)
     refuses: set[str] = field(default_factory=set)
     stopped: bool = False
 
@@ -74,6 +75,7 @@ class ZooKeeper:
 
     def name_embedded(self, member: str, kafka_member: str) -> None:
         self._answer("name_embedded")
+        self.named[member] = kafka_member
 
     def begin_session(self) -> None:
         self.lost.clear()

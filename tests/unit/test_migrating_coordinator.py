@@ -48,6 +48,15 @@ def test_a_turn_that_fails_commits_and_signs_to_kafka(member: Group) -> None:
     assert member.kafka.commits == [{P0: 150}, {P0: 150}], "the commit, and the sign"
 
 
+def test_a_name_that_zookeeper_does_not_take_keeps_no_partition(member: Group) -> None:
+    member.zookeeper.refuses, member.kafka.member_id = {"name_embedded"}, "g_me-1"
+    member.turn()
+    assert set(member.phases) == {P0, P1, P2} and member.zookeeper.named == {}
+    member.zookeeper.refuses = set()
+    member.turn()
+    assert member.zookeeper.named == {"g_me": "g_me-1"}
+
+
 def test_a_member_that_falls_silent_tells_kafka_at_once_how_far_it_is() -> None:
     """Whoever gets its partitions begins there, not at the last commit of auto.commit.interval.ms."""
     member = group(auto_commit_interval_ms="60000")
