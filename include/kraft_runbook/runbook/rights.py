@@ -1,8 +1,8 @@
 """The rights that this tool needs in ZooKeeper, on brokers, on controllers and on hosts: one table. Pure.
 
 docs/rights.md is made of it. A test compares it with the code: with each request that ``io.kafka`` sends, with who
-may write to ZooKeeper, and with each playbook. The rights are those that Kafka's documentation names for a request
-(security.html, "Protocols"); they were not tried one by one.
+may write to ZooKeeper, with each playbook, and with Kafka's own classes (``KafkaApis``, ``ControllerApis``; in words:
+security.html, "Protocols"). ``tests/integration/test_rights_in_zookeeper.py`` takes each right in ZooKeeper away.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ZnodeRight:
 class Right:
     """One line. ``asks``: the request, the part of this tool or the playbook. ``needs``: the rights, in the words of
     whoever grants them. ``what_for``: what is not possible without them. ``changes``: whether it changes anything.
-    ``seldom``: whether a cluster that is in order is never asked.
+    ``seldom``: whether most clusters are never asked, or only as long as this tool is a super user there.
     """
 
     asks: str
@@ -75,7 +75,12 @@ _THROWAWAY = "in a rehearsal's own throwaway; never asked of a real cluster"
 KAFKA = (
     Right("ApiVersionsRequest", (), "a node's mode"),
     Right("MetadataRequest", (TOPICS,), "topics, leaders and ISRs: a topic without it is left out, without an error"),
-    Right("DescribeClusterRequest", (), "the controllers that are registered"),
+    Right(
+        "DescribeClusterRequest",
+        (ALTER_AT_CONTROLLERS,),
+        "the cluster id that the quorum has: parity, and changes of a dynamic quorum's voters",
+        seldom=True,
+    ),
     Right("DescribeQuorumRequest", (DESCRIBE,), "the quorum's leader, and how far each voter is"),
     Right("FetchRequest", (Acl("ClusterAction", CLUSTER, at="controllers"),), "the metadata log"),
     Right(
@@ -185,7 +190,10 @@ SERVICE = "to write the node's files as their owner, and to start and stop its s
 HOSTS = (
     Right(
         "gather_host_facts",
-        (f"{FILES}; of a secured cluster also stores and what references in the files name, and to run keytool",),
+        (
+            f"{FILES}; of a secured cluster also stores, the JVM's login file and what references in the files name,"
+            " and to run keytool",
+        ),
         "preflight",
     ),
     Right("read_feature_state", (FILES,), "feature levels and classes"),
@@ -236,9 +244,10 @@ def render_rights() -> str:
     lines = [
         "# Which rights does this tool need?",
         "",
-        "Made of `kraft_runbook.runbook.rights`; do not edit. A test compares it with the code: a request, a writer to",
-        "ZooKeeper or a playbook that is not here fails the build. The rights were not tried one by one on",
-        "a cluster. Preflight finds some that are missing, not all of them: grant what is listed here first.",
+        "Made of `kraft_runbook.runbook.rights`; do not edit. Tests compare it with this tool's code, so that a request,",
+        "a writer to ZooKeeper or a playbook that is not here fails the build, and with Kafka 3.9.2's own classes: what",
+        "each of its handlers asks for. In ZooKeeper each right was taken away by itself on a real server: the tool said",
+        "which one was missing. On brokers and controllers that was not done.",
         "",
         *_table(
             "On brokers and controllers",
@@ -257,7 +266,9 @@ def render_rights() -> str:
         *_commands(changes=True),
         *_table(
             "In ZooKeeper",
-            "Simplest is the brokers' own identity: a znode's ACL names its creator. `DELETE` is asked of the parent.",
+            "Simplest is the brokers' own identity: a znode's ACL names its creator, and none is inherited. Another identity\n"
+            "can't read users, brokers' configurations and groups that come later. `CREATE` and `DELETE` are asked of the\n"
+            "parent.",
             ZOOKEEPER,
         ),
         *_table("On hosts", "By SSH and, where `reach.become` is set, sudo. One playbook a line.", HOSTS),
