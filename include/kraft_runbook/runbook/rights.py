@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 NONE = "none"
 CLUSTER, TOPIC, GROUP = "Cluster", "Topic", "Group"
@@ -219,6 +220,15 @@ HOSTS = (
 """By SSH and, where ``reach.become`` is set, sudo."""
 
 
+MADE_OF = (
+    "Made of `kraft_runbook.runbook.rights`; do not edit. Tests compare it with this tool's code, so that a request, a"
+    " writer to ZooKeeper or a playbook that is not here fails the build, and with Kafka 3.9.2's own classes: what each"
+    " of its handlers asks for. In ZooKeeper each right was taken away by itself on a real server: the tool said which"
+    " one was missing. On brokers and controllers that was not done."
+)
+WIDTH = 118
+
+
 def acls(*, changes: bool) -> tuple[Acl, ...]:
     """What a user of Kafka needs for all that reads, or with ``changes`` for all that this tool does, each once; not
     what is asked for seldom.
@@ -244,15 +254,12 @@ def render_rights() -> str:
     lines = [
         "# Which rights does this tool need?",
         "",
-        "Made of `kraft_runbook.runbook.rights`; do not edit. Tests compare it with this tool's code, so that a request,",
-        "a writer to ZooKeeper or a playbook that is not here fails the build, and with Kafka 3.9.2's own classes: what",
-        "each of its handlers asks for. In ZooKeeper each right was taken away by itself on a real server: the tool said",
-        "which one was missing. On brokers and controllers that was not done.",
+        *wrap(MADE_OF, WIDTH),
         "",
         *_table(
             "On brokers and controllers",
-            "Before the metadata copy the controllers know no ACL: there the tool must be one of `super_users`\n"
-            "(`KRB-PRE-106`). On brokers it need not be one.",
+            "Before the metadata copy the controllers know no ACL: there the tool must be one of `super_users`"
+            " (`KRB-PRE-106`). On brokers it need not be one.",
             KAFKA,
         ),
         "### Grant them",
@@ -266,9 +273,9 @@ def render_rights() -> str:
         *_commands(changes=True),
         *_table(
             "In ZooKeeper",
-            "Simplest is the brokers' own identity: a znode's ACL names its creator, and none is inherited. Another identity\n"
-            "can't read users, brokers' configurations and groups that come later. `CREATE` and `DELETE` are asked of the\n"
-            "parent.",
+            "Simplest is the brokers' own identity: a znode's ACL names its creator, and none is inherited. Another"
+            " identity can't read users, brokers' configurations and groups that come later. `CREATE` and `DELETE` are"
+            " asked of the parent.",
             ZOOKEEPER,
         ),
         *_table("On hosts", "By SSH and, where `reach.become` is set, sudo. One playbook a line.", HOSTS),
@@ -285,4 +292,4 @@ def _table(title: str, said: str, rights: tuple[Right, ...]) -> list[str]:
         f"| `{each.asks}` | {each.needed} | {each.what_for} | {'changes' if each.changes else 'reads'} |"
         for each in rights
     ]
-    return [f"## {title}", "", said, "", "| who asks | needs | for | |", "|---|---|---|---|", *rows, ""]
+    return [f"## {title}", "", *wrap(said, WIDTH), "", "| who asks | needs | for | |", "|---|---|---|---|", *rows, ""]
