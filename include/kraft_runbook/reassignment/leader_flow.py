@@ -5,7 +5,7 @@ Brokers lead as evenly as the sets allow, and as few partitions as can be get an
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import islice
 
@@ -29,19 +29,22 @@ def even_leaders(
     The first of a given list is the leader to keep. ``beside``: other partitions, whose first replicas lead
     them. ``moved``: partitions that move anyway; ``leaderless``: those whose leader goes.
     """
-    groups: dict[tuple[frozenset[int], int, bool], list[TopicPartition]] = {}
+    groups: defaultdict[tuple[frozenset[int], int, bool], list[TopicPartition]] = defaultdict(list)
     for partition, replicas in wanted.items():
-        groups.setdefault((frozenset(replicas), replicas[0], partition in moved), []).append(partition)
+        groups[frozenset(replicas), replicas[0], partition in moved].append(partition)
     if not groups:
         return {}
     brokers = sorted(set().union(*(held for held, _, _ in groups)))
     at = {broker: len(groups) + index for index, broker in enumerate(brokers)}
-    arcs = [
-        (index, at[broker], len(members), 0 if broker == first else OTHER_LEADER if moves else OTHER_LEADER_ALONE)
-        for index, ((held, first, moves), members) in enumerate(groups.items())
-        for broker in sorted(held)
-    ]
-    supplies = [*(len(members) for members in groups.values()), *(0 for _ in brokers), -len(wanted)]
+    arcs = np.array(
+        [
+            (index, at[broker], len(members), 0 if broker == first else OTHER_LEADER if moves else OTHER_LEADER_ALONE)
+            for index, ((held, first, moves), members) in enumerate(groups.items())
+            for broker in sorted(held)
+        ],
+        dtype=np.int64,
+    )
+    supplies = np.array([*map(len, groups.values()), *(0 for _ in brokers), -len(wanted)], dtype=np.int64)
 
     def solve(prices: Prices) -> tuple[dict[int, int], list[int]]:
         # Whatever is more even costs more than any number of changed leaders in one cycle of the flow, which passes
@@ -52,12 +55,11 @@ def even_leaders(
             for broker in brokers
             for many, price in prices.steps[broker]
         ]
-        all_arcs, nodes = np.array(arcs + steps, dtype=np.int64), np.array(supplies, dtype=np.int64)
-        sent: list[int] = cheapest_flow(all_arcs, nodes, way_out="correct the plan")[: len(arcs)].tolist()
-        got: Counter[int] = Counter()
-        for (_, head, _, _), many in zip(arcs, sent, strict=True):
-            got[brokers[head - len(groups)]] += many
-        return got, sent
+        all_arcs = np.concatenate([arcs, np.array(steps, dtype=np.int64).reshape(-1, 4)])
+        sent = cheapest_flow(all_arcs, supplies, way_out="correct the plan")[: len(arcs)]
+        got = np.zeros(len(brokers), dtype=np.int64)
+        np.add.at(got, arcs[:, 1] - len(groups), sent)
+        return dict(zip(brokers, got.tolist(), strict=True)), sent.tolist()
 
     led = Counter(replicas[0] for replicas in beside.values())
     sent = iter(most_even({broker: led[broker] for broker in brokers}, len(wanted), solve))
@@ -65,7 +67,8 @@ def even_leaders(
     for (held, _, _), members in groups.items():
         left = iter(members)
         for broker in sorted(held):
-            chosen.update(dict.fromkeys(islice(left, next(sent)), broker))
+            if many := next(sent):
+                chosen.update(dict.fromkeys(islice(left, many), broker))
     chosen = spread_leaders(chosen, wanted, beside, moved=moved, leaderless=leaderless)
     return {partition: put_first(replicas, chosen[partition]) for partition, replicas in wanted.items()}
 

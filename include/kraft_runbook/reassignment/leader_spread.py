@@ -5,6 +5,7 @@ Two partitions that both have the same two brokers swap their leaders.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from itertools import chain
 
@@ -44,17 +45,17 @@ class _Swaps:
     ) -> None:
         self._leaders, self._wanted = dict(leaders), wanted
         self._moved, self._leaderless = moved, leaderless
-        self._given = [p for p, leader in self._leaders.items() if p in leaderless or leader != wanted[p][0]]
+        self._given = [p for p, leader in self._leaders.items() if leader != wanted[p][0] or p in leaderless]
         led = chain(self._leaders.items(), ((p, replicas[0]) for p, replicas in beside.items()))
         self._shares = TopicShares((partition.topic, (leader,)) for partition, leader in led if self._given)
 
     def made(self) -> dict[TopicPartition, int]:
         above = [p for p in self._given if self._shares.above(p.topic, self._leaders[p]) > 0]
         here = {self._leaders[p] for p in above}
-        may_take: dict[tuple[int, int], list[TopicPartition]] = {}
+        may_take: defaultdict[tuple[int, int], list[TopicPartition]] = defaultdict(list)
         for partition, leader in self._leaders.items() if above else ():
             for broker in here.intersection(self._wanted[partition]):
-                may_take.setdefault((leader, broker), []).append(partition)
+                may_take[leader, broker].append(partition)
         for least in (1, 2):
             for partition in above:
                 broker = self._leaders[partition]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from kraft_runbook.cluster.assignment import Assignment, Move, Ongoing, Replicas, TopicPartition
 from kraft_runbook.cluster.log_dirs import LogDir
@@ -60,8 +62,4 @@ def racks_of(brokers: Iterable[int], racks: Mapping[int, str | None]) -> dict[in
 
 def replicas_by_broker(assignment: Mapping[TopicPartition, Replicas]) -> dict[int, int]:
     """How many replicas each broker holds."""
-    counted: dict[int, int] = {}
-    for replicas in assignment.values():
-        for each in replicas:
-            counted[each] = counted.get(each, 0) + 1
-    return counted
+    return dict(Counter(chain.from_iterable(assignment.values())))

@@ -32,7 +32,7 @@ from kraft_runbook.reassignment.goals import (
 from kraft_runbook.reassignment.leader_flow import even_leaders, put_first
 from kraft_runbook.reassignment.placement import Placement, racks_of, replicas_by_broker
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.racks import Ground, breaks_rack_rule, rack_sizes
+from kraft_runbook.reassignment.racks import Ground, RackRule, rack_sizes
 from kraft_runbook.reassignment.replica_flow import even_flow, frugal_flow, group_by_replicas
 from kraft_runbook.reassignment.replica_order import in_order
 from kraft_runbook.reassignment.topic_spread import spread_topics
@@ -57,7 +57,8 @@ def make_plan(
     reached; what must not be carried out of a plan is ``refusals``' to say.
     """
     chosen = topics or Topics()
-    scope = {p: replicas for p, replicas in placement.present.items() if chosen.matches(p.topic)}
+    meant = set(filter(chosen.matches, {p.topic for p in placement.present}))
+    scope = {p: replicas for p, replicas in placement.present.items() if p.topic in meant}
     if isinstance(goal, Explicit):
         return _to_target(str(goal), goal.target, placement, scope=None)
     if not scope:
@@ -240,8 +241,8 @@ def _with_factor(goal: SetReplicationFactor, placement: Placement, scope: Assign
 def _mended(goal: MendRacks, placement: Placement, scope: Assignment, tell: Tell) -> ReassignmentPlan:
     brokers = sorted(placement.live)
     racks = racks_of(brokers, placement.racks)
-    sizes = rack_sizes(racks)
-    broken = {p: replicas for p, replicas in scope.items() if breaks_rack_rule(replicas, racks, sizes)}
+    breaks = RackRule(racks, rack_sizes(racks)).breaks
+    broken = {p: replicas for p, replicas in scope.items() if breaks(replicas)}
     # The rack of a broker that does not run is not known: its partitions may be spread as they should be.
     touched = {p: replicas for p, replicas in broken.items() if placement.live.issuperset(replicas)}
     plan = _frugal(goal, placement, touched, {p: len(r) for p, r in touched.items()}, brokers, bound=None, tell=tell)

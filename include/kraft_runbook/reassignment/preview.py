@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from kraft_runbook.cluster.assignment import Assignment
 from kraft_runbook.cluster.log_dirs import usable_bytes
 from kraft_runbook.reassignment.disk_room import perhaps_too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
+from kraft_runbook.reassignment.racks import RackRule, rack_sizes
 from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, MOST_OF_RATE
 from kraft_runbook.reassignment.topic_spread import TopicShares, WorstTopic
 
@@ -165,12 +166,9 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
                 None if usable is None else usable - copied["bytes in", broker],
             )
         )
-    racks = racks_of(sorted(placement.live), placement.racks)
-    sizes = rack_sizes(racks)
-    broken = [
-        sum(breaks_rack_rule(r, racks, sizes) for r in each.values() if placement.live.issuperset(r))
-        for each in (placement.present, after)
-    ]
+    racks, live = racks_of(sorted(placement.live), placement.racks), placement.live
+    breaks = RackRule(racks, rack_sizes(racks)).breaks
+    broken = [sum(map(breaks, filter(live.issuperset, each.values()))) for each in (placement.present, after)]
     busiest = max((max(b.bytes_in, b.bytes_read) for b in brokers), default=0)
     seconds = (busiest / throttle / MOST_OF_RATE, busiest / throttle / LEAST_OF_RATE) if throttle and busiest else None
     return Preview(
@@ -214,15 +212,15 @@ def _racks_of_one(brokers: Sequence[BrokerChange]) -> Iterator[str]:
 
 
 def _counts(assignment: Assignment, placement: Placement) -> Counter[tuple[str, int]]:
-    found: Counter[tuple[str, int]] = Counter()
-    for partition, replicas in assignment.items():
+    replicas = Counter(chain.from_iterable(assignment.values()))
+    leaders = Counter(each[0] for each in assignment.values() if each)
+    of_size: Counter[int] = Counter()
+    for partition, held in assignment.items() if placement.sizes else ():
         size = placement.size(partition)
-        for broker in replicas:
-            found["replicas", broker] += 1
-            found["bytes", broker] += size
-        if replicas:
-            found["leaders", replicas[0]] += 1
-    return found
+        for broker in held:
+            of_size[broker] += size
+    kinds = ("replicas", replicas), ("leaders", leaders), ("bytes", of_size)
+    return Counter({(what, broker): count for what, counted in kinds for broker, count in counted.items()})
 
 
 def _change(before: int, after: int, *, unit: float = 1) -> str:

@@ -44,8 +44,26 @@ def breaks_rack_rule(replicas: Replicas, racks: Mapping[int, str], sizes: Mappin
     """Whether these replicas lie otherwise than ``rack_bounds`` wants. A replica on a broker without a known rack
     counts for none.
     """
-    held = Counter(racks[each] for each in replicas if each in racks)
-    return any(not least <= held[rack] <= most for rack, (least, most) in rack_bounds(len(replicas), sizes).items())
+    return RackRule(racks, sizes).breaks(replicas)
+
+
+class RackRule:
+    """The same for many partitions, of which few lie on other racks than those before."""
+
+    def __init__(self, racks: Mapping[int, str], sizes: Mapping[str, int]) -> None:
+        self._racks, self._sizes = racks, sizes
+        self._known: dict[tuple[str | None, ...], bool] = {}
+
+    def breaks(self, replicas: Replicas) -> bool:
+        """As ``breaks_rack_rule``."""
+        of_racks = tuple(map(self._racks.get, replicas))
+        found = self._known.get(of_racks)
+        if found is None:
+            held = Counter(each for each in of_racks if each is not None)
+            bounds = rack_bounds(len(replicas), self._sizes)
+            found = any(not least <= held[rack] <= most for rack, (least, most) in bounds.items())
+            self._known[of_racks] = found
+        return found
 
 
 def rack_sizes(racks: Mapping[int, str]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_room import too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
-from kraft_runbook.reassignment.racks import breaks_rack_rule, rack_sizes
+from kraft_runbook.reassignment.racks import RackRule, rack_sizes
 
 SAMPLE = 5
 
@@ -83,7 +83,7 @@ def _of_partitions(
     plan: ReassignmentPlan, placement: Placement, declared: Collection[int]
 ) -> Iterator[tuple[Reason, str]]:
     racks = racks_of(sorted(placement.live), placement.racks)
-    sizes = rack_sizes(racks)
+    breaks = RackRule(racks, rack_sizes(racks)).breaks
     known = placement.live | set(declared)
     for partition, target in plan.target.items():
         name = str(partition)
@@ -115,8 +115,8 @@ def _of_partitions(
             yield Reason.BELOW_MIN_ISR, f"{name} {len(target)} of {least}"
         if (
             set(present) != set(target) <= placement.live  # of a dead broker no rack is known
-            and breaks_rack_rule(target, racks, sizes)
-            and not breaks_rack_rule(present, racks, sizes)
+            and breaks(target)
+            and not breaks(present)
         ):
             yield Reason.RACKS, f"{name} {list(target)}"
 

@@ -8,7 +8,7 @@ in turn, in the order of racks, so that no partition has a broker twice or too m
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,10 +44,10 @@ def group_by_replicas(
     by_first: bool,
 ) -> list[Group]:
     """The partitions by what they hold. ``factors``: where it is to change."""
-    found: dict[tuple[frozenset[int], int, int | None], list[TopicPartition]] = {}
+    found: defaultdict[tuple[frozenset[int], int, int | None], list[TopicPartition]] = defaultdict(list)
     for partition, replicas in assignment.items():
         factor = factors[partition] if factors else len(replicas)
-        found.setdefault((frozenset(replicas), factor, replicas[0] if by_first else None), []).append(partition)
+        found[frozenset(replicas), factor, replicas[0] if by_first else None].append(partition)
     return [Group(held, factor, tuple(members), first) for (held, factor, first), members in found.items()]
 
 
@@ -68,6 +68,7 @@ def even_flow(groups: Sequence[Group], ground: Ground) -> dict[TopicPartition, f
     return _dealt(
         groups,
         network.brokers,
+        kinds,
         most_even(dict.fromkeys(ground.racks, 0), sum(expected.values()), solve, expected=expected),
     )
 
@@ -105,7 +106,7 @@ def frugal_flow(
 
     total = sum(group.factor * len(group.partitions) for group in groups)
     there = {broker: fixed.get(broker, 0) for broker in ground.racks}
-    return _dealt(groups, network.brokers, most_even(there, total, solve))
+    return _dealt(groups, network.brokers, kinds, most_even(there, total, solve))
 
 
 def _kinds(groups: Sequence[Group], brokers: Sequence[int]) -> Array:
@@ -119,12 +120,19 @@ def _kinds(groups: Sequence[Group], brokers: Sequence[int]) -> Array:
     return kinds
 
 
-def _dealt(groups: Sequence[Group], brokers: Sequence[int], sent: Array) -> dict[TopicPartition, frozenset[int]]:
-    """What each group sends to each broker, dealt out to its partitions in turn."""
+def _dealt(
+    groups: Sequence[Group], brokers: Sequence[int], kinds: Array, sent: Array
+) -> dict[TopicPartition, frozenset[int]]:
+    """What each group sends to each broker, dealt out to its partitions in turn. ``kinds``: as of ``_kinds``; most
+    groups keep all that they hold.
+    """
     found: dict[TopicPartition, frozenset[int]] = {}
-    order = np.array(brokers)
-    for group, counts in zip(groups, sent, strict=True):
+    order, kept = np.array(brokers), np.where(kinds == COPY, 0, sent).sum(axis=1).tolist()
+    for group, counts, keeps in zip(groups, sent, kept, strict=True):
         many = len(group.partitions)
+        if len(group.held) == group.factor and keeps == many * group.factor:
+            found.update(dict.fromkeys(group.partitions, group.held))
+            continue
         dealt = np.repeat(order, counts).tolist()
         for index, partition in enumerate(group.partitions):
             found[partition] = frozenset(dealt[index::many])

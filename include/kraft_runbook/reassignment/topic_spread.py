@@ -8,7 +8,7 @@ at once, by another flow. Every broker's count stays, the rack rule is kept, and
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count, product
@@ -70,13 +70,11 @@ class TopicShares:
     """
 
     def __init__(self, held: Iterable[tuple[str, Collection[int]]]) -> None:
-        topics_on: dict[int, list[str]] = {}
-        self._of_topic: dict[str, int] = {}
+        topics_on: defaultdict[int, list[str]] = defaultdict(list)
+        self._of_topic: defaultdict[str, int] = defaultdict(int)
         for topic, brokers in held:
-            self._of_topic[topic] = self._of_topic.get(topic, 0) + len(brokers)
+            self._of_topic[topic] += len(brokers)
             for broker in brokers:
-                if broker not in topics_on:
-                    topics_on[broker] = []
                 topics_on[broker].append(topic)
         self._counts = {broker: Counter(topics) for broker, topics in topics_on.items()}
         self._on_broker = {broker: len(topics) for broker, topics in topics_on.items()}
@@ -137,7 +135,7 @@ class _Exchanges:
                 self._came.setdefault(broker, []).append(partition)
         held = chain(self._sets.items(), beside.items()) if self._came else ()
         self._shares = TopicShares((partition.topic, brokers) for partition, brokers in held)
-        self._held_by: dict[int, list[TopicPartition]] = {}
+        self._held_by: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         self._worst_at: dict[int, frozenset[str]] = {}
         self._rules: dict[int, dict[str, Bounds]] = {}
         self._asked = 0
@@ -290,7 +288,7 @@ class _Exchanges:
         if not self._held_by:
             for partition, brokers in self._sets.items():
                 for each in brokers:
-                    self._held_by.setdefault(each, []).append(partition)
+                    self._held_by[each].append(partition)
         return self._held_by.get(broker, [])
 
     def _gains(self, topic: str, broker: int, other: int) -> int:
