@@ -361,7 +361,10 @@ FAILS: dict[str, list[Case]] = {
         (
             Z,
             None,
-            on_host(2, zookeeper_login=("org.apache.zookeeper.server.auth.DigestLoginModule",)),
+            both(
+                tree(znode_acl_restricted=True),
+                on_host(2, zookeeper_login=("org.apache.zookeeper.server.auth.DigestLoginModule",)),
+            ),
             "controllers 101, 102, 103 have no login file; broker 2 has one",
         )
     ],
@@ -369,7 +372,10 @@ FAILS: dict[str, list[Case]] = {
         (
             Z,
             None,
-            on_host(3, zookeeper_login=("com.sun.security.auth.module.Krb5LoginModule",)),
+            both(
+                tree(znode_acl_restricted=True),
+                on_host(3, zookeeper_login=("com.sun.security.auth.module.Krb5LoginModule",)),
+            ),
             "broker 3 has com.sun.security.auth.module.Krb5LoginModule in the login file",
         )
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from observations import SPEC, observation, on_host
+from observations import SPEC, WHY, observation, on_host
 
 from kraft_runbook.cluster.client_security import ClientSecurity, SaslMechanism, SecurityProtocol
 from kraft_runbook.cluster.controller_calls import CALLED_BY
@@ -210,3 +210,19 @@ def test_a_file_of_a_broker_in_zookeeper_mode_is_alike_with_them_and_without(has
     held = broker_properties(spec, spec.brokers[1], BrokerMode.ZOOKEEPER) | ({CALLED_BY: "PLAIN"} if has_them else {})
     seen = on_host(spec.brokers[1].id, config=held)(observation(Phase.ZOOKEEPER))
     assert f"broker {spec.brokers[1].id} " not in CHECKS["KRB-PRE-046"].run(seen, spec).evidence
+
+
+@pytest.mark.parametrize("code", ["KRB-PRE-129", "KRB-PRE-130"])
+def test_a_login_at_zookeeper_is_not_asked_for_where_it_makes_no_difference(code: str) -> None:
+    """Znodes are open, and this tool needs no login: a login file that can't be read is no obstacle."""
+    seen = on_host(2, zookeeper_login=WHY)(observation(Phase.ZOOKEEPER))
+    assert CHECKS[code].run(seen, SPEC).passed
+    login = {"sasl_mechanism": "DIGEST-MD5", "username": "kafka", "password": SecretRef(env="X")}
+    ensemble = SPEC.ensemble.model_copy(
+        update={"security": type(SPEC.ensemble.security)(protocol="SASL_PLAINTEXT", **login)}
+    )
+    by_login = SPEC.model_copy(update={"zookeeper": ensemble})
+    with_acls = SPEC.model_copy(
+        update={"zookeeper": SPEC.ensemble.model_copy(update={"properties": {"zookeeper.set.acl": "true"}})}
+    )
+    assert {CHECKS[code].run(seen, each).verdict for each in (by_login, with_acls)} == {Verdict.UNKNOWN}

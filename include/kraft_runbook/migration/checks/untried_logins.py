@@ -8,11 +8,11 @@ from kraft_runbook.cluster.broker_calls import MECHANISM, Properties, mechanism_
 from kraft_runbook.cluster.client_security import SaslMechanism
 from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
 from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of, name_nodes
-from kraft_runbook.runbook.check_results import Finding, Severity, settle
+from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import host_parts, split_read
 
@@ -57,6 +57,16 @@ def _untried(own: Properties, spec: ClusterSpec) -> Iterator[str]:
             yield f"to {whom} by {called} ({key}{'' if key in own else ' is not set'})"
 
 
+NOBODY_ASKS = "znodes are open to everyone, and this tool needs no login at ZooKeeper"
+
+
+def _nobody_asks(seen: ClusterObservation, spec: ClusterSpec) -> bool:
+    """Whether it makes no difference by what a node logs in to ZooKeeper, or whether it does."""
+    tree, declared = seen.tree, spec.ensemble.properties.get("zookeeper.set.acl", "false").lower() == "true"
+    open_to_all = was_read(tree) and not tree.znode_acl_restricted
+    return open_to_all and not declared and not spec.ensemble.security.protocol.is_sasl
+
+
 @check(
     "KRB-PRE-129",
     severity=Severity.BLOCKING,
@@ -74,7 +84,10 @@ def no_broker_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: C
     Controllers must write the same znodes. With Kerberos that was not tried: ZooKeeper's ACLs may name the host of the
     broker that made a znode (kerberos.removeHostFromPrincipal), and then no controller may write it. Told by the login
     file of each running broker (-Djava.security.auth.login.config); what Java finds elsewhere is not seen.
+    Nothing is asked where znodes have no ACL and this tool needs no login.
     """
+    if _nobody_asks(seen, spec):
+        return passed(NOBODY_ASKS)
     found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
     by_kerberos = [i for i, modules in found.items() if modules and KERBEROS in modules]
     wrong = [f"{nodes('broker', by_kerberos, 'has')} {KERBEROS} in the login file"] if by_kerberos else []
@@ -99,6 +112,8 @@ def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, s
     users, and each znode that only brokers may write. Told by the unit's KAFKA_OPTS (Environment=, EnvironmentFile=);
     supervisor does not say its own.
     """
+    if _nobody_asks(seen, spec):
+        return passed(NOBODY_ASKS)
     found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
     by_login = [i for i, modules in found.items() if modules]
     if not by_login:
