@@ -180,6 +180,31 @@ def test_between_two_groups_a_wave_gives_way_to_a_node(scene: Scene, goes: bool)
     assert scene.told()[-2].startswith("stayed: c: run two acts on cluster lab")
 
 
+class Silent(Signed):
+    """ZooKeeper does not answer for so many seconds."""
+
+    silent = 30.0
+
+    def refuse_while_cluster_acts(self) -> None:
+        scene = self.context["scene"]
+        if scene.cluster.paused < self.silent:
+            raise Unreachable("ZooKeeper did not answer", way_out="start it")
+
+
+@pytest.mark.parametrize(("silent", "stayed"), [(30.0, []), (1e9, ["b", "c"])])
+def test_a_moment_without_zookeeper_between_two_groups_holds_no_other_up(
+    scene: Scene, silent: float, stayed: list[str]
+) -> None:
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b", "c"))
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.context["scene"] = scene
+    run = run_in(scene.context, scene.cluster, type("Ports", (Silent,), {"silent": silent}))
+    assert move_groups(run, step=Step.COMMIT, number=1) == {"groups": 3 - len(stayed), "stayed": stayed}
+    assert scene.cluster.told.count("The next group waits: ZooKeeper did not answer") >= 30 / 5
+    assert not stayed or scene.cluster.paused >= BUSY_SECONDS
+
+
 def test_static_members_of_further_groups_are_removed_once_the_node_is_back(scene: Scene) -> None:
     scene.looks, scene.static = tuple(replace(NEW, name=name) for name in ("a", "b")), 1
     scene.context["params"] |= {"direction": "back to ZooKeeper"}
@@ -209,7 +234,7 @@ def test_the_start_is_asked_for_no_longer_than_the_offsets_are_safe(scene: Scene
     task = AskOwner(task_id="ask", cluster="lab", starts=True, wave=1)
     task.act(scene.context, scene.run)
     assert task.response_timeout is not None and task.response_timeout.total_seconds() == 5.5 * 3600
-    assert "This question ends in 6 h, long enough before Kafka's offsets of a group without members expire" in asked[0]
+    assert "This question ends in 5 h, long enough before Kafka's offsets of a group without members expire" in asked[0]
     scene.cluster.pause(5.5 * 3600)
     with pytest.raises(Refused, match="committed 6 h ago; its members must start within 6 h"):
         task.act(scene.context, scene.run)

@@ -98,7 +98,7 @@ def require_still_kept(group: str, retention: Retention | None, written: Written
 
 
 def in_words(seconds: float) -> str:
-    """A time, roughly."""
+    """A time, roughly, and never longer than it is: it may be a deadline."""
     if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+        return f"{seconds // 60:.0f} min"
+    return f"{seconds // 3600:.0f} h" if seconds < 7 * 86400 else f"{seconds // 86400:.0f} days"

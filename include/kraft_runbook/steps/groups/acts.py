@@ -89,14 +89,33 @@ def require_signed(
 
 def give_way(run: Run, again: Callable[[], None]) -> None:
     """Between two groups: where a node's task of another run waits for this one, let it go first. ``again``: takes the
-    claims anew and asks what must hold before an act. Raises what ``again`` raises.
+    claims anew and asks what must hold before an act. A moment without ZooKeeper is waited for, as long as for a node.
+    Raises what ``again`` raises.
     """
+    ends, rests = run.cluster.now() + BUSY_SECONDS, False
+    while True:
+        try:
+            if not rests:
+                rests = _rests(run)
+            return again() if rests else None
+        except Refused:
+            raise
+        except RunbookError as unseen:
+            if run.cluster.now() >= ends:
+                raise
+            run.cluster.tell(f"The next group waits: {unseen.problem}")
+            run.cluster.pause(LOOK_SECONDS)
+
+
+def _rests(run: Run) -> bool:
+    """Whether this run has stepped back for another that acts on a node."""
     try:
         run.claim.refuse_while_cluster_acts()
     except Acts as busy:
         run.cluster.tell(f"The next group waits: {busy.problem}")
         run.claim.rest()
-        again()
+        return True
+    return False
 
 
 def read_all(
