@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -230,3 +231,20 @@ def test_a_run_whose_plan_was_spoilt_hides_no_other(paced: Paced) -> None:
     files_of(spoilt).directory.mkdir(parents=True)
     (files_of(spoilt).directory / "disks.json").write_text("{}")
     assert paced.change(batches="pause")["run"] == paced.files.name
+
+
+def test_of_two_runs_that_may_be_meant_the_form_must_name_one(paced: Paced) -> None:
+    """One that was given up left a copy or its pause behind: it is not told from one that goes on."""
+    other = RunFiles(shutil.copytree(paced.files.directory, files_of(paced.run(name="zwei")).directory))
+    with pytest.raises(Refused, match="2 runs may be meant: Run move_between_disks__lab__zwei"):
+        paced.change(batches="pause")
+    assert paced.change(batches="pause", run=paced.files.name)["paused"] is True
+    assert not other.paused
+
+
+def test_a_pause_that_was_given_up_hides_no_later_one(paced: Paced) -> None:
+    given_up = RunFiles(shutil.copytree(paced.files.directory, files_of(paced.run(name="zwei")).directory))
+    paced.end()
+    given_up.pause(paced.cluster.now() - 60)
+    paced.files.pause(paced.cluster.now() + 3600)
+    assert paced.change(batches="go on")["run"] == paced.files.name

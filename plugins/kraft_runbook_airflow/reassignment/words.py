@@ -165,8 +165,8 @@ CHANGING: Mapping[str, Param] = {
     "run": optional(
         "string",
         "The run that moves",
-        "Between brokers or between disks; its name, as kraft-runbook evidence gives it. Nothing: the latest of which"
-        " something moves",
+        "Between brokers or between disks; its name, as kraft-runbook evidence gives it. Nothing: the one of which"
+        " something moves, or that is paused",
     ),
 }
 GOAL = "What is wanted"

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.evidence.store import evidence_directory, read_records
@@ -55,10 +55,9 @@ class Moving:
 
 def change_pace(run: Run) -> dict[str, Any]:
     """Let the run that moves replicas take another throttle, and wait until it has; or start no new batches, or start
-    them again. The form's ``run`` names it; without a name it is the latest that moves something now, or that is
-    paused.
+    them again. The form's ``run`` names it; without a name it is the one that moves something now, or that is paused.
 
-    Raises Refused where no such run moves anything, or the run found that the rate would never let its moves end;
+    Raises Refused where none does, or several do, or the run found that the rate would never let its moves end;
     NothingToDo where all is as the form asks; StepFailed where the run does not go on.
     """
     rate = round(run.params["throttle_mb"] * 1e6) if run.params["throttle_mb"] else None
@@ -123,16 +122,33 @@ def _is_in_force(going: Moving, rate: int) -> bool:
 
 
 def _going_on(run: Run, *, also_paused: bool) -> Moving:
-    """The run that is meant."""
+    """The run that is meant. Without a name there must be one alone that may be: a run that was given up, and left a
+    copy or its pause behind, is not told from one that goes on.
+    """
     named = str(run.params["run"] or "")
     if named:
         file_of_run(named, run.state, SAVED, DISKS, did="has begun to move replicas")
+    now, found, forgotten = run.cluster.now(), [], []
     for each in chain(_between_disks(run), _between_brokers(run)):
         if each.files.name == named and each.ended:
             raise Refused(f"all that run {named} moves is there", way_out="name a run that still moves something")
-        is_paused = also_paused and each.files.paused and not each.ended
-        if each.files.name == named or (not named and (each.moving or is_paused)):
+        if each.files.name == named:
             return each
+        if named or each.ended:
+            continue
+        until = each.files.paused_until if also_paused else None
+        if each.moving or (until is not None and until >= now):
+            found.append(each)
+        elif until is not None:
+            forgotten.append(each)
+    found = found or forgotten
+    if len(found) > 1:
+        raise Refused(
+            f"{len(found)} runs may be meant: {some([each.told for each in found], 5, between='; ')}",
+            way_out="name the run in the form (kraft-runbook evidence lists them)",
+        )
+    if found:
+        return found[0]
     raise Refused(
         f"the files of run {named} can't be used" if named else "no run of this tool moves a replica now",
         way_out="name the run in the form where it waits between two batches; what other tools move, this can't change",
