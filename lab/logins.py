@@ -12,14 +12,17 @@ from collections.abc import Mapping
 from kazoo.client import KazooClient
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
-KAFKA, TOOL = "kafka", "tool"
-"""The user of brokers and controllers, and this tool's."""
-OF_KAFKA, OF_TOOL = "KRB_LAB_KAFKA_PASSWORD", "KRB_LAB_TOOL_PASSWORD"
+KAFKA, TOOL, LIMITED = "kafka", "tool", "limited"
+"""The user of brokers and controllers, this tool's, and one that has no right but what is granted to it."""
+OF_KAFKA, OF_TOOL, OF_LIMITED = "KRB_LAB_KAFKA_PASSWORD", "KRB_LAB_TOOL_PASSWORD", "KRB_LAB_LIMITED_PASSWORD"
 OF_ZOOKEEPER = "KRB_LAB_ZOOKEEPER_PASSWORD"
-"""Variables that hold their passwords, and the one of both at ZooKeeper."""
+"""Variables that hold their passwords, and the one of all at ZooKeeper."""
 BROKER_LOGIN, CONTROLLER_LOGIN = "KRB_LAB_BROKER_LOGIN", "KRB_LAB_CONTROLLER_LOGIN"
 """Variables that hold whole lines of JAAS."""
-SERVER_JAAS = 'Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_{user}="{password}"; }};\n'
+SERVER_JAAS = (
+    "Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required"
+    ' user_{user}="{password}" user_{limited}="{password}"; }};\n'
+)
 CLIENT_JAAS = (
     "Client {{ org.apache.zookeeper.server.auth.DigestLoginModule required"
     ' username="{user}" password="{password}"; }};\n'
@@ -32,12 +35,13 @@ def lines(values: Mapping[str, str]) -> dict[str, str]:
     """The logins between nodes, and the password that they need, where these lines are among what is asked for."""
     if BROKER_LOGIN not in values:
         return {}
-    kafka, tool = secrets.token_urlsafe(32), values[OF_TOOL]
+    kafka, tool, limited = secrets.token_urlsafe(32), values[OF_TOOL], secrets.token_urlsafe(32)
     scram, plain = "org.apache.kafka.common.security.scram.ScramLoginModule", "PlainLoginModule"
     own = f'required username="{KAFKA}" password="{kafka}"'
-    users = f'user_{KAFKA}="{kafka}" user_{TOOL}="{tool}"'
+    users = f'user_{KAFKA}="{kafka}" user_{TOOL}="{tool}" user_{LIMITED}="{limited}"'
     return {
         OF_KAFKA: kafka,
+        OF_LIMITED: limited,
         BROKER_LOGIN: f"{scram} {own};",
         CONTROLLER_LOGIN: f"org.apache.kafka.common.security.plain.{plain} {own} {users};",
     }

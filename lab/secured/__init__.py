@@ -14,7 +14,9 @@ from lab.layout import Layout, layout, nodes, zookeeper_servers
 from lab.logins import (
     CLIENT_JAAS,
     KAFKA,
+    LIMITED,
     OF_KAFKA,
+    OF_LIMITED,
     OF_TOOL,
     OF_ZOOKEEPER,
     SERVER_JAAS,
@@ -46,7 +48,7 @@ def prepare_secured(spec: ClusterSpec) -> None:
         return
     password = secrets[OF_ZOOKEEPER]
     for server in zookeeper_servers(spec):
-        _write_once(jaas_file(server.config), SERVER_JAAS.format(user=KAFKA, password=password))
+        _write_once(jaas_file(server.config), SERVER_JAAS.format(user=KAFKA, limited=LIMITED, password=password))
     for node in nodes(spec):
         _write_once(jaas_file(Path(node.config_file)), CLIENT_JAAS.format(user=KAFKA, password=password))
 
@@ -59,7 +61,8 @@ def admit_brokers(spec: ClusterSpec) -> None:
     session = ZookeeperSession(spec.ensemble, secrets=environment_secrets(secrets), timeout=20)
     session.connect()
     try:
-        create_scram_users(session.client, {KAFKA: secrets[OF_KAFKA], TOOL: secrets[OF_TOOL]})
+        passwords = {KAFKA: secrets[OF_KAFKA], TOOL: secrets[OF_TOOL], LIMITED: secrets[OF_LIMITED]}
+        create_scram_users(session.client, passwords)
     finally:
         session.close()
 
