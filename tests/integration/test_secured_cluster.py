@@ -10,6 +10,7 @@ import pytest
 from kazoo.security import Permissions
 from labs import Lab
 from pyspark.sql import SparkSession
+from rights_asked import OF_BROKERS, READING, Grants, Limited, lines, names, remove_what_everybody_may, said
 
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, was_read
@@ -26,6 +27,7 @@ from kraft_runbook.parity.spark.full_comparison import run_parity
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.procedures.observe import Scope, observe
 from kraft_runbook.runbook.check_results import Verdict as Judged
+from kraft_runbook.runbook.rights import acls
 from lab.health import wait_until_healthy
 from lab.layout import layout
 from lab.logins import CONTROLLER_LOGIN
@@ -92,6 +94,21 @@ def test_logins_and_secrets_that_would_not_do_are_named_before_anything_is_chang
     told = str([each.evidence for each in (supers, held, known)]) + str(seen)
     secret = read_environment_file(layout(spec).secrets_environment).values()
     assert not [each for each in ("another password", *secret) if each in told]
+
+
+def test_on_the_brokers_the_rights_that_read_are_enough_and_each_is_missed_by_name(secured: Lab) -> None:
+    """The short form of ``test_rights_on_a_cluster``, which asks everything."""
+    remove_what_everybody_may(secured)
+    tool, grants, asked = Limited(secured), Grants(secured), set[object]()
+    for name, acl in lines({each: OF_BROKERS[each] for each in READING}):
+        if (OF_BROKERS[name], acl) in asked:
+            continue
+        asked.add((OF_BROKERS[name], acl))
+        grants.only(acls(changes=False))
+        assert said(OF_BROKERS[name], tool) == ""
+        grants.without(acl)
+        assert names(acl, text := said(OF_BROKERS[name], tool)), text
+    grants.only([])
 
 
 def test_this_tools_own_login_must_be_right(secured: Lab) -> None:

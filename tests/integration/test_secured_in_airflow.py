@@ -1,5 +1,6 @@
 """A cluster with TLS, logins and ACLs everywhere, by the DAGs of a real Airflow: into dual write, back to ZooKeeper,
-forward again and to its end, under one workload.
+forward again and to its end, under one workload. On the brokers this tool is a user with the rights that read, as the
+table has them, and no other; on the controllers it is a super user, since they know no ACL before the copy.
 """
 
 from __future__ import annotations
@@ -11,17 +12,22 @@ from pathlib import Path
 
 import pytest
 from labs import Lab
+from rights_asked import Grants, remove_what_everybody_may, write_limited_cluster_file
 from stage import MIGRATION, ROLLBACK, Stage, a_stage, at_work
 
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.procedures.observe import observe
+from kraft_runbook.runbook.rights import acls
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")
 def stage(secured: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with a_stage(secured, tmp_path_factory.mktemp("airflow"), clusters=secured.clusters) as opened:
+    clusters = write_limited_cluster_file(tmp_path_factory.mktemp("clusters"))
+    remove_what_everybody_may(secured)
+    Grants(secured).only(acls(changes=False))
+    with a_stage(secured, tmp_path_factory.mktemp("airflow"), clusters=clusters) as opened:
         yield opened
 
 
