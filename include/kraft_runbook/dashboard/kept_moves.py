@@ -25,7 +25,7 @@ NAMED = 5
 class ListsKept:
     """The lists of throttled replicas that topics have (``throttles.LISTS``), whoever set them. ``topics``: how many
     have one; None: not read, and ``unread`` says why. ``named``: the first lists. ``idle``: nothing was being
-    reassigned then.
+    reassigned then, nor a minute before, when they were there too.
     """
 
     at: AwareDatetime

@@ -18,12 +18,15 @@ LISTS_EVERY = 600.0
 
 
 class WatchedMoves:
-    """Of one cluster, while its watch runs. ``cluster``: its name."""
+    """Of one cluster, while its watch runs. ``cluster``: its name. ``listed``: lists were seen while nothing moved. A
+    run may be about to take them off, so they are read once more, and are idle where they are there then too.
+    """
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster
         self.moves_at = self.lists_at = float("-inf")
         self.lists: ListsKept | None = None
+        self.listed = False
 
     def after(self, seen: ClusterObservation, ask: Callable[..., Any], now: float) -> MovesKept | None:
         """What moves, asked of those brokers that ran at this look; None where that was asked within the last minute.
@@ -34,8 +37,12 @@ class WatchedMoves:
         self.moves_at = now
         running = [each.id for each in seen.brokers.values() if each.running is True]
         moving, throttles = ask(see_moves, running)
-        if now >= self.lists_at + LISTS_EVERY:
+        idle = was_read(moving) and not moving
+        self.listed = self.listed and idle
+        again = self.listed and not (self.lists and self.lists.idle)
+        if again or now >= self.lists_at + LISTS_EVERY:
             self.lists_at = now
-            self.lists = lists_of(seen.observed_at, ask(see_lists), idle=was_read(moving) and not moving)
+            self.lists = lists_of(seen.observed_at, ask(see_lists), idle=self.listed)
+            self.listed = idle and bool(self.lists.topics)
         silent = sorted(set(seen.brokers) - set(running))
         return moves_of(self.cluster, seen.observed_at, moving, throttles, not_asked=silent, lists=self.lists)
