@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from test_disk_steps import TWO, A, B, Scene
 from test_moves_follow_in_steps import BOUNDS, FEWER, FOLLOWING, MORE
 from test_reassignment_steps import look, why_awake
 
-from kraft_runbook.cluster.log_dirs import BrokerLogs
+from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy
 from kraft_runbook.cluster.observation import Timed
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
@@ -224,6 +225,22 @@ def test_the_trigger_waits_with_what_the_task_gave_it(paced: Paced, monkeypatch:
     assert asyncio.run(why_awake(trigger)) == "the claim is renewed"
     paced.files.keep_throttle(8 * MB)
     assert asyncio.run(why_awake(trigger)) == "the throttle is to change"
+
+
+def test_how_far_it_is_is_told_and_kept_for_the_dashboard(paced: Paced) -> None:
+    wait = paced.moves()
+    wait.look(paced.cluster)
+    paced.future[A] = FutureCopy(TWO, 6 * MB, 9)
+    paced.cluster.pause(29)
+    wait.look(paced.cluster)
+    kept = paced.files.directory / "progress.json"
+    assert json.loads(kept.read_text())["bytes_a_second"] is None, "too soon"
+    paced.cluster.pause(1)
+    wait.look(paced.cluster)
+    told = json.loads(kept.read_text())
+    assert (told["partitions"], told["there"], told["moving"], told["throttle"]) == (2, 0, 1, 5 * MB)
+    assert told["bytes_a_second"] == pytest.approx(0.2 * MB) and told["seconds_left"] == pytest.approx(220)
+    assert told["bytes_left"] == 44 * MB, "of those that wait, what they had when they were planned"
 
 
 def test_a_run_whose_plan_was_spoilt_hides_no_other(paced: Paced) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_between_disks import look_at_disks, start_disk_moves
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, busiest_disks, next_moves, read_disks
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, busiest_disks, next_moves, read_disks
 from kraft_runbook.reassignment.hours import Hours
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act, Cluster
@@ -44,7 +44,8 @@ class WhileCopying:
     gone: Collection[DiskMove] = ()
     say: float = SAY_SECONDS
     _plan: DiskPlan | None = None
-    _said: float = 0.0
+    _said: tuple[float, int] | None = None
+    """When it told how far it is, and how many bytes were left of all then."""
 
     def look(self, cluster: Cluster) -> str:
         """Why the task should go on, empty where nothing is to do. Raises RunbookError."""
@@ -52,9 +53,8 @@ class WhileCopying:
         if plan is None:
             plan = self._plan = self.files.disk_plan
         reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers), without=self.gone)
-        if time.monotonic() - self._said >= self.say:
-            cluster.tell(str(reading))
-            self._said = time.monotonic()
+        if self._said is None or cluster.now() - self._said[0] >= self.say:
+            self._tell(cluster, reading)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
             return f"the plan stands {reading.stage}"
         return what_is_to_do(
@@ -66,6 +66,30 @@ class WhileCopying:
             counting=lambda: _that_run(cluster),
             room=lambda: bool(next_moves(reading, self.at_once)),
         )
+
+    def _tell(self, cluster: Cluster, reading: DiskReading) -> None:
+        """How far it is, in the log and for the dashboard."""
+        now, left = cluster.now(), reading.bytes_left + sum(each.size for each in reading.left)
+        speed = None
+        if self._said is not None and now > self._said[0]:
+            speed = max(0.0, (self._said[1] - left) / (now - self._said[0]))
+        self._said = now, left
+        cluster.tell(str(reading))
+        told = {
+            "at": datetime.fromtimestamp(now, UTC).isoformat(),
+            "partitions": len(reading.left) + len(reading.moving) + len(reading.there),
+            "there": len(reading.there),
+            "moving": len(reading.moving),
+            "bytes_left": left,
+            "bytes_a_second": speed,
+            "seconds_left": left / speed if speed else None,
+            "throttle": self.throttled,
+            "stuck": [],
+        }
+        try:
+            self.files.keep_progress(told)
+        except OSError as error:
+            cluster.tell(f"How far it is could not be kept for the dashboard: {error}")
 
 
 def _that_run(cluster: Cluster) -> frozenset[int]:
