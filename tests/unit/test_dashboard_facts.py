@@ -14,15 +14,18 @@ import pytest
 from observations import NOW, SPEC, WHY, later, observation
 from unit import evidence_runs
 
+from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.dashboard.facts import ClusterFacts, GateState, Standing
-from kraft_runbook.dashboard.look_files import keep_look, latest_path
+from kraft_runbook.dashboard.kept_moves import moves_of
+from kraft_runbook.dashboard.look_files import keep_look, keep_moves, latest_path
 from kraft_runbook.dashboard.page import Links, render_cluster, render_clusters
 from kraft_runbook.dashboard.read_facts import cluster_facts, in_words
 from kraft_runbook.dashboard.runs_seen import RunsRead
 from kraft_runbook.evidence.course import CoursePoint, course_to_list
 from kraft_runbook.evidence.record import EvidenceRecord, make_record
 from kraft_runbook.io.cluster_claim import Claim
+from kraft_runbook.reassignment.throttles import Former
 
 LINKS = Links("", "/plugin/kafka", "/kafka_clusters/evidence")
 MIGRATION = "zk_to_kraft_migration__lab"
@@ -363,6 +366,21 @@ def test_how_far_a_reassignment_is(tmp_path: Path) -> None:
     seen = facts(tmp_path)
     assert seen.moves is not None and (seen.moves.there, seen.moves.course) == (10, ())
     assert "(course.json) can't be read: it is no list" in seen.unread[0]
+
+
+def test_a_run_between_disks_hides_no_reassignment_that_is_nobodys(tmp_path: Path) -> None:
+    """It says how far it is, and no partition that another tool reassigns is its own, nor is a replication throttle."""
+    dag, run = "move_between_disks__lab", "move_between_disks__lab__r-1"
+    write(tmp_path, run, told({"task": "move", "outcome": "moves", "what": "started", "partitions": 4}, dag=dag))
+    (tmp_path / "reassignments" / run).mkdir(parents=True)
+    progress = {"at": NOW.isoformat(), "partitions": 4, "there": 1, "moving": 2, "bytes_left": 2_000_000}
+    (tmp_path / "reassignments" / run / "progress.json").write_text(json.dumps(progress))
+    rated = Former({"leader.replication.throttled.rate": "5"}, {}, {})
+    moving = {TopicPartition("t", 0): Ongoing((1, 2), (2,), ())}
+    for ongoing, said in ((moving, "No run that goes on"), ({}, "Throttle rates are set, and nothing is being")):
+        keep_moves(tmp_path, moves_of("lab", NOW, ongoing, rated), warn=pytest.fail)
+        page = render_cluster(facts(tmp_path), LINKS, now=NOW)
+        assert "1 of 4 replicas on their new disks, 2 moving, 2.0 MB left" in page and said in page
 
 
 @pytest.mark.parametrize("place", ["claims/lab.json", "quorum/lab.json", f"evidence/{MIGRATION}__r-1.jsonl"])

@@ -173,7 +173,8 @@ class HourFact:
 @dataclass(frozen=True, slots=True)
 class MovesFact:
     """A reassignment that is under way, as its run last told. ``seconds_left``: None where it is not known. ``course``:
-    what was left over time; empty where that was not kept, and in the list of all clusters.
+    what was left over time; empty where that was not kept, and in the list of all clusters. ``between_disks``: it
+    copies between disks of brokers, which is no reassignment, and has no replication throttle.
     """
 
     run: str
@@ -188,6 +189,7 @@ class MovesFact:
     throttle: int | None
     stuck: tuple[str, ...]
     course: tuple[CoursePoint, ...]
+    between_disks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

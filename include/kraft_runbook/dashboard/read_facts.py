@@ -325,6 +325,7 @@ def _moves(
             seconds_left=number(told, "seconds_left"),
             stuck=texts(told, "stuck"),
             course=(),
+            between_disks=each.fact.dag.startswith("move_between_disks__"),
         )
     return None
 
