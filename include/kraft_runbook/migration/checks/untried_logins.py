@@ -8,10 +8,12 @@ from kraft_runbook.cluster.broker_calls import MECHANISM, Properties, mechanism_
 from kraft_runbook.cluster.client_security import SaslMechanism
 from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import ClusterObservation, was_read
+from kraft_runbook.cluster.node_properties import controller_properties
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
 from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of, name_nodes
+from kraft_runbook.migration.checks.settings import SET_ACL
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import host_parts, split_read
@@ -19,6 +21,10 @@ from kraft_runbook.runbook.read_parts import host_parts, split_read
 TRIED = frozenset(each.value for each in SaslMechanism)
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 """Java's login module for it (``JaasUtils`` names no other)."""
+IN_THE_UNIT = (
+    "let KAFKA_OPTS of each controller's unit name a login file with the brokers' user, -Djava.security.auth.login"
+    ".config (docs/controllers-unit.md)"
+)
 
 
 @check(
@@ -97,20 +103,18 @@ def no_broker_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: C
 @check(
     "KRB-PRE-130",
     severity=Severity.WARNING,
-    fix=(
-        "let KAFKA_OPTS of each controller's unit name a login file with the brokers' user, -Djava.security.auth.login"
-        ".config (docs/controllers-unit.md)"
-    ),
+    fix=IN_THE_UNIT,
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
 def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Controllers have a login for ZooKeeper where the brokers have one.
 
-    No property of Kafka's holds it: it is in a file that the service names to its JVM. Without it a controller ends at
-    its start where ZooKeeper enforces logins. Elsewhere Java only warns and goes on as nobody: ZooKeeper refuses it the
-    users, and each znode that only brokers may write. Told by the unit's KAFKA_OPTS (Environment=, EnvironmentFile=);
-    supervisor does not say its own.
+    No property of Kafka's holds it: it is in a file that the service names to its JVM. Where a controller finds no
+    section for ZooKeeper there, it goes on without a login and says nothing (zookeeper.sasl.client=false,
+    ``KafkaServer.zkClientConfigFromKafkaConfig``): ZooKeeper refuses it the users, and each znode that only brokers may
+    write. It ends at its start where ZooKeeper enforces logins, and with zookeeper.set.acl (KRB-PRE-131). Told by the
+    unit's KAFKA_OPTS (Environment=, EnvironmentFile=); supervisor does not say its own.
     """
     if _nobody_asks(seen, spec):
         return passed(NOBODY_ASKS)
@@ -124,3 +128,44 @@ def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, s
     wrong = [f"{nodes('controller', without, 'has')} no login file; {nodes('broker', by_login, 'has')} one"]
     fine = f"not looked at: {nodes('controller', unsaid)}" if unsaid else "they have"
     return settle(wrong if without else [], unread, fine)
+
+
+@check(
+    "KRB-PRE-131",
+    severity=Severity.BLOCKING,
+    fix=(
+        f"{IN_THE_UNIT}; or let them log in by certificate: zookeeper.ssl.client.enable, zookeeper.clientCnxnSocket and"
+        " zookeeper.ssl.keystore.location under zookeeper.properties"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.HOSTS,
+)
+def controllers_can_own_znodes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """A controller with zookeeper.set.acl has a login or a client certificate for ZooKeeper.
+
+    Without either it ends at its start, whatever ZooKeeper enforces ("zookeeper.set.acl is true, but …",
+    ``KafkaZkClient.createZkClient``, Kafka 3.9). The certificate is told by the properties, the login by the unit's
+    KAFKA_OPTS (Environment=, EnvironmentFile=). What a start script of your own adds is seen only while the controller
+    runs. Where supervisor does not say it, KRB-PRE-130 warns.
+    """
+    asked = [
+        each.id
+        for each in spec.controllers
+        if _must_be_somebody(controller_properties(spec, each, ControllerMode.MIGRATION))
+    ]
+    if not asked:
+        return settle([], (), f"{SET_ACL} is not set, or they have a client certificate")
+    told, unread = split_read("controller {}", host_parts(seen, asked, "zookeeper_login"))
+    without = [i for i, modules in told.items() if modules is not None and not modules]
+    unsaid = [i for i, modules in told.items() if modules is None]
+    wrong = [f"{nodes('controller', without, 'has')} {SET_ACL}, and neither a login nor a client certificate"]
+    fine = f"none is known to lack a login; supervisor does not say that of {nodes('controller', unsaid)}"
+    return settle(wrong if without else [], unread, fine if unsaid else "they have a login")
+
+
+def _must_be_somebody(own: Properties) -> bool:
+    """As ``KafkaConfig.zkTlsClientAuthEnabled`` has it: a certificate counts with all three of its properties."""
+    if own.get(SET_ACL, "").strip().lower() != "true":
+        return False
+    by_tls = own.get("zookeeper.ssl.client.enable", "").strip().lower() == "true"
+    return not (by_tls and own.get("zookeeper.clientCnxnSocket") and own.get("zookeeper.ssl.keystore.location"))

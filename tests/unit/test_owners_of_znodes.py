@@ -1,0 +1,75 @@
+"""Who has zookeeper.set.acl must be somebody at ZooKeeper: a controller that is nobody ends at its start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from observations import SPEC, WHY, observation, on_host
+from spoilt_clusters import Z
+
+from kraft_runbook.cluster.observation import ClusterObservation
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
+
+BY_DIGEST = ("org.apache.zookeeper.server.auth.DigestLoginModule",)
+WITH_ACLS = {"zookeeper.set.acl": "true"}
+BY_CERTIFICATE = {
+    "zookeeper.ssl.client.enable": "true",
+    "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+    "zookeeper.ssl.keystore.location": "/keys.p12",
+}
+
+
+def with_properties(properties: dict[str, str]) -> ClusterSpec:
+    return SPEC.model_copy(update={"zookeeper": SPEC.ensemble.model_copy(update={"properties": properties})})
+
+
+def logins(of_controllers: Any, of_brokers: Any = BY_DIGEST) -> ClusterObservation:
+    """A look before the copy, with these logins at ZooKeeper."""
+    seen = observation(Z)
+    for each in SPEC.node_ids:
+        of = of_controllers if each in SPEC.controller_ids else of_brokers
+        seen = on_host(each, zookeeper_login=of)(seen)
+    return seen
+
+
+def answer(code: str, seen: ClusterObservation, properties: dict[str, str]) -> CheckResult:
+    found = CHECKS.run(seen, with_properties(properties), Z, gate=None, earlier=seen).results
+    return next(each for each in found if each.code == code)
+
+
+@pytest.mark.parametrize("of_brokers", [BY_DIGEST, (), WHY])
+def test_a_controller_with_neither_login_nor_certificate_blocks_whatever_is_seen_of_brokers(of_brokers: Any) -> None:
+    result = answer("KRB-PRE-131", logins((), of_brokers), WITH_ACLS)
+    assert (result.verdict, result.blocks) == (Verdict.FAIL, True)
+    assert result.evidence == (
+        "controllers 101, 102, 103 have zookeeper.set.acl, and neither a login nor a client certificate"
+    )
+
+
+@pytest.mark.parametrize(
+    ("properties", "login"),
+    [({}, ()), ({"zookeeper.set.acl": "false"}, ()), (WITH_ACLS | BY_CERTIFICATE, ()), (WITH_ACLS, BY_DIGEST)],
+)
+def test_without_acls_by_certificate_or_by_login_it_starts(properties: dict[str, str], login: Any) -> None:
+    assert answer("KRB-PRE-131", logins(login), properties).passed
+
+
+@pytest.mark.parametrize("lacking", BY_CERTIFICATE)
+def test_a_certificate_counts_with_all_three_of_its_properties(lacking: str) -> None:
+    """As Kafka has it (``KafkaConfig.zkTlsClientAuthEnabled``)."""
+    given = {key: value for key, value in BY_CERTIFICATE.items() if key != lacking}
+    assert answer("KRB-PRE-131", logins(()), WITH_ACLS | given).verdict is Verdict.FAIL
+
+
+def test_a_login_file_that_could_not_be_read_blocks_as_unknown() -> None:
+    result = answer("KRB-PRE-131", logins(WHY), WITH_ACLS)
+    assert (result.verdict, result.blocks) == (Verdict.UNKNOWN, True)
+    assert "controller 101: a test did not read it" in result.evidence
+
+
+def test_supervisor_which_does_not_say_it_stops_no_migration() -> None:
+    """Nobody could make it say so before a controller runs; KRB-PRE-130 warns."""
+    result = answer("KRB-PRE-131", logins(None), WITH_ACLS)
+    assert result.passed and "supervisor does not say that of controllers 101, 102, 103" in result.evidence
