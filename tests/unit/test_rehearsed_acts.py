@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from observations import SPEC, a_controller, both, broker, observation
+from observations import SPEC, a_controller, both, broker, observation, zookeeper
 from recording import AT, run_on
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import ConfigDiff, PlaybookResult
 from kraft_runbook.migration import plays
+from kraft_runbook.migration.leaving import FencePlan
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.back import BACK_TO_HYBRID
 from kraft_runbook.steps.finalization import finalize_active_controller
 from kraft_runbook.steps.forward import FINALIZE, PROVISION, TO_KRAFT
-from kraft_runbook.steps.handle import RehearsedCluster
-from kraft_runbook.steps.leaving import FOLLOW, leave
+from kraft_runbook.steps.handle import Act, RehearsedCluster
+from kraft_runbook.steps.leaving import FOLLOW, leave, leaving
 from kraft_runbook.steps.node_step import NodeStep, take_step
 from kraft_runbook.steps.restart import CONTROLLER, restart_active_controller
 from kraft_runbook.steps.restore_quorum import restore_quorum
@@ -114,6 +117,49 @@ def test_a_rollback_behind_the_fence_lists_what_is_left_of_leaving_kraft() -> No
     made = shown(DUAL_WRITE)
     leave(run_on(made), parity_task="parity")
     assert [each.what for each in made.acts] == ["leave KRaft in this order"] and len(made.acts[0].lines) > 3
+
+
+NO_LEADER = replace(DUAL_WRITE, quorum=Unread("no controller leads"))
+NO_MAJORITY = both(*(a_controller(i, running=False) for i in (101, 102)))(DUAL_WRITE)
+
+
+@pytest.mark.parametrize("seen", [NO_LEADER, NO_MAJORITY])
+def test_a_rollback_without_a_leader_lists_the_order_of_one_that_leads_again(seen: ClusterObservation) -> None:
+    """restore_quorum starts one before: the run deletes nothing in ZooKeeper that was not drained and proven."""
+    made = shown(seen)
+    leave(run_on(made), parity_task="parity")
+    assert made.acts == [
+        Act(
+            "leave KRaft in this order",
+            (
+                "1. stop controllers 101, 102, 103 except the one that is elected: without a majority the quorum can"
+                " acknowledge nothing more",
+                "2. wait until the elected controller, the active one, has written everything to ZooKeeper; else start"
+                " the others again, and nothing has changed",
+                "3. prove in ZooKeeper what was changed since the last full parity",
+                "4. stop the elected controller",
+                *FencePlan(None, ()).render().replace("1. ", "5. ").replace("2. ", "6. ").splitlines(),
+            ),
+        )
+    ]
+
+
+def test_where_the_copy_may_have_died_in_the_middle_both_orders_are_listed() -> None:
+    """What the controllers' own logs prove decides, and a dry run stops no controller to read them."""
+    silent = Unread("down")
+    seen = both(
+        zookeeper(migration=None),
+        *(broker(i, mode=BrokerMode.HYBRID) for i in (1, 2, 3)),
+        *(a_controller(i, metrics=silent) for i in (101, 102, 103)),
+    )(NO_LEADER)
+    assert may_have_died_in_the_copy(seen)
+    made = shown(seen)
+    leave(run_on(made), parity_task="parity")
+    proof = "the controllers' logs prove that the metadata copy was never committed"
+    assert made.acts == [
+        leaving(FencePlan(None, (101, 102, 103)), where=f", if {proof}"),
+        leaving(FencePlan(None, (101, 102, 103)), once_led=True, where=f", unless {proof}"),
+    ]
 
 
 def test_a_rollback_lists_the_controllers_that_it_would_start_for_a_leader() -> None:

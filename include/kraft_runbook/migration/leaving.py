@@ -38,21 +38,27 @@ class FencePlan:
         everybody = sorted({*self.fenced, *([] if self.active is None else [self.active])})
         return FencePlan(leader, tuple(i for i in everybody if i != leader), self.gone)
 
-    def render(self) -> str:
-        """What leaving does with it, in order, for a person."""
-        steps = []
+    def render(self, *, once_led: bool = False) -> str:
+        """What leaving does with it, in order, for a person. ``once_led``: no quorum leads yet, and the run starts one
+        before it leaves; which controller is then the active one is not known.
+        """
+        steps, others = [], nodes("controller", self.fenced)
+        active = f"controller {self.active}"
+        if once_led:
+            active, others = "the elected controller", f"{others} except the one that is elected"
+        led = once_led or self.active is not None
         if self.fenced:
             steps.append(
-                f"stop {nodes('controller', self.fenced)}: without a majority the quorum can acknowledge nothing more"
-                if self.active is not None
-                else f"stop {nodes('controller', self.fenced)}: no quorum leads"
+                f"stop {others}: without a majority the quorum can acknowledge nothing more"
+                if led
+                else f"stop {others}: no quorum leads"
             )
-        if self.active is not None:
+        if led:
             steps += [
-                f"wait until controller {self.active}, the active one, has written everything to ZooKeeper; else start"
-                " the others again, and nothing has changed",
+                f"wait until {active}, the active one, has written everything to ZooKeeper; else start the others"
+                " again, and nothing has changed",
                 "prove in ZooKeeper what was changed since the last full parity",
-                f"stop controller {self.active}",
+                f"stop {active}",
             ]
         steps += [
             (

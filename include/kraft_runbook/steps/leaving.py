@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from kraft_runbook.evidence.kinds import LeavesKraft, LeftKraft
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
-from kraft_runbook.migration.never_copied import never_elected
+from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.resumed_departure import unfinished
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
@@ -31,9 +31,11 @@ from kraft_runbook.steps.way_back_facts import examine_the_hosts_of_those_down
 FOLLOW = Act("let the brokers follow a ZooKeeper controller")
 
 
-def leaving(plan: FencePlan) -> Act:
-    """The act of leaving KRaft, with the controllers that are stopped, in their order."""
-    return Act("leave KRaft in this order", tuple(plan.render().splitlines()))
+def leaving(plan: FencePlan, *, once_led: bool = False, where: str = "") -> Act:
+    """The act of leaving KRaft, with the controllers that are stopped, in their order. ``once_led``: as in
+    ``FencePlan.render``. ``where``: what decides whether it is this order.
+    """
+    return Act(f"leave KRaft in this order{where}", tuple(plan.render(once_led=once_led).splitlines()))
 
 
 def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
@@ -50,8 +52,7 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
         if detect_phase(seen).phase is Phase.ZOOKEEPER:
             run.cluster.do(settle_in_zookeeper, would=[FOLLOW])
             return {"dry_run": True}
-        plan = fence_plan(seen, gone=run.cluster.gone)
-        run.cluster.do(leave_kraft, plan, would=[leaving(plan)])
+        run.cluster.do(leave_kraft, would=list(_rehearsed(run, seen)))
         return {"dry_run": True}
     run.claim.take()
     run.claim.await_groups()
@@ -68,6 +69,24 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
         run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
         return _leave_what_was_never_copied(run)
     return _leave(run, seen, parity_task)
+
+
+def _rehearsed(run: Run, seen: ClusterObservation) -> Iterator[Act]:
+    """The order in which the run would leave. Where the quorum is lost, the run starts one that leads before."""
+    if not quorum_is_lost(seen):
+        yield leaving(fence_plan(seen, gone=run.cluster.gone))
+        return
+    plan, proof = _of_all(run), "the controllers' logs prove that the metadata copy was never committed"
+    decides = may_have_died_in_the_copy(seen)
+    if decides:
+        yield leaving(plan, where=f", if {proof}")
+    yield leaving(plan, once_led=True, where=f", unless {proof}" if decides else "")
+
+
+def _of_all(run: Run) -> FencePlan:
+    """Every controller at once."""
+    gone = run.cluster.gone
+    return FencePlan(None, tuple(i for i in run.spec.controller_ids if i not in gone), tuple(sorted(gone)))
 
 
 def _settle(run: Run, seen: ClusterObservation) -> dict[str, Any]:
@@ -124,10 +143,9 @@ def _leave_what_was_never_copied(run: Run) -> dict[str, Any]:
     gone = run.cluster.gone
     seen = run.cluster.observe()
     _guard(run, replace(seen, brokers={i: b for i, b in seen.brokers.items() if b.running is not False}), gone)
-    plan = FencePlan(None, tuple(i for i in run.spec.controller_ids if i not in gone), tuple(sorted(gone)))
     run.signatures.begins(Gate.ROLLBACK)
     phase = detect_phase(seen).phase
-    return _report(run, phase, _depart(run, plan, None, phase))
+    return _report(run, phase, _depart(run, _of_all(run), None, phase))
 
 
 def _depart(run: Run, plan: FencePlan, proven_since: int | None, phase: Phase) -> Departure:
