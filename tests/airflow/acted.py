@@ -60,8 +60,8 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, *fakes: tuple[Any, Any]) -> None
 class Acted:
     """``seen``: what the cluster shows, look by look, three seconds apart; dual write goes on, unless it died. ``did``:
     what was done to it. ``acting``: what the claim says of it, each time. ``awaited_groups``: what had been done each
-    time that acts on consumer groups were waited for. ``held_by``: another run that has the cluster, or why the claim
-    can't be had. ``unknowing``: why a broker does not know its ZooKeeper controller.
+    time that acts on consumer groups were waited for; ``groups_act``: what happens then. ``held_by``: another run that
+    has the cluster, or why the claim can't be had. ``unknowing``: why a broker does not know its ZooKeeper controller.
     ``facts``: what a playbook reads of a host, by its name. ``not_deletable``: why this tool may not delete in
     ZooKeeper. ``states``: of tasks that did not succeed. ``proven_first``: the groups of controllers that the last
     playbook on a node had to see in migration mode before it touched anything.
@@ -82,6 +82,7 @@ class Acted:
         self.held_by: str | RunbookError | None = None
         self.acting: list[str] = []
         self.awaited_groups: list[list[str]] = []
+        self.groups_act: Callable[[], None] = lambda: None
         self.unknowing: str | None = None
         self.dual_write_died = False
         self.facts: dict[str, dict[str, Any]] = {}
@@ -149,6 +150,7 @@ class Acted:
 
     def _groups(self, *_: Any, **__: Any) -> tuple[str, ...]:
         self.awaited_groups.append(list(self.did))
+        self.groups_act()
         return ()
 
     def _play(self, playbook: Path, inventory: Mapping[str, Any], *, check: bool, **_: Any) -> RunReport:

@@ -38,7 +38,7 @@ from kraft_runbook.cluster.observation import (
     ZkMigrationState,
 )
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.errors import StepFailed, TimedOut
+from kraft_runbook.errors import Refused, StepFailed, TimedOut
 from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.migration.way_back import quorum_is_lost
@@ -296,7 +296,7 @@ def test_controllers_that_should_lead_are_started_and_awaited(acted: Acted, left
         "played start_controllers on controller-101, controller-102, controller-103",
         "awaited a majority of the controllers to run and elect a leader",
     ]
-    assert acted.awaited_groups == [["claimed"]], "before anything is started, and before the look that decides"
+    assert acted.awaited_groups == [acted.did[:3]] * (task == LEAVE), "a start takes nothing from an act on a group"
     assert acted.outcomes(task)[:2] == ["begins", "restored"]
     assert ("left, 101 led" in acted.did) == (task == LEAVE)
 
@@ -331,6 +331,7 @@ def test_controllers_that_died_in_their_copy_stay_down_where_their_logs_prove_it
     acted.facts["read_metadata_logs"] = NEVER_COPIED
     acted.run(task, dag=BACK, goal="ZOOKEEPER")
     assert acted.played == ["played read_metadata_logs on controller-101, controller-102, controller-103"]
+    assert acted.awaited_groups == [["claimed"]], "their logs are read once those that run are stopped"
     if task == LEAVE:
         assert acted.did[-2:] == ["claimed", "left, None led"]
         assert left.given["proven_since"] is None
@@ -343,6 +344,32 @@ def test_controllers_that_never_had_a_leader_are_left_with_a_signature_and_no_pa
     acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
     assert acted.did[-2:] == ["claimed", "left, None led"]
     assert left.given["proven_since"] is None
+
+
+@pytest.mark.parametrize("task", [RESTORE, LEAVE])
+def test_a_killed_act_on_a_group_keeps_no_lost_quorum_down(acted: Acted, left: Left, task: str) -> None:
+    """One of another Airflow says that it acts until its lease ends. What stops controllers waits for it."""
+
+    def acts() -> None:
+        raise Refused("group one is being moved", way_out="wait")
+
+    acted.groups_act = acts
+    stand(acted, LEADERLESS)
+    acted.after_playing = lambda _: setattr(acted, "seen", observation(Phase.HYBRID))
+    if task == RESTORE:
+        assert acted.run(RESTORE, dag=BACK, goal="ZOOKEEPER")["started"] == [101, 102, 103]
+    else:
+        with pytest.raises(AirflowFailException, match="group one is being moved"):
+            acted.run(LEAVE, dag=BACK, goal="ZOOKEEPER")
+    assert acted.did[-1] == "awaited a majority of the controllers to run and elect a leader"
+
+
+def test_where_a_leader_came_up_while_a_group_was_awaited_no_controller_is_stopped(acted: Acted, left: Left) -> None:
+    stand(acted, DIED_IN_THE_COPY)
+    acted.facts["read_metadata_logs"] = NEVER_COPIED
+    acted.groups_act = lambda: setattr(acted, "seen", observation(Phase.HYBRID))
+    acted.run(RESTORE, dag=BACK, goal="ZOOKEEPER")
+    assert not [each for each in acted.played if "read_metadata_logs" in each]
 
 
 def test_where_a_log_holds_the_end_of_the_copy_they_are_started_instead(acted: Acted, left: Left) -> None:

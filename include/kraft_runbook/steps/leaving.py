@@ -55,14 +55,14 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
         run.cluster.do(leave_kraft, would=list(_rehearsed(run, seen)))
         return {"dry_run": True}
     run.claim.take()
-    run.claim.await_groups()
     seen = run.cluster.settled()
     lost = quorum_is_lost(seen)
     if lost:  # an earlier try was killed in the middle: begin again from a quorum that leads
         if died_in_the_copy(run, seen):
             return _leave_what_was_never_copied(run)
         restore(run, seen, lost)
-        seen = run.cluster.settled()
+    run.claim.await_groups()
+    seen = run.cluster.settled()
     if detect_phase(seen).phase is Phase.ZOOKEEPER:
         return _settle(run, seen)
     if detect_phase(seen).phase is Phase.UNKNOWN and never_elected(seen):

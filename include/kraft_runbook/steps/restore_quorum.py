@@ -30,9 +30,6 @@ def restore_quorum(run: Run) -> dict[str, Any]:
     lost = quorum_is_lost(seen)
     if lost and not run.cluster.rehearses:
         run.claim.take()
-        run.claim.await_groups()
-        seen = run.cluster.settled()  # the wait may have taken minutes
-        lost = quorum_is_lost(seen)
     if not lost:
         run.cluster.tell("already done: the quorum has a leader, or none is needed")
         return {"started": []}
@@ -50,13 +47,17 @@ def restore_quorum(run: Run) -> dict[str, Any]:
 
 def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
     """Whether the controllers' own logs prove that the copy was never committed. Ends those that still run, without
-    a leader. The claim is this run's.
+    a leader: acts on consumer groups are waited for before. The claim is this run's.
 
-    Raises Refused without the gate's signature.
+    Raises Refused without the gate's signature, and as ``await_groups``.
     """
     if not may_have_died_in_the_copy(seen):
         return False
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
+    run.claim.await_groups()
+    seen = run.cluster.settled()  # the wait may have taken minutes
+    if not may_have_died_in_the_copy(seen):
+        return False
     run.cluster.tell("nothing shows that the metadata copy was completed: reading the controllers' own logs")
     logs = run.cluster.ask(read_logs, stop=True, gone=run.cluster.gone, tell=run.cluster.tell)
     why_not = why_not_proven(logs, run.spec.controller_ids)
@@ -69,7 +70,8 @@ def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
 
 
 def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
-    """Start what is down and wait for a leader. The claim is this run's. Raises Refused without the gate's signature,
+    """Start what is down and wait for a leader. That takes nothing from an act on a consumer group, so none is waited
+    for: a killed one would keep the quorum down for the rest of its lease. The claim is this run's. Raises Refused without the gate's signature,
     StepFailed where no majority comes up.
     """
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
