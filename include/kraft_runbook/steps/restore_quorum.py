@@ -71,8 +71,9 @@ def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
 
 def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
     """Start what is down and wait for a leader. That takes nothing from an act on a consumer group, so none is waited
-    for: a killed one would keep the quorum down for the rest of its lease. The claim is this run's. Raises Refused without the gate's signature,
-    StepFailed where no majority comes up.
+    for: a killed one would keep the quorum down for the rest of its lease. The claim is this run's.
+
+    Raises Refused without the gate's signature, StepFailed where no majority comes up.
     """
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
     run.signatures.begins(Gate.ROLLBACK)
