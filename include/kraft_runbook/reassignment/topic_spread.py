@@ -166,19 +166,18 @@ class _Exchanges:
         far = {giver: self._far_at(giver) for giver in {giver for giver, _ in taken}}
         if (not far_here and not any(far.values())) or self._asked > MOST_ASKED:
             return
-        others: dict[Source, dict[str, list[TopicPartition]]] = {}
+        others: dict[Source, dict[str, list[TopicPartition]]] = {source: {} for source in sorted(taken)}
         claimed: set[TopicPartition] = set()
-        for source in sorted(taken):
-            found = others[source] = {}
-            topics = None if far_here else far[source[0]]
-            most = sum(len(each) for leads in (True, False) for each in taken[source[0], leads].values())
-            for partition in self._holding(source[0]):
-                if (
-                    (topics is None or partition.topic in topics)
-                    and partition not in claimed
-                    and len(found.get(partition.topic, ())) < most  # no more can be taken; others may want the rest
-                    and self._fits(partition, source, broker)
-                ):
+        for giver in sorted(far):
+            topics = None if far_here else far[giver]
+            most = sum(len(each) for leads in (True, False) for each in taken[giver, leads].values())
+            for partition in self._holding(giver):
+                if (topics is not None and partition.topic not in topics) or partition in claimed:
+                    continue
+                source = giver, self._present[partition][0] == giver
+                found = others[source]
+                # No more than ``most`` can be taken; others may want the rest.
+                if len(found.get(partition.topic, ())) < most and self._fits(partition, source, broker):
                     found.setdefault(partition.topic, []).append(partition)
                     claimed.add(partition)
         self._take(broker, taken, others)
