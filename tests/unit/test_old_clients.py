@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ for _each in NEEDED:
     host_module(_each)
 request_log = host_module("request_log")
 CHECK = SOFTWARE.checks["KRB-PRE-094"]
+PRINTS = Path(__file__).with_name("PrintRequestVersions.java")
 NOBODY = "software that gives no name"
 
 
@@ -203,9 +205,7 @@ def counts_what_is_gone_in(jars: Path) -> None:
     """
     old, new = (
         {key: (listeners, marks) for key, listeners, marks in map(str.split, said.splitlines())}
-        for said in (
-            ask_java(Path(__file__).with_name("PrintRequestVersions.java"), jars=each) for each in (JARS, jars)
-        )
+        for said in (ask_java(PRINTS, jars=each) for each in (JARS, jars))
     )
     assert {api: marks.count("d") for api, (_, marks) in old.items() if "d" in marks} == FIRST_ANSWERED
     for api, (listeners, marks) in old.items():
@@ -217,6 +217,22 @@ def counts_what_is_gone_in(jars: Path) -> None:
             assert api in BETWEEN_SERVERS or "ZK_BROKER" not in listeners, (api, gone)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("now", "target"), [*pairwise(("4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"))])
+def test_within_kafka_4_no_request_goes_unanswered_but_those_of_4_0_s_share_groups(now: str, target: str) -> None:
+    """They were early access there."""
+
+    def answered(version: str) -> set[tuple[str, int]]:
+        said = ask_java(PRINTS, jars=fetch_jars(version, jars=jars_of(version)))
+        rows = [(RENAMED.get(key, key), marks) for key, _, marks in map(str.split, said.splitlines())]
+        return {(key, at) for key, marks in rows for at, mark in enumerate(marks) if mark != "-"}
+
+    shares = {("ShareGroupHeartbeat", 0), ("ShareGroupDescribe", 0), ("ShareFetch", 0), ("ShareAcknowledge", 0)}
+    assert answered(now) - answered(target) == (shares if now.startswith("4.0") else set())
+
+
+RENAMED = {"ListClientMetricsResources": "ListConfigResources"}
+"""One request, which got another name with 4.1."""
 BETWEEN_SERVERS = {
     "LeaderAndIsr",
     "StopReplica",
