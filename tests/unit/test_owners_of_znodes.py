@@ -69,7 +69,21 @@ def test_a_login_file_that_could_not_be_read_blocks_as_unknown() -> None:
     assert "controller 101: a test did not read it" in result.evidence
 
 
-def test_supervisor_which_does_not_say_it_stops_no_migration() -> None:
-    """Nobody could make it say so before a controller runs; KRB-PRE-130 warns."""
-    result = answer("KRB-PRE-131", logins(None), WITH_ACLS)
+@pytest.mark.parametrize("of_brokers", [BY_DIGEST, ()])
+def test_supervisor_which_does_not_say_it_stops_no_migration_and_a_person_is_told(of_brokers: Any) -> None:
+    """Nobody could make it say so before a controller runs."""
+    seen = logins(None, of_brokers)
+    result = answer("KRB-PRE-131", seen, WITH_ACLS)
     assert result.passed and "supervisor does not say that of controllers 101, 102, 103" in result.evidence
+    warning = answer("KRB-PRE-130", seen, WITH_ACLS)
+    assert (warning.verdict, warning.blocks) == (Verdict.UNKNOWN, False)
+
+
+@pytest.mark.parametrize("properties", [{}, WITH_ACLS | BY_CERTIFICATE])
+def test_supervisor_is_asked_for_nothing_where_no_login_is_needed(properties: dict[str, str]) -> None:
+    assert answer("KRB-PRE-130", logins(None, ()), properties).passed
+
+
+def test_brokers_that_were_not_read_may_have_a_login() -> None:
+    result = answer("KRB-PRE-130", logins((), WHY), {})
+    assert result.verdict is Verdict.UNKNOWN and "broker 1: a test did not read it" in result.evidence

@@ -218,7 +218,17 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-096": (H, None, on_host(2, unformatted_dirs=WHY), "broker 2"),
     "KRB-PRE-045": (Z, None, on_host(2, service_defined=WHY), "node 2"),
     "KRB-PRE-046": (Z, None, on_host(2, config=WHY), "broker 2"),
-    "KRB-PRE-130": (Z, None, both(tree(znode_acl_restricted=True), on_host(2, zookeeper_login=WHY)), "broker 2"),
+    "KRB-PRE-130": (
+        Z,
+        None,
+        both(
+            tree(znode_acl_restricted=True),
+            on_host(2, zookeeper_login=("org.apache.zookeeper.server.auth.DigestLoginModule",)),
+            on_host(102, zookeeper_login=None),
+            *(on_host(each, zookeeper_login=("a.Module",)) for each in (101, 103)),
+        ),
+        "supervisor does not say the login of controller 102: see its program's environment",
+    ),
     "KRB-PRE-129": (Z, None, both(tree(znode_acl_restricted=True), on_host(2, zookeeper_login=WHY)), "broker 2"),
     "KRB-PRE-113": (Z, None, on_host(2, other_hands=WHY), "node 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),

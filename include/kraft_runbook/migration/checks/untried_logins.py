@@ -114,20 +114,24 @@ def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, s
     section for ZooKeeper there, it goes on without a login and says nothing (zookeeper.sasl.client=false,
     ``KafkaServer.zkClientConfigFromKafkaConfig``): ZooKeeper refuses it the users, and each znode that only brokers may
     write. It ends at its start where ZooKeeper enforces logins, and with zookeeper.set.acl (KRB-PRE-131). Told by the
-    unit's KAFKA_OPTS (Environment=, EnvironmentFile=); supervisor does not say its own.
+    unit's KAFKA_OPTS (Environment=, EnvironmentFile=). supervisor does not say its own: UNKNOWN until the controllers
+    run, where the brokers have a login, or zookeeper.set.acl is on without a client certificate.
     """
     if _nobody_asks(seen, spec):
         return passed(NOBODY_ASKS)
     found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
     by_login = [i for i, modules in found.items() if modules]
-    if not by_login:
-        return settle([], unread, "the brokers have none")
-    told, unread = split_read("controller {}", host_parts(seen, spec.controller_ids, "zookeeper_login"))
-    without = [i for i, modules in told.items() if modules is not None and not modules]
+    asked = spec.controller_ids if by_login else _must_be_somebody(spec)
+    told, unread_too = split_read("controller {}", host_parts(seen, asked, "zookeeper_login"))
+    without = [i for i, modules in told.items() if modules is not None and not modules] if by_login else []
     unsaid = [i for i, modules in told.items() if modules is None]
-    wrong = [f"{nodes('controller', without, 'has')} no login file; {nodes('broker', by_login, 'has')} one"]
-    fine = f"not looked at: {nodes('controller', unsaid)}" if unsaid else "they have"
-    return settle(wrong if without else [], unread, fine)
+    has = f"{nodes('controller', without, 'has')} no login for ZooKeeper (no login file, or no section Client in it)"
+    said = f"supervisor does not say the login of {nodes('controller', unsaid)}: see its program's environment"
+    return settle(
+        [f"{has}; {nodes('broker', by_login, 'has')} one"] if without else [],
+        [*([] if by_login else unread), *unread_too, *([said] if unsaid else [])],
+        "they have" if by_login else "the brokers have none",
+    )
 
 
 @check(
@@ -148,11 +152,7 @@ def controllers_can_own_znodes(seen: ClusterObservation, spec: ClusterSpec) -> F
     KAFKA_OPTS (Environment=, EnvironmentFile=). What a start script of your own adds is seen only while the controller
     runs. Where supervisor does not say it, KRB-PRE-130 warns.
     """
-    asked = [
-        each.id
-        for each in spec.controllers
-        if _must_be_somebody(controller_properties(spec, each, ControllerMode.MIGRATION))
-    ]
+    asked = _must_be_somebody(spec)
     if not asked:
         return settle([], (), f"{SET_ACL} is not set, or they have a client certificate")
     told, unread = split_read("controller {}", host_parts(seen, asked, "zookeeper_login"))
@@ -163,9 +163,17 @@ def controllers_can_own_znodes(seen: ClusterObservation, spec: ClusterSpec) -> F
     return settle(wrong if without else [], unread, fine if unsaid else "they have a login")
 
 
-def _must_be_somebody(own: Properties) -> bool:
-    """As ``KafkaConfig.zkTlsClientAuthEnabled`` has it: a certificate counts with all three of its properties."""
-    if own.get(SET_ACL, "").strip().lower() != "true":
-        return False
-    by_tls = own.get("zookeeper.ssl.client.enable", "").strip().lower() == "true"
-    return not (by_tls and own.get("zookeeper.clientCnxnSocket") and own.get("zookeeper.ssl.keystore.location"))
+def _must_be_somebody(spec: ClusterSpec) -> list[int]:
+    """The controllers with zookeeper.set.acl and no client certificate."""
+    rendered = {each.id: controller_properties(spec, each, ControllerMode.MIGRATION) for each in spec.controllers}
+    return [i for i, own in rendered.items() if _is_on(own, SET_ACL) and not _by_certificate(own)]
+
+
+def _by_certificate(own: Properties) -> bool:
+    """As ``KafkaConfig.zkTlsClientAuthEnabled`` has it: all three of them count."""
+    named = own.get("zookeeper.clientCnxnSocket") and own.get("zookeeper.ssl.keystore.location")
+    return _is_on(own, "zookeeper.ssl.client.enable") and bool(named)
+
+
+def _is_on(own: Properties, key: str) -> bool:
+    return own.get(key, "").strip().lower() == "true"
