@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from observations import SPEC
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.io.kafka import dynamic_configs, metadata_log_reader
-from kraft_runbook.io.kafka.drill_probes import GRANT, Probes
+from kraft_runbook.io.kafka import drill_probes, dynamic_configs, metadata_log_reader
+from kraft_runbook.io.kafka.drill_probes import GRANT, Probes, topic_of
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs, read_configs
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
 from kraft_runbook.io.secrets import environment_secrets
@@ -88,10 +88,34 @@ def test_the_metadata_log_s_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
         next(MetadataLogReader(SPEC, 101, 1, **GIVEN)._snapshot(SnapshotId(5, 1)))
 
 
-def test_a_drill_s_records() -> None:
-    probes = Probes(SPEC, "t", "changes", partitions=[TopicPartition("t", 0)], key="k", **GIVEN)
-    heard = probes._delivered("t-0")
+OF_A_NAMED_TOPIC = "allow this tool's user Describe and Write on topic orders"
+
+
+@pytest.mark.parametrize(("topic", "granted"), [(topic_of("run"), GRANT), ("orders", OF_A_NAMED_TOPIC)])
+def test_a_drill_s_records(topic: str, granted: str) -> None:
+    """On partitions that its form names, the right is one on their topic."""
+    partition = TopicPartition(topic, 0)
+    probes = Probes(SPEC, topic_of("run"), "changes", partitions=[partition], key="k", **GIVEN)
+    heard = probes._delivered(partition)
     heard(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), None)
-    assert probes.failed == 1 and probes.why.endswith(GRANT)
+    assert probes.failed == 1 and probes.why.endswith(f"; {granted}")
     heard(KafkaError(KafkaError._MSG_TIMED_OUT), None)
-    assert probes.failed == 2 and GRANT not in probes.why
+    assert probes.failed == 2 and "allow" not in probes.why
+    heard(None, None)
+    assert len(probes.answers[str(partition)]) == 1
+
+
+def test_a_drill_s_producer_that_may_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It breaks its thread. The topics are those that it was to write to."""
+
+    def denied(*_: Any) -> Any:
+        raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(drill_probes, "Producer", denied)
+    monkeypatch.setattr(Probes, "_change", lambda _: None)
+    partitions = [TopicPartition(each, 0) for each in ("payments", "orders")]
+    with (
+        pytest.raises(StepFailed, match="Describe and Write on topics orders, payments"),
+        Probes(SPEC, topic_of("run"), "changes", partitions=partitions, key="k", **GIVEN),
+    ):
+        pass

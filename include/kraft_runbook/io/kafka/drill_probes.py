@@ -159,8 +159,8 @@ class Probes:
         self._over = threading.Event()
         self._broken: list[str] = []
         self._threads = [
-            threading.Thread(target=self._kept(each), name=f"drill-{each.__name__}", daemon=True)
-            for each in (self._produce, self._change)
+            threading.Thread(target=self._kept(work, topics), name=f"drill-{work.__name__}", daemon=True)
+            for work, topics in ((self._produce, {each.topic for each in partitions}), (self._change, {topic}))
         ]
 
     def now(self) -> float:
@@ -184,12 +184,12 @@ class Probes:
                 way_out="look at the cluster and clear this task; it starts what it stopped first",
             )
 
-    def _kept(self, work: Callable[[], None]) -> Callable[[], None]:
+    def _kept(self, work: Callable[[], None], topics: Collection[str]) -> Callable[[], None]:
         def guarded() -> None:
             try:
                 work()
             except Exception as error:
-                self._broken.append(_with_grant(f"{work.__name__}: {type(error).__name__}: {error}"))
+                self._broken.append(_with_grant(f"{work.__name__}: {type(error).__name__}: {error}", topics))
 
         return guarded
 
@@ -206,22 +206,22 @@ class Probes:
         )
         while not self._over.is_set():
             until = time.monotonic() + EVERY_RECORD
-            for topic, number in self._partitions:
-                heard = self._delivered(f"{topic}-{number}")
+            for each in self._partitions:
+                heard = self._delivered(each)
                 try:
-                    producer.produce(topic, b"x", key=self._key, partition=number, on_delivery=heard)
+                    producer.produce(each.topic, b"x", key=self._key, partition=each.partition, on_delivery=heard)
                 except BufferError:
                     break  # all of them wait: that is a silence, and is measured as one
             while (left := until - time.monotonic()) > 0:
                 producer.poll(min(left, 0.02))
         producer.flush(5)
 
-    def _delivered(self, partition: str) -> Callable[[Any, Any], None]:
+    def _delivered(self, partition: TopicPartition) -> Callable[[Any, Any], None]:
         def note(error: Any, _: Any) -> None:
             if error is None:
-                self.answers[partition].append(time.monotonic())
+                self.answers[str(partition)].append(time.monotonic())
             else:
-                self.failed, self.why = self.failed + 1, _with_grant(error.str())
+                self.failed, self.why = self.failed + 1, _with_grant(error.str(), [partition.topic])
 
         return note
 
@@ -263,11 +263,15 @@ class Probes:
         return bool(code == 0)
 
 
-def _with_grant(said: str) -> str:
-    """With what to allow, where a right is missing. By the words: an idempotent producer that may not begin says so in
-    a fatal error, whose code is its own.
+def _with_grant(said: str, topics: Collection[str]) -> str:
+    """With what to allow on these topics, where a right is missing. By the words: an idempotent producer that may not
+    begin says so in a fatal error, whose code is its own.
     """
-    return f"{said}; {GRANT}" if "authorization failed" in said.lower() else said
+    if "authorization failed" not in said.lower():
+        return said
+    named = sorted(each for each in topics if not each.startswith(PREFIX))
+    allow = f"allow this tool's user Describe and Write on topic{'s' * (len(named) > 1)} {some(named)}"
+    return f"{said}; {allow if named else GRANT}"
 
 
 def _admin(spec: ClusterSpec, secrets: Secrets) -> AdminClient:
