@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from observations import SPEC
 
 from kraft_runbook.cluster.observation import Unread, was_read
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.io.hosts import ansible_reports, host_facts
+from kraft_runbook.io.hosts.ansible_reports import HIDDEN
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.host_facts import gather_secured_hosts
 from kraft_runbook.io.secrets import environment_secrets
@@ -103,6 +105,31 @@ def test_what_the_stores_make_of_it_leaves_the_facts_of_the_host(stores: Path, m
     assert was_read(hosts[1].free_bytes) and was_read(hosts[101].free_bytes)
     assert secured.stores[1] == Unread("the host could not be asked for its stores")
     assert runs == ["gather_host_facts"]
+
+
+def test_a_host_that_is_lost_while_its_stores_are_opened_has_told_its_facts(
+    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``failed_when`` does not cover a host that can't be reached: nothing listens where the second task goes."""
+    one = {"brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
+    spec = SPEC.model_copy(update=one | {"broker_properties": {"ssl.keystore.location": f"{stores}/keys.p12"}})
+    here = tmp_path / "playbooks"
+    here.mkdir()
+
+    def run(playbook: Path, *given: Any, **named: Any) -> Any:
+        for each in playbook.parent.iterdir():
+            if each.name != playbook.name:
+                (here / each.name).symlink_to(each)
+        plays = yaml.safe_load(playbook.read_text())
+        lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+        plays[0]["tasks"][1]["vars"] = lost
+        (here / playbook.name).write_text(yaml.safe_dump(plays, sort_keys=False))
+        return run_ansible(here / playbook.name, *given, **named)
+
+    monkeypatch.setattr(host_facts, "run_ansible", run)
+    hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}))
+    assert was_read(hosts[1].free_bytes) and was_read(hosts[101].free_bytes)
+    assert secured.stores[1] == Unread(f"while its stores were opened: the host can't be reached: {HIDDEN}")
 
 
 def test_secrets_are_compared_on_the_host_and_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

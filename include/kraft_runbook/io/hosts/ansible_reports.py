@@ -96,6 +96,7 @@ def why_unreached(message: str) -> tuple[str, str]:
     )
 
 
+HIDDEN = "Ansible hides the reason (no_log)"
 OF_ANY_MODULE = ("changed", "msg", "censored", "module_stderr")
 
 
@@ -178,7 +179,7 @@ class Fold:
         if self._foreign and data.get("ignore_errors"):
             return
         said = [
-            result.get("msg") or result.get("censored") or "no reason given",
+            result.get("msg") or (HIDDEN if "censored" in result else "no reason given"),
             str(result.get("module_stderr") or "").strip(),
         ]
         message = self._hide("\n".join(str(each) for each in said if each))

@@ -106,7 +106,7 @@ def _read_there(spec: ClusterSpec, node: Broker | Controller) -> dict[str, Any]:
 
 def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
     facts = host.facts.get(str(node_id))
-    if host.failure or not facts:
+    if not facts:  # a host that was lost later has told them
         reason = _why(host, report)
         parts = {each.name: Unread(reason) for each in fields(HostState) if each.name != "node_id"}
         return HostState(node_id=node_id, **parts)
@@ -132,7 +132,8 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
 def _secured(node_id: int, host: HostReport, report: RunReport) -> Mapping[str, Any] | Unread:
     told = host.facts.get("secured")
     if host.failure or told is None:
-        return Unread(_why(host, report))
+        opening = "while its stores were opened: " if str(node_id) in host.facts else ""
+        return Unread(f"{opening}{_why(host, report)}")
     return Unread(str(told["unread"])) if "unread" in told else told.get(str(node_id), Unread("it was not asked"))
 
 
