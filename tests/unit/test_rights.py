@@ -77,6 +77,21 @@ def test_the_commands_grant_what_the_table_says() -> None:
     ]
 
 
+def test_what_the_commands_of_reading_leave_out_is_said_beside_them() -> None:
+    """Parity asks a controller for the cluster's id: there that needs Alter, which would also let it change ACLs."""
+    granted = acls(changes=False)
+    left_out = [
+        f"{need} (`{right.asks}`"
+        for right in KAFKA
+        if not right.changes
+        for need in right.needs
+        if isinstance(need, Acl) and Acl(need.operation, need.resource, need.prefix) not in granted
+    ]
+    page = " ".join(render_rights().split())
+    assert len(left_out) == 2 and all(each in page for each in left_out), left_out
+    assert "Alter Cluster on controllers (`DescribeClusterRequest`" in left_out
+
+
 def test_the_page_is_made_of_it() -> None:
     assert (ROOT / "docs" / "rights.md").read_text() == render_rights(), (
         "python -c 'from kraft_runbook.runbook.rights import render_rights as made; print(made(), end=str())'"

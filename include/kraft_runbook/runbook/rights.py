@@ -192,10 +192,11 @@ HOSTS = (
     Right(
         "gather_host_facts",
         (
-            f"{FILES}; of a secured cluster also stores, the JVM's login file and what references in the files name,"
-            " and to run keytool",
+            f"{FILES}; each JVM's login file (java.security.auth.login.config), often 0600 of Kafka's own user;"
+            " the files of its unit's EnvironmentFile=; of a secured cluster also stores and what references in the"
+            " files name, and to run keytool",
         ),
-        "preflight",
+        "preflight. Where it may not read a login file, `KRB-PRE-129` to `KRB-PRE-131` are UNKNOWN",
     ),
     Right("read_feature_state", (FILES,), "feature levels and classes"),
     Right("prove_migration_mode", (FILES,), "whether a start could make the migration final"),
@@ -227,6 +228,10 @@ MADE_OF = (
     " one was missing. On brokers and controllers that was not done."
 )
 WIDTH = 118
+SELDOM = (
+    "Left out is what most clusters are never asked for, and what controllers are asked for during a migration, while"
+    " this tool is one of their `super_users`. Grant it where it is missed:"
+)
 
 
 def acls(*, changes: bool) -> tuple[Acl, ...]:
@@ -268,6 +273,8 @@ def render_rights() -> str:
         "that reads (preflight, parity, observe, dry runs):",
         "",
         *_commands(changes=False),
+        *wrap(f"{SELDOM} {'; '.join(_seldom())}.", WIDTH),
+        "",
         "All that this tool does, reassignments, group moves, drills and feature levels too:",
         "",
         *_commands(changes=True),
@@ -281,6 +288,13 @@ def render_rights() -> str:
         *_table("On hosts", "By SSH and, where `reach.become` is set, sudo. One playbook a line.", HOSTS),
     ]
     return "\n".join(lines)
+
+
+def _seldom() -> Iterator[str]:
+    """What the commands of reading leave out, each with what it is for."""
+    for each in KAFKA:
+        if each.seldom and not each.changes:
+            yield f"{each.needed} (`{each.asks}`: {each.what_for})"
 
 
 def _commands(*, changes: bool) -> list[str]:
