@@ -148,6 +148,16 @@ def test_such_a_rate_is_refused_in_the_form_too(paced: Paced) -> None:
     assert "give a throttle well above" in refused.value.way_out
 
 
+def test_the_way_back_that_ends_copies_alone_is_refused_for_no_rate(paced: Paced) -> None:
+    """However much is produced into the replica: nothing of it is copied."""
+    paced.grows = 20 * MB
+    paced.params |= {"goal": disks.BACK, "run": paced.files.name, "throttle_mb": 1}
+    assert disks.plan_between_disks(paced.run(name="back"))["replicas"] == 1
+    paced.end()
+    with pytest.raises(Refused, match="would never let it end"):
+        disks.plan_between_disks(paced.run(name="later"))
+
+
 def test_a_run_that_does_not_go_on_is_named_with_its_own_way_out(paced: Paced) -> None:
     with pytest.raises(StepFailed, match=f"in {TAKEN_UP_SECONDS:g} s") as failed:
         paced.change(throttle_mb=8)

@@ -287,11 +287,14 @@ def busiest_disks(reading: DiskReading) -> int:
 
 def produced_into_copies(moves: Iterable[DiskMove], before: Logs, after: Logs, seconds: float) -> Speeds:
     """By broker, what is produced into each replica that it copies, from two looks at the replicas' sizes. What
-    retention took away meanwhile counts as none.
+    retention took away meanwhile counts as none. A replica that lies at its target is not copied, nor is one whose copy
+    is ended there.
     """
     found: dict[int, list[OfMove]] = {}
     for move in moves:
         if move.broker in before and move.broker in after:
+            if after[move.broker].placed.get(move.partition) == move.target:
+                continue
             size = after[move.broker].sizes.get(move.partition, 0)
             grown = max(0, size - before[move.broker].sizes.get(move.partition, size))
             found.setdefault(move.broker, []).append(OfMove(grown / max(seconds, 0.1), size))
