@@ -31,7 +31,12 @@ from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
-from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left, put_disk_throttle_back, throttle_disks
+from kraft_runbook.steps.reassignment.disk_throttle import (
+    PUT_BACK,
+    disk_throttles_left,
+    put_disk_throttle_back,
+    throttle_disks,
+)
 from kraft_runbook.steps.reassignment.files import DISKS, files_of
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
@@ -389,6 +394,32 @@ def test_a_dry_run_names_every_move_and_makes_none(scene: Scene) -> None:
         scene.end()
     put_disk_throttle_back(run)
     assert scene.cluster.acts == would.acts, "what the run then does"
+
+
+@pytest.mark.parametrize(("megabytes", "since", "listed"), [(None, None, 1), (3, None, 1), (None, "9", 0)])
+def test_a_dry_run_of_the_way_back_lists_that_the_undone_run_s_throttle_is_put_back(
+    scene: Scene, megabytes: int | None, since: str | None, listed: int
+) -> None:
+    """Once, also where the way back has a throttle of its own; not where somebody has set another one since."""
+    first = scene.run()
+    throttle_disks(first)
+    move_between_disks(first)
+    scene.end()
+    scene.rate = since or scene.rate
+    scene.params |= {"goal": disks.BACK, "run": first.name, "throttle_mb": megabytes}
+    back = scene.run(name="two")
+    disks.plan_between_disks(back)
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    for does in (throttle_disks, move_between_disks, put_disk_throttle_back):
+        does(scene.run(name="two", cluster=would))
+    assert would.acts.count(PUT_BACK) == listed
+    before = scene.cluster.acts.count(PUT_BACK)
+    throttle_disks(back)
+    while isinstance(move_between_disks(back), WhileCopying):
+        scene.end()
+    put_disk_throttle_back(back)
+    assert scene.cluster.acts.count(PUT_BACK) - before == listed and scene.rate == (since or "7")
 
 
 def test_a_plan_that_was_changed_on_disk_is_not_carried_out(scene: Scene) -> None:

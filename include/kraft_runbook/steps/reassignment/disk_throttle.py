@@ -92,14 +92,20 @@ def put_disk_throttle_back(run: Run) -> dict[str, Any] | None:
     """Whatever happened: the throttle becomes what it was, once none of the run's copies goes on. One that somebody
     else set meanwhile stays. A run that undoes another puts back that one's too. Raises Unreachable, StepFailed.
     """
+    name = str(run.params.get("run") or "") if run.params.get("goal") == BACK else ""
+    undone = RunFiles(files_of_all(run.state) / name) if name else None
     if run.cluster.rehearses:
-        rate = files_of(run).wanted_throttle(asks_how_fast(run).throttle)
-        if rate is not None and set(map(str, _would_throttle(rate))).intersection(run.listed()):
+        if _is_listed(run) or (undone is not None and undone.disk_rate.has_set(run.cluster.ask(disk_rate))):
             run.cluster.do(set_disk_rate, would=[PUT_BACK])
         return None
-    undone = str(run.params.get("run") or "") if run.params.get("goal") == BACK else ""
     found = _put_back(run, files_of(run))
-    return (_put_back(run, RunFiles(files_of_all(run.state) / undone)) or found) if undone else found
+    return (_put_back(run, undone) or found) if undone is not None else found
+
+
+def _is_listed(run: Run) -> bool:
+    """Whether this dry run has listed a throttle, which the run would put back."""
+    rate = files_of(run).wanted_throttle(asks_how_fast(run).throttle)
+    return rate is not None and bool(set(map(str, _would_throttle(rate))).intersection(run.listed()))
 
 
 def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
