@@ -12,16 +12,19 @@ from kraft_runbook.evidence.record import EvidenceRecord, make_record
 
 
 class Kept(Ports):
-    """Every gate is signed, nobody else has the claim, and the records are those that were written."""
+    """Every gate is signed, nobody else has the claim, and the records are those that were written. ``task``: whose the
+    next ones are.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.task = "drill"
         self._records: list[EvidenceRecord] = []
 
     def record(self, what: Kind) -> None:
         super().record(what)
         last = self._records[-1] if self._records else None
-        self._records.append(make_record(last, {"task": "drill", **what.body()}, at=datetime.now(UTC)))
+        self._records.append(make_record(last, {"task": self.task, **what.body()}, at=datetime.now(UTC)))
 
     def records(self) -> tuple[EvidenceRecord, ...]:
         return tuple(self._records)
