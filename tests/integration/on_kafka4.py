@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -70,16 +71,21 @@ def finalized_lab(
         lifecycle.down(spec, purge=True)
 
 
-def with_target(born: str, directory: Path, further: str = "") -> Path:
-    """The directory, with the cluster file of a lab that is born in KRaft (``lab/both``, ``lab/dynamic``) and Kafka 4
-    beside. ``further``: more of the file.
+def with_target(
+    born: str, directory: Path, further: str = "", *, now: tuple[str, str] | None = None, version: str = ""
+) -> Path:
+    """The directory, with the cluster file of a lab that is born in KRaft (``lab/both``, ``lab/dynamic``) and a Kafka 4
+    beside. ``further``: more of the file. ``now``: version and home of what its nodes run, where it is not the 3.9 of
+    the file itself; ``version``: of what lies beside, where it is not the lab's own.
     """
     place = "${KRB_LAB_DIR:-${PROJECT_ROOT}/build/lab}"
     text = (ROOT / "lab" / born / "lab.yaml").read_text()
-    version = kafka4_version()
-    target = f'  upgrade_to: {{version: {version}, home: "{place}/kafka-{version}"}}\n'
-    text = text.replace(f"  home: {place}/kafka\n", f"  home: {place}/kafka\n{target}")
-    directory.mkdir(parents=True)
+    version = version or kafka4_version()
+    home, target = f"{place}/kafka", f'  upgrade_to: {{version: {version}, home: "{place}/kafka-{version}"}}\n'
+    text = text.replace(f"  home: {home}\n", f"  home: {now[1] if now else home}\n{target}")
+    if now:
+        text = text.replace("  version: ${KRB_LAB_KAFKA:-3.9.2}\n", f"  version: {now[0]}\n")
+    directory.mkdir(parents=True, exist_ok=True)
     (directory / "lab.yaml").write_text(f"{text}upgrade_software: {{old_clients_window: {LOOKS_APART}}}\n{further}")
     return directory
 
@@ -192,6 +198,18 @@ def answers(lab: Lab, node_id: int, version_knows: Callable[[NodeFeatures], bool
         lambda: version_knows(node_features(lab.spec, node, secrets=lab.secrets)),
         within=within,
     )
+
+
+def log_requests(lab: Lab, broker_id: int) -> None:
+    """Let a broker of 3.9 log who asks in deprecated versions, without a restart, as docs/software.md says."""
+    command = [
+        *(f"{lab.spec.kafka.home}/bin/kafka-run-class.sh", "kafka.admin.ConfigCommand"),
+        *("--bootstrap-server", lab.spec.broker_address(lab.spec.broker(broker_id)), "--alter"),
+        *("--entity-type", "broker-loggers", "--entity-name", str(broker_id)),
+        *("--add-config", "kafka.request.logger=INFO"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def log_of(lab: Lab, node_id: int, *, lines: int = 200) -> str:
