@@ -22,7 +22,7 @@ TRIED = frozenset(each.value for each in SaslMechanism)
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 """Java's login module for it (``JaasUtils`` names no other)."""
 IN_THE_UNIT = (
-    "let KAFKA_OPTS of each controller's unit name a login file with the brokers' user, -Djava.security.auth.login"
+    "let KAFKA_OPTS of each controller's service name a login file with the brokers' user, -Djava.security.auth.login"
     ".config (docs/controllers-unit.md)"
 )
 
