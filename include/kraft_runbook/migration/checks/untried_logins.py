@@ -147,10 +147,10 @@ def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, s
 def controllers_can_own_znodes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """A controller with zookeeper.set.acl has a login or a client certificate for ZooKeeper.
 
-    Without either it ends at its start, whatever ZooKeeper enforces ("zookeeper.set.acl is true, but …",
-    ``KafkaZkClient.createZkClient``, Kafka 3.9). The certificate is told by the properties, the login by the unit's
-    KAFKA_OPTS (Environment=, EnvironmentFile=). What a start script of your own adds is seen only while the controller
-    runs. Where supervisor does not say it, KRB-PRE-130 warns.
+    Without either it ends at its start before it asks ZooKeeper anything ("zookeeper.set.acl is true, but …", measured
+    on 3.9.2; ``KafkaZkClient.createZkClient``). A certificate needs all three of its properties. It is told by the
+    properties, the login by the unit's KAFKA_OPTS (Environment=, EnvironmentFile=). What a start script of your own
+    adds is seen only while the controller runs. Where supervisor does not say it, KRB-PRE-130 warns.
     """
     asked = _must_be_somebody(spec)
     if not asked:
