@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch
 from test_feature_records import level
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeHost, NodeOnDisk, SoftwareLevels, WrittenLevel
+from kraft_runbook.cluster.feature_levels import (
+    METADATA_VERSION,
+    FeatureObservation,
+    NodeHost,
+    NodeOnDisk,
+    SoftwareLevels,
+    WrittenLevel,
+)
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import on_disk_of
 from kraft_runbook.metadata.metadata_version import BRINGS
@@ -178,14 +185,14 @@ def test_bootstrap_checkpoint_lies_beside_the_log(tmp_path: Path) -> None:
 # -- the whole cluster -------------------------------------------------------------------------------------------------
 
 
-def disks(seen: object, **by_node: NodeOnDisk) -> object:
-    hosts = dict(seen.hosts)  # type: ignore[attr-defined]
+def disks(seen: FeatureObservation, **by_node: NodeOnDisk) -> FeatureObservation:
+    hosts = dict(seen.hosts)
     for name, disk in by_node.items():
         node_id = int(name.removeprefix("node_"))
         host = hosts[node_id]
         assert isinstance(host, NodeHost)
         hosts[node_id] = replace(host, disk=disk)
-    return replace(seen, hosts=hosts)  # type: ignore[type-var]
+    return replace(seen, hosts=hosts)
 
 
 def test_the_way_is_open_where_every_node_can_read_its_log() -> None:
@@ -195,7 +202,7 @@ def test_the_way_is_open_where_every_node_can_read_its_log() -> None:
 
 def test_the_way_back_is_shut_until_the_last_controller_has_its_snapshot_and_says_which() -> None:
     seen = disks(look(kafka4()), node_103=on_disk(103, snapshot=98, after={130: 22, 140: 21}))
-    way = way_to(seen, kafka3(), kafka4())  # type: ignore[arg-type]
+    way = way_to(seen, kafka3(), kafka4())
     assert not way.open and set(way.in_the_way) == {103}
     assert "controller 103 cannot run 3.9.2 yet" in way.render_text()
 
@@ -212,9 +219,44 @@ def test_the_way_back_is_closed_for_good_past_a_star_that_the_older_software_doe
 def test_what_is_closed_is_never_called_not_yet_though_the_newer_softwares_levels_were_not_read() -> None:
     """A half-done roll, or a host whose newer home is gone: the older one's table knows nothing of what is between."""
     seen = disks(look(kafka4(), 27), node_103=on_disk(103, held=27))
-    way = way_to(seen, kafka3(), kafka3())  # type: ignore[arg-type]
+    way = way_to(seen, kafka3(), kafka3())
     assert way.in_the_way and way.render_text() == way_to(look(kafka4(), 27), kafka3(), kafka4()).render_text()
     assert not way_to(look(kafka4(), 22), kafka3(), kafka3()).closed
+
+
+NO_LEADER = Unread("no controller leads")
+
+
+@pytest.mark.parametrize("in_snapshots", [True, False])
+def test_without_a_leader_the_nodes_own_disks_show_that_the_way_back_is_closed(in_snapshots: bool) -> None:
+    """In the middle of a bad upgrade: waiting and lowering open nothing."""
+    passed = [on_disk(i, held=27) if in_snapshots else on_disk(i, after={130: 27}) for i in (101, 102)]
+    seen = disks(replace(look(kafka4()), log=NO_LEADER), node_101=passed[0], node_102=passed[1])
+    way = way_to(seen, kafka3(), kafka4())
+    assert way.render_text() == (
+        "closed: the nodes' disks hold metadata.version 27, 3.9.2 supports 1-21, and 23 (4.0-IV1) between changed"
+        " metadata: no server lowers across that"
+    )
+
+
+def test_one_snapshot_is_enough_and_one_record_is_not() -> None:
+    """A snapshot holds what was committed; a record on one disk may never be."""
+    without = replace(look(kafka4()), log=NO_LEADER)
+    assert way_to(disks(without, node_1=on_disk(1, held=27)), kafka3(), kafka4()).closed
+    way = way_to(disks(without, node_101=on_disk(101, after={130: 27})), kafka3(), kafka4())
+    assert not way.closed and way.unknown
+    assert way.render_text().startswith("not known: whether the way to 3.9.2 is closed for good. The metadata log")
+    read = replace(without, hosts={**dict.fromkeys(without.hosts, Unread("no ssh")), 101: without.hosts[101]})
+    of_one = way_to(disks(read, node_101=on_disk(101, after={130: 27})), kafka3(), kafka4())
+    assert of_one.unknown and "not yet" not in of_one.render_text()
+
+
+def test_a_way_that_no_leader_tells_of_is_never_called_not_yet() -> None:
+    waits = on_disk(103, snapshot=98, after={130: 22, 140: 21})
+    seen = disks(look(kafka4()), node_103=waits)
+    assert way_to(seen, kafka3(), kafka4()).render_text().startswith("not yet: ")
+    way = way_to(replace(seen, log=NO_LEADER), kafka3(), kafka4())
+    assert way.unknown and "The metadata log was not read (no controller leads)" in way.render_text()
 
 
 def test_this_tools_list_of_levels_that_changed_metadata_is_the_jars_own() -> None:
@@ -225,9 +267,10 @@ def test_this_tools_list_of_levels_that_changed_metadata_is_the_jars_own() -> No
 
 def test_each_node_waits_for_its_own_snapshots_interval() -> None:
     seen = disks(look(kafka4()), node_101=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
-    host = seen.hosts[101]  # type: ignore[attr-defined]
-    hosts = {**seen.hosts, 101: replace(host, config={"metadata.log.max.snapshot.interval.ms": "600000"})}  # type: ignore[attr-defined]
-    way = way_to(replace(seen, hosts=hosts), kafka3(), kafka4())  # type: ignore[type-var]
+    host = seen.hosts[101]
+    assert isinstance(host, NodeHost)
+    hosts = {**seen.hosts, 101: replace(host, config={"metadata.log.max.snapshot.interval.ms": "600000"})}
+    way = way_to(replace(seen, hosts=hosts), kafka3(), kafka4())
     assert "it takes one within 10 min of" in way.render_text()
 
 

@@ -583,6 +583,12 @@ def test_the_trap_shuts_the_way_back_until_the_snapshot_and_a_star_shuts_it_for_
     assert "controller 101 cannot run 3.9.2 yet" in said[1] and "Wait for a snapshot past 130" in said[1]
     plan = SOFTWARE.way_back(cluster(ALL, disks=trapped), PLAIN)
     assert not plan.possible and plan.steps
+    seen = cluster(ALL, disks=trapped)
+    assert isinstance(seen.features, FeatureObservation)
+    unled = replace(seen, features=replace(seen.features, log=Unread("no controller leads")))
+    result = SOFTWARE.checks["KRB-UPG-005"].run(unled, PLAIN)
+    assert result.verdict is Verdict.UNKNOWN and "not yet" not in result.evidence, "it may be closed for good"
+    assert not SOFTWARE.way_back(unled, PLAIN).known
     stuck = not_passing(cluster(ALL, level=27), Gate.BACK)["KRB-UPG-005"]
     assert stuck[0] == "FAIL" and stuck[1].startswith("closed: metadata.version is 27") and "yet" not in stuck[1]
     closed = SOFTWARE.way_back(cluster(ALL, level=27), PLAIN)

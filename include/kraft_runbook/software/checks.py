@@ -285,5 +285,7 @@ def _way(seen: ClusterObservation, spec: ClusterSpec, software: Software | None)
     obstacles = [each for of_node in found.in_the_way.values() for each in of_node]
     if found.closed:  # what a node waits for on its disk opens nothing then
         return failed(found.render_text(), "stay on the version that runs")
+    if found.unknown:
+        return unknown(found.render_text())
     wrong = [str(each) for each in obstacles if not each.unknown]
     return settle(wrong, (str(each) for each in obstacles if each.unknown), found.render_text())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, SoftwareLevels
+from kraft_runbook.cluster.feature_levels import METADATA_VERSION, FeatureObservation, NodeOnDisk, SoftwareLevels
 from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import Software
@@ -19,12 +19,13 @@ INTERVAL = "metadata.log.max.snapshot.interval.ms"
 @dataclass(frozen=True, slots=True)
 class SoftwareWay:
     """Whether every node can start on a version now. ``closed``: no, and not by waiting or lowering either.
-    ``in_the_way``: what stands there, node by node.
+    ``in_the_way``: what stands there, node by node. ``may_be_closed``: why it is not known whether it is closed.
     """
 
     version: str
     in_the_way: Mapping[int, tuple[Obstacle, ...]]
     closed: tuple[str, ...] = ()
+    may_be_closed: str = ""
 
     @property
     def open(self) -> bool:
@@ -32,20 +33,21 @@ class SoftwareWay:
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing but what was not read stands in the way."""
+        """Whether nothing but what was not read stands in the way, or what stands there may be there for good."""
         found = [each for of_node in self.in_the_way.values() for each in of_node]
-        return not self.closed and bool(found) and all(each.unknown for each in found)
+        return not self.closed and bool(found) and (bool(self.may_be_closed) or all(each.unknown for each in found))
 
     def render_text(self) -> str:
-        """The answer for a person: open, not yet (and until when), or closed (and by what)."""
+        """The answer for a person: open, not yet (and until when), not known (and why), or closed (and by what)."""
         if self.open:
             return f"every node can start on {self.version} now"
         if self.closed:
             return f"closed: {'; '.join(self.closed)}"
         lines = [str(each) for found in self.in_the_way.values() for each in found]
-        return f"not yet: {len(lines)} things keep nodes from starting on {self.version}\n" + "\n".join(
-            f"  {line}" for line in lines
-        )
+        told = f"not yet: {len(lines)} things keep nodes from starting on {self.version}"
+        if self.unknown:
+            told = f"not known: {self.may_be_closed or f'whether every node can start on {self.version}'}"
+        return "\n".join([told, *(f"  {line}" for line in lines)])
 
 
 def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLevels) -> SoftwareWay:
@@ -59,7 +61,9 @@ def way_to(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLeve
         found = unreadable(seen.who(node_id), disk, software, interval_ms=snapshot_interval(seen, node_id))
         if found:
             in_the_way[node_id] = found
-    return SoftwareWay(software.version, in_the_way, tuple(_closed(seen, software, now)))
+    closed = tuple(_closed(seen, software, now))
+    may_be = "" if closed or not isinstance(seen.log, Unread) else _may_be_closed(seen.log, software)
+    return SoftwareWay(software.version, in_the_way, closed, may_be)
 
 
 def software_way(seen: ClusterObservation, spec: ClusterSpec, software: Software | None) -> SoftwareWay | Unread:
@@ -112,9 +116,14 @@ def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLev
     metadata.
     """
     table = software.features.get(METADATA_VERSION)
-    if isinstance(seen.log, Unread) or table is None:
+    if table is None:
         return []
-    level = seen.log.levels.get(METADATA_VERSION, 0)
+    if isinstance(seen.log, Unread):
+        level = _committed_on_disks(seen)
+        holds = f"the nodes' disks hold metadata.version {level}"
+    else:
+        level = seen.log.levels.get(METADATA_VERSION, 0)
+        holds = f"metadata.version is {level}"
     between = [
         f"{number} ({name})"
         for number, name in _changed_metadata(now, level)
@@ -123,9 +132,35 @@ def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLev
     if not between:
         return []
     return [
-        f"metadata.version is {level}, {software.version} supports {table.supported}, and {', '.join(between)} between"
+        f"{holds}, {software.version} supports {table.supported}, and {', '.join(between)} between"
         " changed metadata: no server lowers across that"
     ]
+
+
+def _committed_on_disks(seen: FeatureObservation) -> int:
+    """The highest metadata.version that the nodes' own disks prove to have been committed; 0: they prove none.
+
+    A snapshot holds only what was committed. A record after it may never be committed: it counts where a majority of
+    the controllers hold it, or a higher level.
+    """
+    disks = {i: host.disk for i, host in seen.hosts.items() if not isinstance(host, Unread)}
+    read = {i: disk for i, disk in disks.items() if not isinstance(disk, Unread)}
+    in_snapshots = [_last_level(replace(disk, after=())) for disk in read.values()]
+    by_controller = sorted((_last_level(read[i]) for i in seen.controllers if i in read), reverse=True)
+    of_majority = by_controller[len(seen.controllers) // 2 :][:1]
+    return max([*in_snapshots, *of_majority], default=0)
+
+
+def _last_level(disk: NodeOnDisk) -> int:
+    held = disk.snapshot.levels.get(METADATA_VERSION, 0) if disk.snapshot else 0
+    return next((each.level for each in reversed(disk.after) if each.feature == METADATA_VERSION), held)
+
+
+def _may_be_closed(log: Unread, software: SoftwareLevels) -> str:
+    return (
+        f"whether the way to {software.version} is closed for good. The metadata log was not read ({log.reason}), and"
+        " the nodes' disks do not prove that metadata.version passed a level that changed metadata"
+    )
 
 
 def _changed_metadata(now: SoftwareLevels, level: int) -> list[tuple[int, str]]:
