@@ -275,6 +275,17 @@ def test_a_throttle_stays_while_a_broker_that_copied_is_away(scene: Scene) -> No
     assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
 
 
+def test_a_broker_that_is_lost_for_good_keeps_no_throttle_once_others_have_its_replicas(scene: Scene) -> None:
+    run = scene.run()
+    throttle_disks(run)
+    move_between_disks(run)
+    scene.away = True
+    assert put_disk_throttle_back(run) == {"left": 1} and scene.rate == "5000000"
+    scene.held = set()
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "7"
+    assert move_between_disks(run) == {"there": 0, "gone": 2} and disks.disks_not_done(run) == ()
+
+
 def test_a_throttle_of_another_cluster_s_run_is_none_of_this_cluster_s(scene: Scene) -> None:
     """Its name may begin with this one's."""
     run = scene.run()

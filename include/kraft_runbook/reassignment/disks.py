@@ -178,8 +178,7 @@ def of_plain(values: Iterable[Any]) -> DiskMove:
 class DiskReading:
     """The plan's moves by what is true of each. ``gone``: the replica is no longer on that broker, or its topic was
     made anew. ``foreign``: it lies, or is being copied, where the plan did not put it. ``lost``: brokers that did not
-    answer. ``bytes_left``: of the copies that go on. ``shown``: of those that are gone, the ones of which the broker
-    still shows a log.
+    answer, of moves that are not gone. ``bytes_left``: of the copies that go on.
     """
 
     left: tuple[DiskMove, ...]
@@ -189,7 +188,6 @@ class DiskReading:
     foreign: tuple[DiskMove, ...]
     lost: tuple[int, ...]
     bytes_left: int
-    shown: tuple[DiskMove, ...] = ()
 
     @property
     def stage(self) -> PlanStage:
@@ -219,21 +217,23 @@ def read_disks(
 ) -> DiskReading:
     """Where the plan stands. ``topic_ids``: of its topics now, and ``held``: who has which partition by the
     controller, where that was asked: a log that is no replica any more is nobody's (in ZooKeeper mode it may stay), and
-    a replica whose directory has failed is not gone. ``without``: moves that were found to be gone then.
+    a replica whose directory has failed is not gone; those of a broker that is lost for good are, once others have
+    them. ``without``: moves that were found to be gone then.
     """
     anew = made_anew(plan.topic_ids, topic_ids or {})
     found: dict[str, list[DiskMove]] = {each: [] for each in ("left", "moving", "there", "gone", "foreign")}
-    left_bytes, shown = 0, []
+    left_bytes, lost = 0, set()
     for move in plan.moves:
+        is_held = None if held is None else move.broker in held.get(move.partition, ())
+        if move in without or move.partition.topic in anew or is_held is False:
+            found["gone"].append(move)
+            continue
         if move.broker not in logs:
+            lost.add(move.broker)
             continue
         mine = logs[move.broker]
         at, copy = mine.placed.get(move.partition), mine.future.get(move.partition)
-        is_held = None if held is None else move.broker in held.get(move.partition, ())
-        if move in without or move.partition.topic in anew or is_held is False:
-            what = "gone"
-            shown += [] if at is None else [move]
-        elif at is None:
+        if at is None:
             what = "left" if is_held else "gone"
         elif at == move.target:
             # To end a copy, the directory that it fills is the source, and the one where the replica lies the target.
@@ -245,10 +245,8 @@ def read_disks(
         if what == "moving" and copy is not None:
             left_bytes += max(0, mine.sizes.get(move.partition, 0) - copy.size)
         found[what].append(move)
-    lost = tuple(sorted({m.broker for m in plan.moves} - logs.keys()))
-    return DiskReading(
-        **{what: tuple(moves) for what, moves in found.items()}, lost=lost, bytes_left=left_bytes, shown=tuple(shown)
-    )
+    kinds = {what: tuple(moves) for what, moves in found.items()}
+    return DiskReading(**kinds, lost=tuple(sorted(lost)), bytes_left=left_bytes)
 
 
 def without_strays(logs: Logs, held: Held) -> tuple[Logs, dict[int, str]]:

@@ -31,8 +31,8 @@ from kraft_runbook.steps.run import Run
 class WhileCopying:
     """Waits until the next copies may start, all have ended, somebody interferes, or the throttle or the number of
     copies at once is to change. The fields are those of ``waiting.WhileMoving``; ``at_once``: copies that a broker may
-    make; ``gone``: moves that the task found to be gone, though their broker still shows a log of them. The plan is
-    read once: one that is made anew ends the task that waits.
+    make; ``gone``: moves that the task found to be gone, though their broker may still show a log. The plan is read
+    once: one that is made anew ends the task that waits.
     """
 
     files: RunFiles
@@ -139,7 +139,7 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             raise
         wait_out(run, trouble)
         return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
-    rate, gone = files.disk_rate.rate, frozenset(reading.shown)
+    rate, gone = files.disk_rate.rate, frozenset(reading.gone)
     return WhileCopying(files, at_once, rate, hours=wanted.hours, most=wanted.moves, gone=gone)
 
 
