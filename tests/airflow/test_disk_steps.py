@@ -37,7 +37,7 @@ from kraft_runbook.steps.reassignment.disk_throttle import (
     put_disk_throttle_back,
     throttle_disks,
 )
-from kraft_runbook.steps.reassignment.files import DISKS, files_of
+from kraft_runbook.steps.reassignment.files import DISK_RATE, DISKS, files_of
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
 from lab import ROOT
@@ -293,6 +293,20 @@ def test_a_throttle_of_another_cluster_s_run_is_none_of_this_cluster_s(scene: Sc
     place = files_of(run).directory
     place.rename(place.with_name(place.name.replace("__lab__", "__lab-secure__")))
     assert disk_throttles_left(run) == []
+
+
+def test_a_run_of_another_cluster_is_not_undone_and_its_throttle_stays_known(scene: Scene) -> None:
+    """The task that puts throttles back runs though the plan was refused."""
+    run = scene.run()
+    throttle_disks(run)
+    other = files_of(run).directory
+    other = other.rename(other.with_name(other.name.replace("__lab__", "__prod__")))
+    scene.params |= {"goal": disks.BACK, "run": other.name}
+    back = scene.run(name="two")
+    with pytest.raises(Refused, match="moved replicas between disks of cluster lab"):
+        disks.plan_between_disks(back)
+    assert put_disk_throttle_back(back) is None
+    assert (other / DISK_RATE).exists(), "its own cluster has that throttle still"
 
 
 def test_a_broker_that_is_lost_is_waited_for_once_copies_were_started(scene: Scene) -> None:

@@ -11,8 +11,8 @@ from kraft_runbook.procedures.move_between_disks import disk_rate, set_disk_rate
 from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
-from kraft_runbook.steps.reassignment.disks import BACK, reading_of, require_signed_disks
-from kraft_runbook.steps.reassignment.files import DISK_RATE, DiskRate, RunFiles, files_of, files_of_all
+from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
+from kraft_runbook.steps.reassignment.files import DISK_RATE, DiskRate, RunFiles, files_of
 from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
@@ -93,7 +93,7 @@ def put_disk_throttle_back(run: Run) -> dict[str, Any] | None:
     else set meanwhile stays. A run that undoes another puts back that one's too. Raises Unreachable, StepFailed.
     """
     name = str(run.params.get("run") or "") if run.params.get("goal") == BACK else ""
-    undone = RunFiles(files_of_all(run.state) / name) if name else None
+    undone = next((each for each in disk_runs(run, DISK_RATE) if each.name == name), None)
     if run.cluster.rehearses:
         if _is_listed(run) or (undone is not None and undone.disk_rate.has_set(run.cluster.ask(disk_rate))):
             run.cluster.do(set_disk_rate, would=[PUT_BACK])
@@ -141,12 +141,6 @@ def disk_throttles_left(run: Run) -> list[str]:
             " clear its task 'carry_out.put_throttle_back'"
         )
     return found
-
-
-def disk_runs(run: Run, having: str) -> list[RunFiles]:
-    """The runs on this cluster that moved replicas between disks and have this file, the newest last."""
-    places = files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{having}")
-    return [RunFiles(each.parent) for each in sorted(places, key=lambda path: (path.stat().st_mtime, path))]
 
 
 def _notes(run: Run) -> list[tuple[RunFiles, DiskRate]]:

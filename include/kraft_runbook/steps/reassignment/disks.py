@@ -31,7 +31,7 @@ from kraft_runbook.software.fault_uses import Use
 from kraft_runbook.software.known_faults import FAULTS, was_looked_at
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.reassignment.ending import PLANNED, leave_with_nothing_to_do
-from kraft_runbook.steps.reassignment.files import DISKS, RunFiles, file_of_run, files_of
+from kraft_runbook.steps.reassignment.files import DISKS, RunFiles, files_of, files_of_all
 from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
@@ -47,14 +47,25 @@ def _goal(run: Run) -> DiskGoal:
             raise Refused("the form holds no plan", way_out="trigger the run anew with 'plan' filled in")
         return ExplicitDisks(directories_from_json(params["plan"], source="the form's plan"))
     if goal == BACK:
-        path = file_of_run(str(params["run"] or ""), run.state, DISKS, did="moved replicas between disks")
-        undone = RunFiles(path.parent).disk_plan
+        known = {each.name: each for each in disk_runs(run, DISKS)}
+        if (name := str(params["run"] or "")) not in known:
+            raise Refused(
+                f"no run named {name!r} moved replicas between disks of cluster {run.spec.name}",
+                way_out=f"name one of: {', '.join(sorted(known)) or '(there is none)'}",
+            )
+        undone = known[name].disk_plan
         return BackToOldDisks(undone.moves, undone.topic_ids)
     if params["broker"] is None or (goal == EMPTY and not params["directory"]):
         wanted = "'broker' and 'directory'" if goal == EMPTY else "'broker'"
         raise Refused(f"to {goal}, the form must name them", way_out=f"trigger the run anew with {wanted} filled in")
     broker = int(params["broker"])
     return EmptyDisk(broker, str(params["directory"])) if goal == EMPTY else EvenDisks(broker)
+
+
+def disk_runs(run: Run, having: str) -> list[RunFiles]:
+    """The runs on this cluster that moved replicas between disks and have this file, the newest last."""
+    places = files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{having}")
+    return [RunFiles(each.parent) for each in sorted(places, key=lambda path: (path.stat().st_mtime, path))]
 
 
 def plan_between_disks(run: Run) -> dict[str, Any]:

@@ -23,8 +23,7 @@ from kraft_runbook.reassignment.disks import read_disks
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED, rate_text, was_set
-from kraft_runbook.steps.reassignment.disk_throttle import disk_runs
-from kraft_runbook.steps.reassignment.disks import how_to_undo
+from kraft_runbook.steps.reassignment.disks import disk_runs, how_to_undo
 from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs
 from kraft_runbook.steps.reassignment.files import DISKS, SAVED, RunFiles, file_of_run
 from kraft_runbook.steps.reassignment.looks import settled_look
