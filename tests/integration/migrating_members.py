@@ -192,6 +192,7 @@ class Group:
                 consumer.commit(message, asynchronous=True)
             try:
                 commit([TopicPartition(*each) for each in had])
+                had.clear()  # while it closes, nothing waits for an answer that only a poll would bring
             finally:
                 consumer.close()
 
