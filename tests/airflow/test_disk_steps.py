@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -349,10 +350,19 @@ def test_a_topic_that_was_made_anew_while_others_are_copied_ends_no_wait(scene: 
     assert wait == {"there": 0, "gone": 2}
 
 
-def test_copies_of_which_none_is_taken_are_tried_again_later_and_not_on_record(scene: Scene) -> None:
+def test_copies_of_which_none_is_taken_are_tried_again_for_a_while_and_then_named(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just lost its replicas shows them still. One that never takes them would be asked for ever."""
     scene.cluster.answers[start_disk_moves] = lambda moves: ()
     wait = move_between_disks(scene.run())
-    assert isinstance(wait, WhileCopying) and wait.rests and "started" not in scene.told()
+    assert isinstance(wait, WhileCopying) and wait.rests
+    assert "started" not in scene.told() and scene.told()[-1] == "tries again"
+    later = time.time() + SPEC.reassignment.refused + 1
+    monkeypatch.setattr(RecordingCluster, "now", lambda _: later)
+    with pytest.raises(StepFailed, match="nothing was taken of 1 copies"):
+        move_between_disks(scene.run())
+    assert scene.told()[-1] == "gave up"
 
 
 def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:

@@ -27,6 +27,10 @@ from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
 
 
+class NothingTaken(StepFailed):
+    """A broker that has just lost its replicas, or is about to get them, may show them: that passes."""
+
+
 @dataclass
 class WhileCopying:
     """Waits until the next copies may start, all have ended, somebody interferes, or the throttle or the number of
@@ -125,8 +129,10 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         if batch:
             taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
             if not taken:  # the broker shows them still, and has them no more: to ask at once would be to ask for ever
-                run.cluster.tell(f"Nothing was taken of {len(batch)} copies, trying again")
-                return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
+                raise NothingTaken(
+                    f"nothing was taken of {len(batch)} copies: their brokers show the replicas and do not have them",
+                    way_out="look in the brokers' logs, then clear this task",
+                )
             named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
             run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
         if reading.lost:
@@ -135,7 +141,7 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             )
         say_it_goes_on(run)
     except (Unreachable, StepFailed) as trouble:
-        if not started and not has_started(run):
+        if not isinstance(trouble, NothingTaken) and not started and not has_started(run):
             raise
         wait_out(run, trouble)
         return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
