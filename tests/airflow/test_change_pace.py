@@ -191,6 +191,16 @@ def test_a_paused_run_starts_no_batch_until_it_goes_on_and_what_moves_goes_on(tw
     assert two.moves.done[-1] == ("start", [B])
 
 
+def test_a_run_that_was_paused_while_it_had_no_room_says_that_it_rests_once_it_has(two: Two) -> None:
+    wait = WhileMoving(two.files, Limits(1, 1, None), 5 * MB)
+    two.files.pause(two.moves.cluster.now() + 60)
+    assert wait.look(two.moves.cluster) == ""
+    two.moves.now = HALF
+    assert wait.look(two.moves.cluster) == "there is room for the next batch, and none may start now"
+    two.goes_on()
+    assert two.files.resting and wait.look(two.moves.cluster) == ""
+
+
 def test_a_pause_that_was_forgotten_ends_the_task_and_can_be_asked_for_anew(two: Two) -> None:
     two.moves.now = HALF
     two.params |= {"throttle_mb": None, "batches": "pause", "run": two.files.name}

@@ -177,6 +177,23 @@ def test_a_paused_run_starts_no_copy_until_it_goes_on(paced: Paced) -> None:
     assert [m.partition for m in paced.started[-1]] == [B] and paced.files.resting == ""
 
 
+@pytest.mark.parametrize("hours", [None, "22:00-06:00"])
+def test_a_run_that_may_start_nothing_once_its_copies_have_ended_says_that_it_rests(
+    paced: Paced, hours: str | None
+) -> None:
+    """All places of the broker were taken when it was paused, or when its hours ended: nobody asked then."""
+    paced.params["hours"] = hours
+    wait = paced.moves()
+    if hours is None:
+        paced.change(batches="pause")
+    assert wait.look(paced.cluster) == "" and paced.files.resting == ""
+    paced.end()
+    assert wait.look(paced.cluster) == "there is room for the next batch, and none may start now"
+    wait = paced.moves()
+    assert len(paced.started) == 1 and disk_throttles_left(paced.run()) == []
+    assert wait.look(paced.cluster) == "", "it has said so"
+
+
 def test_a_pause_that_was_forgotten_ends_the_task_with_the_way_out_of_disks(paced: Paced) -> None:
     paced.change(batches="pause")
     paced.end()
@@ -184,6 +201,7 @@ def test_a_pause_that_was_forgotten_ends_the_task_with_the_way_out_of_disks(pace
     with pytest.raises(Refused, match="was to go on by 2026-03-05 10:00 UTC") as refused:
         paced.moves()
     assert "move_between_disks__lab with 'back to the old disks'" in refused.value.way_out
+    assert put_disk_throttle_back(paced.run()) == {"left": 0} and paced.rate == "7", "no copy goes on"
 
 
 @pytest.mark.parametrize(("hours", "starts"), [("22:00-06:00", False), ("09:30-10:01", True)])

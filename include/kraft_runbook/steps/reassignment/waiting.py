@@ -75,7 +75,8 @@ def what_is_to_do(
     room: Callable[[], bool],
 ) -> str:
     """Why the task should go on while something moves or is left (``left``); empty where it should not. ``room``:
-    whether a new batch fits; ``busiest`` and ``counting``: as of ``concurrency.follow``.
+    whether a new batch fits: the task starts it, or says why it may not (``held_back``), for those who ask meanwhile.
+    ``busiest`` and ``counting``: as of ``concurrency.follow``.
     """
     may = may_start(cluster, files, wait.hours)
     if follows := cluster.spec.reassignment.concurrency:
@@ -83,8 +84,8 @@ def what_is_to_do(
         pace = follow(cluster, files, bounds, counting=counting, busiest=busiest, may_rise=may and left)
         if pace.changes:
             return pace.changes[-1]
-    if may and room():
-        return "there is room for the next batch"
+    if (may or not files.resting) and room():
+        return "there is room for the next batch" if may else "there is room for the next batch, and none may start now"
     # also what is no rate: the task says so
     return "the throttle is to change" if files.asks_for_another(wait.throttled) else ""
 
