@@ -25,6 +25,7 @@ from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.read_load import read_load
 from kraft_runbook.reassignment.concurrency import BrokerLoad, Pace
+from kraft_runbook.reassignment.disks import CopySettings
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
@@ -146,6 +147,32 @@ def test_such_a_rate_is_refused_in_the_form_too(paced: Paced) -> None:
     with pytest.raises(Refused, match="would never let it end") as refused:
         disks.plan_between_disks(paced.run(name="other"))
     assert "give a throttle well above" in refused.value.way_out
+
+
+@pytest.mark.parametrize(
+    ("at_once", "threads", "way_out"),
+    [
+        (2, None, "well above 13.3 MB/s, or none; or let fewer moves go on at once: at most 1 a broker"),
+        (None, 2, "well above 13.3 MB/s"),
+        (1, None, ""),
+        (2, 1, ""),
+    ],
+)
+def test_a_rate_must_do_for_all_replicas_that_a_broker_copies_at_the_same_time(
+    paced: Paced, at_once: int | None, threads: int | None, way_out: str
+) -> None:
+    """As many as it has directories, or threads: 4 MB/s are produced into each of two."""
+    paced.grows = 20 * MB
+    paced.future.clear()
+    paced.settings = CopySettings(threads)
+    paced.params |= {"throttle_mb": 10, "moves_a_broker": at_once}
+    other = paced.run(name="other")
+    if not way_out:
+        assert disks.plan_between_disks(other)["replicas"] == 2
+        return
+    with pytest.raises(Refused, match="8,000,000 bytes/s are produced into") as refused:
+        disks.plan_between_disks(other)
+    assert way_out in refused.value.way_out
 
 
 def test_the_way_back_that_ends_copies_alone_is_refused_for_no_rate(paced: Paced) -> None:

@@ -22,13 +22,14 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.procedures.move_between_disks import (
+    copy_settings,
     disk_rate,
     held_by,
     look_at_disks,
     set_disk_rate,
     start_disk_moves,
 )
-from kraft_runbook.reassignment.disks import DiskMove
+from kraft_runbook.reassignment.disks import CopySettings, DiskMove
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
@@ -49,8 +50,8 @@ FORM = {"goal": disks.EMPTY, "broker": 1, "directory": ONE, "plan": None, "run":
 
 
 class Scene:
-    """One broker with two disks. ``rate``: of the default of all brokers. ``id``: of the topic; ``held``: of which
-    partitions the broker has a replica by the controller.
+    """One broker with two disks. ``rate``: of the default of all brokers; ``settings``: the broker's own. ``id``: of
+    the topic; ``held``: of which partitions the broker has a replica by the controller.
     """
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class Scene:
         self.future: dict[Any, FutureCopy] = {}
         self.away, self.id, self.held = False, "x", {A, B}
         self.rate: str | None = "7"
+        self.settings = CopySettings()
         self.params: dict[str, Any] = {**FORM, "moves_a_broker": 1, "order": "by name", "hours": None}
         self.started: list[list[DiskMove]] = []
         self.cluster = RecordingCluster(
@@ -66,6 +68,7 @@ class Scene:
                 look_at_disks: lambda *_: self.look(),
                 held_by: lambda topics: (dict.fromkeys(topics, self.id), dict.fromkeys(self.held, (1, 2))),
                 start_disk_moves: self.start,
+                copy_settings: lambda brokers: dict.fromkeys(brokers, self.settings),
                 disk_rate: lambda: self.rate,
                 set_disk_rate: lambda value: setattr(self, "rate", value),
             },

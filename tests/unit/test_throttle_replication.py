@@ -17,6 +17,7 @@ from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.config_changes import ConfigChange
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
+from kraft_runbook.procedures.move_between_disks import copy_settings
 from kraft_runbook.procedures.throttle_replication import (
     Configs,
     list_moves,
@@ -26,6 +27,7 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
+from kraft_runbook.reassignment.disks import COPY_THREADS, CopySettings
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
     FOLLOWER_LIST,
@@ -219,3 +221,9 @@ def test_of_what_is_left_only_what_the_run_set_is_its_own(brokers: Brokers) -> N
         ("topic a", LEADER_LIST),
         ("topic a", FOLLOWER_LIST),
     }
+
+
+def test_how_many_replicas_a_broker_copies_at_the_same_time_is_read_of_those_that_answer(brokers: Brokers) -> None:
+    brokers.dead = {"3"}
+    brokers.values[Entity(EntityKind.BROKER, "2")] = {COPY_THREADS: "4"}
+    assert copy_settings(SPEC, (1, 2, 3), **brokers._given) == {1: CopySettings(None), 2: CopySettings(4)}

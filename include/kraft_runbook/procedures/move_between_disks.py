@@ -7,17 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.java_values import java_int
 from kraft_runbook.cluster.log_dirs import BrokerLogs
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind
 from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs, describe_log_dirs
 from kraft_runbook.io.kafka.topic_ids import topics_now
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.throttle_replication import KAFKAS, SEEN_WITHIN, Configs
-from kraft_runbook.reassignment.disks import DISK_RATE, DiskMove, Held
+from kraft_runbook.reassignment.disks import COPY_THREADS, DISK_RATE, CopySettings, DiskMove, Held
 
 SAMPLE = 5
 
@@ -84,6 +85,23 @@ def held_by(spec: ClusterSpec, topics: Collection[str], *, secrets: Secrets) -> 
     found = topics_now(spec, topics, secrets=secrets)
     held = {TopicPartition(name, n): r for name, each in found.items() for n, r in each.replicas.items()}
     return {name: each.id for name, each in found.items() if each.id}, held
+
+
+def copy_settings(
+    spec: ClusterSpec, brokers: Collection[int], *, secrets: Secrets, configs: Configs = KAFKAS
+) -> dict[int, CopySettings]:
+    """What the configurations of these brokers say of their copies. One that does not answer is absent. Raises Refused
+    where this tool's identity may not describe them.
+    """
+    found = {}
+    for broker in sorted(brokers):
+        entity = Entity(EntityKind.BROKER, str(broker))
+        try:
+            mine = configs.read(spec, [entity], [COPY_THREADS], secrets=secrets)[entity]
+        except Unreachable:
+            continue
+        found[broker] = CopySettings(java_int(mine.effective.get(COPY_THREADS, "")))
+    return found
 
 
 def disk_rate(spec: ClusterSpec, *, secrets: Secrets, configs: Configs = KAFKAS) -> str | None:

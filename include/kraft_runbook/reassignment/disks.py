@@ -24,6 +24,11 @@ from kraft_runbook.runbook.digests import sha256_of
 
 DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 """Kafka's throttle for these copies, in bytes a second a broker."""
+COPY_THREADS = "num.replica.alter.log.dirs.threads"
+"""How many replicas a broker copies at the same time, of those that were started; without it as many as it has log
+directories (KafkaConfig.getNumReplicaAlterLogDirsThreads). Each thread copies one after the other
+(LocalLeaderEndPoint.selectPartitionToFetch), and all share the throttle.
+"""
 SAMPLE = 5
 Logs = Mapping[int, BrokerLogs]
 """By broker, of those that answered."""
@@ -283,10 +288,19 @@ def busiest_disks(reading: DiskReading) -> int:
     return max(Counter(each.broker for each in reading.moving).values(), default=0)
 
 
-def produced_into_copies(moves: Iterable[DiskMove], before: Logs, after: Logs, seconds: float) -> Speeds:
-    """By broker, what is produced into each replica that it copies, from two looks at the replicas' sizes. What
-    retention took away meanwhile counts as none. A replica that lies at its target is not copied, nor is one whose copy
-    is ended there.
+@dataclass(frozen=True, slots=True)
+class CopySettings:
+    """What one broker's configuration says of its copies. ``threads``: ``COPY_THREADS``; None: not set."""
+
+    threads: int | None = None
+
+
+def produced_into_copies(
+    moves: Iterable[DiskMove], before: Logs, after: Logs, seconds: float, settings: Mapping[int, CopySettings]
+) -> Speeds:
+    """By broker, what is produced into the replicas that it copies, from two looks at the replicas' sizes: of the
+    fastest, as many as it copies at the same time (``COPY_THREADS``). What retention took away meanwhile counts as
+    none. A replica that lies at its target is not copied, nor is one whose copy is ended there.
     """
     found: dict[int, list[OfMove]] = {}
     for move in moves:
@@ -296,4 +310,5 @@ def produced_into_copies(moves: Iterable[DiskMove], before: Logs, after: Logs, s
             size = after[move.broker].sizes.get(move.partition, 0)
             grown = max(0, size - before[move.broker].sizes.get(move.partition, size))
             found.setdefault(move.broker, []).append(OfMove(grown / max(seconds, 0.1), size))
-    return {broker: sorted(each, reverse=True) for broker, each in found.items()}
+    threads = {b: settings.get(b, CopySettings()).threads or len(after[b].directories) for b in found}
+    return {broker: sorted(each, reverse=True)[: threads[broker]] for broker, each in found.items()}

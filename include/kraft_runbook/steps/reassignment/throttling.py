@@ -11,7 +11,7 @@ from kraft_runbook.cluster.assignment import Move, TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.procedures.move_between_disks import look_at_disks
+from kraft_runbook.procedures.move_between_disks import copy_settings, look_at_disks
 from kraft_runbook.procedures.move_replicas import read_state, save_throttles_anew
 from kraft_runbook.procedures.throttle_replication import (
     list_moves,
@@ -52,7 +52,7 @@ from kraft_runbook.steps.reassignment.files import RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
 from kraft_runbook.steps.reassignment.troubles import patiently
-from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted, asks_how_fast
 from kraft_runbook.steps.run import Run
 
 log = logging.getLogger(__name__)
@@ -93,14 +93,15 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: i
 
 
 def require_copies_end(run: Run, moves: Collection[DiskMove], rate: int) -> None:
-    """The same of copies between disks. A broker may copy one replica after the other, so what is produced into the one
-    with most records is what counts.
+    """The same of copies between disks. What is produced into those replicas counts that a broker copies at the same
+    time (``produced_into_copies``).
     """
-    brokers = {each.broker for each in moves}
+    brokers, most = {each.broker for each in moves}, asks_how_fast(run).most_moves
     before, at = run.cluster.ask(look_at_disks, brokers), run.cluster.now()
     run.cluster.pause(PRODUCED_SECONDS)
     after, seconds = run.cluster.ask(look_at_disks, brokers), run.cluster.now() - at
-    refuse_what_cannot_end(rate, produced_into_copies(moves, before, after, seconds), {}, 1)
+    settings = run.cluster.ask(copy_settings, brokers)
+    refuse_what_cannot_end(rate, produced_into_copies(moves, before, after, seconds, settings), {}, most)
 
 
 def refuse_what_cannot_end(rate: int, produced: Speeds, read: Speeds, moves: int, most: int | None = None) -> None:
