@@ -290,6 +290,21 @@ def test_a_broker_that_is_lost_for_good_keeps_no_throttle_once_others_have_its_r
     assert move_between_disks(run) == {"there": 0, "gone": 2} and disks.disks_not_done(run) == ()
 
 
+def test_the_lost_plan_of_another_run_leaves_no_throttle_behind(scene: Scene) -> None:
+    """Whether copies of that run go on is not known, so its own rate stays for them, and the watch names it."""
+    other = scene.run()
+    throttle_disks(other)
+    scene.params |= {"throttle_mb": 6}
+    run = scene.run(name="two")
+    disks.plan_between_disks(run)
+    throttle_disks(run)
+    (files_of(other).directory / DISKS).unlink()
+    assert scene.rate == "6000000"
+    assert put_disk_throttle_back(run) == {"left": 0} and scene.rate == "5000000"
+    (named,) = disk_throttles_left(run)
+    assert files_of(other).name in named
+
+
 def test_a_throttle_of_another_cluster_s_run_is_none_of_this_cluster_s(scene: Scene) -> None:
     """Its name may begin with this one's."""
     run = scene.run()

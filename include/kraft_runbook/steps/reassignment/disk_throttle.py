@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_between_disks import disk_rate, set_disk_rate
-from kraft_runbook.reassignment.disks import DiskMove
+from kraft_runbook.reassignment.disks import DiskMove, DiskReading
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
 from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
@@ -149,10 +150,21 @@ def _notes(run: Run) -> list[tuple[RunFiles, DiskRate]]:
 
 
 def _may_go_on(run: Run, files: RunFiles) -> bool:
-    """Whether copies of that run go on, or will once a broker is back."""
-    reading = reading_of(run, files.disk_plan)
-    return bool(reading.moving or reading.lost)
+    """Whether copies of that run go on, or will once a broker is back; also where its plan can't be read."""
+    reading = _reading_of_another(run, files)
+    return reading is None or bool(reading.moving or reading.lost)
 
 
 def _goes_on(run: Run, files: RunFiles) -> bool:
-    return bool(reading_of(run, files.disk_plan).moving)
+    reading = _reading_of_another(run, files)
+    return reading is not None and bool(reading.moving)
+
+
+def _reading_of_another(run: Run, files: RunFiles) -> DiskReading | None:
+    """None where its plan is gone or was changed: that keeps no other run's throttle from being put back."""
+    try:
+        plan = files.disk_plan
+    except Refused as unreadable:
+        run.cluster.tell(f"Whether copies of run {files.name} go on is not known: {unreadable.problem}")
+        return None
+    return reading_of(run, plan)
