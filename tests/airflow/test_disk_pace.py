@@ -175,6 +175,36 @@ def test_a_rate_must_do_for_all_replicas_that_a_broker_copies_at_the_same_time(
     assert way_out in refused.value.way_out
 
 
+@pytest.mark.parametrize(
+    ("own", "given", "said"),
+    [
+        (
+            3,
+            50,
+            "broker 1: its own replica.alter.log.dirs.io.max.bytes.per.second=3,000,000 counts there, and 4,000,000",
+        ),
+        (50, 3, ""),
+    ],
+)
+def test_a_rate_that_the_broker_has_of_its_own_is_judged_and_not_the_one_of_the_form(
+    paced: Paced, own: int, given: int, said: str
+) -> None:
+    """kafka-reassign-partitions sets it, and may leave it: 4 MB/s are produced."""
+    paced.grows = 20 * MB
+    paced.future.clear()
+    paced.settings = CopySettings(None, own * MB)
+    paced.params["throttle_mb"] = given
+    other = paced.run(name="other")
+    if said:
+        with pytest.raises(Refused, match="would never let it end") as refused:
+            disks.plan_between_disks(other)
+        assert said in refused.value.problem and "--delete-config" in refused.value.way_out
+    else:
+        disks.plan_between_disks(other)
+        (exhibit,) = disks.shows_disks(other).exhibits
+        assert "its own replica.alter.log.dirs.io.max.bytes.per.second=50,000,000 counts there" in exhibit.rendered
+
+
 def test_the_way_back_that_ends_copies_alone_is_refused_for_no_rate(paced: Paced) -> None:
     """However much is produced into the replica: nothing of it is copied."""
     paced.grows = 20 * MB

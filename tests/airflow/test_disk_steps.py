@@ -70,7 +70,7 @@ class Scene:
                 start_disk_moves: self.start,
                 copy_settings: lambda brokers: dict.fromkeys(brokers, self.settings),
                 disk_rate: lambda: self.rate,
-                set_disk_rate: lambda value: setattr(self, "rate", value),
+                set_disk_rate: lambda value, brokers=(): setattr(self, "rate", value),
             },
         )
 
@@ -134,7 +134,7 @@ def test_each_task_can_be_killed_and_cleared(scene: Scene) -> None:
 
     for before in (True, False):
         real = scene.cluster.answers[set_disk_rate]
-        scene.cluster.answers[set_disk_rate] = lambda value, first=before, real=real: (
+        scene.cluster.answers[set_disk_rate] = lambda value, _, first=before, real=real: (
             dies()
             if first
             else (

@@ -16,8 +16,15 @@ from replicas import MB, Ground, command
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, alter_configs
 from kraft_runbook.io.kafka.topic_ids import topic_ids
-from kraft_runbook.procedures.move_between_disks import disk_rate, look_at_disks, set_disk_rate, start_disk_moves
+from kraft_runbook.procedures.move_between_disks import (
+    copy_settings,
+    disk_rate,
+    look_at_disks,
+    set_disk_rate,
+    start_disk_moves,
+)
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     DiskGoal,
@@ -27,7 +34,16 @@ from kraft_runbook.reassignment.disk_goals import (
     directories_from_json,
     plan_disks,
 )
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, Logs, next_moves, read_disks
+from kraft_runbook.reassignment.disks import (
+    DISK_RATE,
+    CopySettings,
+    DiskMove,
+    DiskPlan,
+    DiskReading,
+    Logs,
+    next_moves,
+    read_disks,
+)
 from kraft_runbook.reassignment.stages import PlanStage
 from lab.health import admin
 from lab.tools import run_class
@@ -70,7 +86,8 @@ def carry_out(ground: Ground, plan: DiskPlan) -> None:
 
 
 def rate(ground: Ground, value: int | None) -> None:
-    set_disk_rate(ground.lab.spec, None if value is None else str(value), secrets=ground.lab.secrets)
+    brokers = () if value is None else (1,)
+    set_disk_rate(ground.lab.spec, None if value is None else str(value), brokers, secrets=ground.lab.secrets)
 
 
 def placed(ground: Ground, topic: str) -> dict[TopicPartition, str]:
@@ -100,6 +117,33 @@ def test_a_disk_is_emptied_under_a_throttle_over_a_killed_broker_and_all_goes_ba
     rate(ground, None)
     carry_out(ground, plan)
     assert disk not in placed(ground, topic).values() and ground.readable(topic) == ground.written[topic]
+    carry_out(ground, planned(ground, BackToOldDisks(plan.moves)))
+    assert placed(ground, topic) == before and ground.readable(topic) == ground.written[topic]
+
+
+def own_rate(ground: Ground, value: int | None) -> None:
+    changes = {Entity(EntityKind.BROKER, "1"): {DISK_RATE: None if value is None else str(value)}}
+    alter_configs(ground.lab.spec, changes, secrets=ground.lab.secrets)
+    ends = time.monotonic() + 10
+    while copy_settings(ground.lab.spec, (1,), secrets=ground.lab.secrets) != {1: CopySettings(None, value)}:
+        assert time.monotonic() < ends
+        time.sleep(0.3)
+
+
+def test_a_rate_that_a_broker_has_of_its_own_counts_and_not_the_default(ground: Ground) -> None:
+    topic = ground.topic((1,), (1,), megabytes=8)
+    before = placed(ground, topic)
+    plan = planned(ground, EmptyDisk(1, before[TopicPartition(topic, 0)]))
+    own_rate(ground, 1 * MB)
+    rate(ground, 500 * MB)
+    start(ground, plan)
+    until(ground, plan, lambda now: bool(now.moving))
+    time.sleep(3)
+    slow = read_disks(plan, logs(ground))
+    assert slow.moving and slow.bytes_left > 2 * MB, str(slow)
+    own_rate(ground, None)
+    carry_out(ground, plan)
+    rate(ground, None)
     carry_out(ground, planned(ground, BackToOldDisks(plan.moves)))
     assert placed(ground, topic) == before and ground.readable(topic) == ground.written[topic]
 

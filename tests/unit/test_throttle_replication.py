@@ -17,7 +17,7 @@ from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.config_changes import ConfigChange
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
-from kraft_runbook.procedures.move_between_disks import copy_settings
+from kraft_runbook.procedures.move_between_disks import copy_settings, set_disk_rate
 from kraft_runbook.procedures.throttle_replication import (
     Configs,
     list_moves,
@@ -27,7 +27,7 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.disks import COPY_THREADS, CopySettings
+from kraft_runbook.reassignment.disks import COPY_THREADS, DISK_RATE, CopySettings
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
     FOLLOWER_LIST,
@@ -223,7 +223,21 @@ def test_of_what_is_left_only_what_the_run_set_is_its_own(brokers: Brokers) -> N
     }
 
 
-def test_how_many_replicas_a_broker_copies_at_the_same_time_is_read_of_those_that_answer(brokers: Brokers) -> None:
+def test_what_brokers_say_of_copies_between_disks_is_read_of_those_that_answer(brokers: Brokers) -> None:
     brokers.dead = {"3"}
-    brokers.values[Entity(EntityKind.BROKER, "2")] = {COPY_THREADS: "4"}
-    assert copy_settings(SPEC, (1, 2, 3), **brokers._given) == {1: CopySettings(None), 2: CopySettings(4)}
+    brokers.values = {
+        ALL_BROKERS: {DISK_RATE: "9"},
+        Entity(EntityKind.BROKER, "2"): {COPY_THREADS: "4", DISK_RATE: "7"},
+    }
+    assert copy_settings(SPEC, (1, 2, 3), **brokers._given) == {1: CopySettings(None, None), 2: CopySettings(4, 7)}
+
+
+def test_no_copy_between_disks_begins_before_its_broker_shows_the_throttle(brokers: Brokers) -> None:
+    brokers.dead, brokers.late = {"3"}, {"2"}
+    set_disk_rate(SPEC, "5000", (1, 3), **brokers._given)
+    with pytest.raises(StepFailed, match=r"was to be 5000, and after .* broker 2 None"):
+        set_disk_rate(SPEC, "5000", (1, 2, 3), **brokers._given)
+    brokers.values[Entity(EntityKind.BROKER, "2")] = {DISK_RATE: "7"}  # its own counts more
+    set_disk_rate(SPEC, "5000", (1, 2, 3), **brokers._given)
+    set_disk_rate(SPEC, None, **brokers._given)
+    assert DISK_RATE not in brokers.values[ALL_BROKERS]

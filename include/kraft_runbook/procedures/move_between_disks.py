@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.assignment import TopicPartition
-from kraft_runbook.cluster.java_values import java_int
+from kraft_runbook.cluster.java_values import java_int, java_long
 from kraft_runbook.cluster.log_dirs import BrokerLogs
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -17,7 +17,7 @@ from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKi
 from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs, describe_log_dirs
 from kraft_runbook.io.kafka.topic_ids import topics_now
 from kraft_runbook.io.secrets import Secrets
-from kraft_runbook.procedures.throttle_replication import KAFKAS, SEEN_WITHIN, Configs
+from kraft_runbook.procedures.throttle_replication import KAFKAS, Configs
 from kraft_runbook.reassignment.disks import COPY_THREADS, DISK_RATE, CopySettings, DiskMove, Held
 
 SAMPLE = 5
@@ -97,10 +97,11 @@ def copy_settings(
     for broker in sorted(brokers):
         entity = Entity(EntityKind.BROKER, str(broker))
         try:
-            mine = configs.read(spec, [entity], [COPY_THREADS], secrets=secrets)[entity]
+            mine = configs.read(spec, [entity], [COPY_THREADS, DISK_RATE], secrets=secrets)[entity]
         except Unreachable:
             continue
-        found[broker] = CopySettings(java_int(mine.effective.get(COPY_THREADS, "")))
+        threads, rate = mine.effective.get(COPY_THREADS, ""), mine.own.get(DISK_RATE, "")
+        found[broker] = CopySettings(java_int(threads), java_long(rate))
     return found
 
 
@@ -109,16 +110,39 @@ def disk_rate(spec: ClusterSpec, *, secrets: Secrets, configs: Configs = KAFKAS)
     return configs.read(spec, [ALL_BROKERS], [DISK_RATE], secrets=secrets)[ALL_BROKERS].own.get(DISK_RATE)
 
 
-def set_disk_rate(spec: ClusterSpec, rate: str | None, *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
+def set_disk_rate(
+    spec: ClusterSpec,
+    rate: str | None,
+    brokers: Collection[int] = (),
+    *,
+    secrets: Secrets,
+    configs: Configs = KAFKAS,
+) -> None:
     """Set it, or delete it (None), and wait until that can be read. On the default of all brokers, so that nothing is
-    left on a dead one. Raises Unreachable; StepFailed where it can't be read in time.
+    left on a dead one. ``brokers``: that are to show it in force, where they answer and have no rate of their own:
+    until then such a one would copy as fast as it can. Raises Unreachable; StepFailed where it can't be read in time.
     """
     configs.alter(spec, {ALL_BROKERS: {DISK_RATE: rate}}, secrets=secrets)
     ends = time.monotonic() + configs.within
-    while (now := disk_rate(spec, secrets=secrets, configs=configs)) != rate:
+    while found := list(_without_rate(spec, rate, brokers, secrets, configs)):
         if time.monotonic() > ends:
             raise StepFailed(
-                f"{DISK_RATE} is {now} after {SEEN_WITHIN:g} s, and was to be {rate}",
+                f"{DISK_RATE} was to be {rate}, and after {configs.within:g} s it is not: {some(found, SAMPLE)}",
                 way_out="look at the brokers' logs, then do this step again",
             )
         time.sleep(0.3)
+
+
+def _without_rate(
+    spec: ClusterSpec, rate: str | None, brokers: Collection[int], secrets: Secrets, configs: Configs
+) -> Iterator[str]:
+    if (now := disk_rate(spec, secrets=secrets, configs=configs)) != rate:
+        yield f"{ALL_BROKERS} {now}"
+    for broker in sorted(brokers):
+        entity = Entity(EntityKind.BROKER, str(broker))
+        try:
+            found = configs.read(spec, [entity], [DISK_RATE], secrets=secrets)[entity]
+        except Unreachable:
+            continue
+        if DISK_RATE not in found.own and (now := found.effective.get(DISK_RATE)) != rate:
+            yield f"broker {broker} {now}"

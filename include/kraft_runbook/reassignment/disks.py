@@ -19,7 +19,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.batches import Order
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.stages import PlanStage
-from kraft_runbook.reassignment.throttles import OfMove, Speeds
+from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, OfMove, Speeds, at_once
 from kraft_runbook.runbook.digests import sha256_of
 
 DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -290,9 +290,13 @@ def busiest_disks(reading: DiskReading) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CopySettings:
-    """What one broker's configuration says of its copies. ``threads``: ``COPY_THREADS``; None: not set."""
+    """What one broker's configuration says of its copies; None: nothing. ``threads``: ``COPY_THREADS``. ``rate``: its
+    own ``DISK_RATE``, bytes a second. That one counts there, and the one of the brokers' default, which a run sets,
+    does not (BrokerConfigHandler.processConfigChanges). kafka-reassign-partitions sets it, and may leave it.
+    """
 
     threads: int | None = None
+    rate: int | None = None
 
 
 def produced_into_copies(
@@ -312,3 +316,27 @@ def produced_into_copies(
             found.setdefault(move.broker, []).append(OfMove(grown / max(seconds, 0.1), size))
     threads = {b: settings.get(b, CopySettings()).threads or len(after[b].directories) for b in found}
     return {broker: sorted(each, reverse=True)[: threads[broker]] for broker, each in found.items()}
+
+
+def own_rates(settings: Mapping[int, CopySettings]) -> tuple[str, ...]:
+    """In words, for each broker that has a rate of its own."""
+    return tuple(
+        f"broker {broker}: its own {DISK_RATE}={each.rate:,} counts there, and no throttle that a run sets"
+        for broker, each in sorted(settings.items())
+        if each.rate is not None
+    )
+
+
+def own_rates_of_copies_that_cannot_end(
+    settings: Mapping[int, CopySettings], produced_by_move: Speeds, moves: int
+) -> tuple[str, ...]:
+    """Why the rates that brokers have of their own would never let copies end, so many (``moves``) at once; as of
+    ``throttles.cannot_end``.
+    """
+    produced = at_once(produced_by_move, moves)
+    return tuple(
+        f"broker {broker}: its own {DISK_RATE}={each.rate:,} counts there, and {produced[broker]:,.0f} bytes/s are"
+        " produced into what it copies"
+        for broker, each in sorted(settings.items())
+        if each.rate is not None and produced.get(broker, -1.0) >= each.rate * LEAST_OF_RATE
+    )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.procedures.move_between_disks import disk_rate, set_disk_rate
-from kraft_runbook.reassignment.disks import DiskMove, DiskReading
+from kraft_runbook.procedures.move_between_disks import copy_settings, disk_rate, set_disk_rate
+from kraft_runbook.reassignment.disks import DiskMove, DiskReading, own_rates
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
 from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
@@ -18,6 +19,7 @@ from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
 
+log = logging.getLogger(__name__)
 PUT_BACK = Act("put the throttle of copies between disks back")
 
 
@@ -55,7 +57,10 @@ def _throttle(run: Run, rate: int) -> None:
             former = other.former if other.has_set(former) else former  # another run's own is nobody's former
         note = DiskRate(former)
     files.will_throttle_disks(note.and_then(rate))
-    run.cluster.do(set_disk_rate, str(rate), would=_would_throttle(rate))
+    brokers = files.disk_plan.brokers
+    for each in own_rates(run.cluster.ask(copy_settings, brokers)):
+        log.warning("%s", each)
+    run.cluster.do(set_disk_rate, str(rate), brokers, would=_would_throttle(rate))
     run.journal.record(Moves(what=SET, partitions=None, told=rate_text(rate)))
 
 

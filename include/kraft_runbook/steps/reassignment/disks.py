@@ -13,7 +13,7 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
-from kraft_runbook.procedures.move_between_disks import held_by, look_at_disks
+from kraft_runbook.procedures.move_between_disks import copy_settings, held_by, look_at_disks
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     DiskGoal,
@@ -24,7 +24,7 @@ from kraft_runbook.reassignment.disk_goals import (
     plan_disks,
     still_meant,
 )
-from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks, without_strays
+from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, own_rates, read_disks, without_strays
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.software.fault_uses import Use
@@ -82,6 +82,7 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
         *plan.notes,
         *(strays[b] for b in plan.brokers if b in strays),
         *known_faults(run.cluster.settled(), plan.brokers),
+        *own_rates(run.cluster.ask(copy_settings, plan.brokers)),
     )
     topics = {m.partition.topic for m in plan.moves}
     plan = replace(plan, notes=notes, topic_ids={topic: each for topic, each in ids.items() if topic in topics})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,12 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.disks import DiskMove, produced_into_copies
+from kraft_runbook.reassignment.disks import (
+    CopySettings,
+    DiskMove,
+    own_rates_of_copies_that_cannot_end,
+    produced_into_copies,
+)
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles, before_all_runs
@@ -84,24 +89,32 @@ def require_an_end(run: Run, plan: ReassignmentPlan, look: ReplicasLook, rate: i
     most = wanted.most_moves, wanted.bytes
     own = run.cluster.ask(read_throttles, ()).of_brokers
     if slow := own_rates_that_cannot_end(own, produced, read, *most):
-        raise Refused(
-            f"the throttle would never let it end: {some(slow, between='; ')}",
-            way_out="remove what another tool left (kafka-configs --entity-type brokers --entity-name N --alter"
-            " --delete-config), or raise it, then clear this task",
-        )
+        raise _own_rates_refused(slow)
     refuse_what_cannot_end(rate, produced, read, *most)
 
 
 def require_copies_end(run: Run, moves: Collection[DiskMove], rate: int) -> None:
     """The same of copies between disks. What is produced into those replicas counts that a broker copies at the same
-    time (``produced_into_copies``).
+    time (``produced_into_copies``). Where a broker has a rate of its own, that one is judged, and not this one.
     """
     brokers, most = {each.broker for each in moves}, asks_how_fast(run).most_moves
     before, at = run.cluster.ask(look_at_disks, brokers), run.cluster.now()
     run.cluster.pause(PRODUCED_SECONDS)
     after, seconds = run.cluster.ask(look_at_disks, brokers), run.cluster.now() - at
     settings = run.cluster.ask(copy_settings, brokers)
-    refuse_what_cannot_end(rate, produced_into_copies(moves, before, after, seconds, settings), {}, most)
+    produced = produced_into_copies(moves, before, after, seconds, settings)
+    if slow := own_rates_of_copies_that_cannot_end(settings, produced, most):
+        raise _own_rates_refused(slow)
+    without = {b: each for b, each in produced.items() if settings.get(b, CopySettings()).rate is None}
+    refuse_what_cannot_end(rate, without, {}, most)
+
+
+def _own_rates_refused(slow: Sequence[str]) -> Refused:
+    return Refused(
+        f"the throttle would never let it end: {some(slow, between='; ')}",
+        way_out="remove what another tool left (kafka-configs --entity-type brokers --entity-name N --alter"
+        " --delete-config), or raise it, then clear this task",
+    )
 
 
 def refuse_what_cannot_end(rate: int, produced: Speeds, read: Speeds, moves: int, most: int | None = None) -> None:
