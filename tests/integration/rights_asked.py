@@ -26,7 +26,7 @@ from labs import Lab
 from kraft_runbook.cluster.assignment import Answer, Move, TopicPartition
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.cluster.spec_parts import Broker
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import RunbookError
