@@ -269,7 +269,7 @@ def test_new_copies_start_within_their_hours_alone(paced: Paced, hours: str, sta
     wait = paced.moves()
     assert (len(paced.started) == 2) is starts
     given = DiskTrigger.of("lab", wait).serialize()[1]
-    assert given["hours"] == hours and given["throttled"] == 5 * MB
+    assert given["given"]["hours"] == hours and given["given"]["throttled"] == 5 * MB
     paced.future.clear()  # as if that copy had been ended
     assert bool(DiskTrigger(**given).looks()(paced.cluster)) is starts
 

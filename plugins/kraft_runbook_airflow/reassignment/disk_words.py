@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.reassignment.disks import of_plain, to_plain
-from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.steps.handle import Cluster
@@ -53,50 +51,18 @@ POLL_SECONDS = 3.0
 
 
 class DiskTrigger(WhileItMoves):
-    """Waits until the task has something to do (``steps.reassignment.copying``). ``throttled``, ``hours`` and ``most``:
-    as of ``ReassignmentTrigger``; ``gone``: as of ``WhileCopying``.
-    """
+    """Waits until the task has something to do. ``given``: the wait (``copying.WhileCopying``), as plain values."""
 
-    def __init__(
-        self,
-        cluster: str,
-        run: str,
-        at_once: int,
-        throttled: int | None = None,
-        rests: float = 0.0,
-        hours: str | None = None,
-        most: int | None = None,
-        gone: Sequence[Sequence[Any]] = (),
-    ) -> None:
-        self.at_once, self.throttled, self.hours, self.most = at_once, throttled, hours, most
-        self.gone = [list(each) for each in gone]
-        given: dict[str, Any] = {"at_once": at_once, "throttled": throttled, "hours": hours, "most": most}
-        given["gone"] = self.gone
-        super().__init__(cluster, run, rests, poll=POLL_SECONDS, **given)
+    def __init__(self, cluster: str, run: str, given: Mapping[str, Any], rests: float = 0.0) -> None:
+        self.given = dict(given)
+        super().__init__(cluster, run, rests, poll=POLL_SECONDS, given=self.given)
 
     @staticmethod
     def of(cluster: str, wait: WhileCopying) -> DiskTrigger:
-        return DiskTrigger(
-            cluster,
-            wait.files.name,
-            wait.at_once,
-            wait.throttled,
-            wait.rests,
-            str(wait.hours) if wait.hours else None,
-            wait.most,
-            [to_plain(each) for each in sorted(wait.gone)],
-        )
+        return DiskTrigger(cluster, wait.files.name, wait.to_plain(), wait.rests)
 
     def looks(self) -> Callable[[Cluster], str]:
-        return WhileCopying(
-            self.files,
-            self.at_once,
-            self.throttled,
-            hours=hours_of(self.hours),
-            most=self.most,
-            gone=frozenset(map(of_plain, self.gone)),
-            say=self.say,
-        ).look
+        return WhileCopying.of_plain(self.files, self.given, say=self.say).look
 
 
 class MoveBetweenDisks(ClusterOperator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -11,8 +11,17 @@ from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_between_disks import look_at_disks, start_disk_moves
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, busiest_disks, next_moves, read_disks
-from kraft_runbook.reassignment.hours import Hours
+from kraft_runbook.reassignment.disks import (
+    DiskMove,
+    DiskPlan,
+    DiskReading,
+    busiest_disks,
+    next_moves,
+    of_plain,
+    read_disks,
+    to_plain,
+)
+from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.reassignment.concurrency import take_up
@@ -50,6 +59,25 @@ class WhileCopying:
     _plan: DiskPlan | None = None
     _said: tuple[float, int] | None = None
     """When it told how far it is, and how many bytes were left of all then."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain values, for whoever waits in another process."""
+        hours, gone = str(self.hours) if self.hours else None, [to_plain(each) for each in sorted(self.gone)]
+        return {
+            "at_once": self.at_once,
+            "throttled": self.throttled,
+            "hours": hours,
+            "most": self.most,
+            "gone": gone,
+        }
+
+    @staticmethod
+    def of_plain(files: RunFiles, given: Mapping[str, Any], *, say: float) -> WhileCopying:
+        """What ``to_plain`` gave."""
+        hours, gone = hours_of(given["hours"]), frozenset(map(of_plain, given["gone"]))
+        return WhileCopying(
+            files, given["at_once"], given["throttled"], hours=hours, most=given["most"], gone=gone, say=say
+        )
 
     def look(self, cluster: Cluster) -> str:
         """Why the task should go on, empty where nothing is to do. Raises RunbookError."""
