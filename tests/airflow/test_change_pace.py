@@ -17,6 +17,7 @@ from test_reassignment_steps import HALF, MB, MOVING, NOTHING, PLACEMENT, PLAN, 
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.throttle_replication import set_rate
 from kraft_runbook.reassignment.batches import Limits
@@ -25,7 +26,7 @@ from kraft_runbook.reassignment.look import ReassignmentSeen
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
-from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, LEADER_RATE, Former
+from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_RATE, LEADER_RATE, Former
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment.asked_rate import SET, rate_text
 from kraft_runbook.steps.reassignment.ending import PLANNED, STARTED
@@ -259,6 +260,11 @@ def test_the_watch_does_not_fail_for_the_throttle_of_a_run_that_is_paused(two: T
     )
     with pytest.raises(Failed, match=r"(?s)1 findings.*brokers' default: leader.replication.throttled.rate=7"):
         watched({LEADER_RATE: "7"})
+    two.moves.cluster.answers[look_at_disks] = {}
+    with pytest.raises(
+        Failed, match=rf"1 findings[^.]*between disks without a copy: the brokers' default: {DISK_RATE}=9"
+    ):
+        watched({DISK_RATE: "9"})
     rests, long_ago = two.files.directory / RESTS, time.time() - RESTS_SECONDS - 1
     os.utime(rests, (long_ago, long_ago))
     with pytest.raises(Failed, match=f"run {two.files.name} set them"):

@@ -30,6 +30,7 @@ from kraft_runbook.procedures.move_between_disks import (
     start_disk_moves,
 )
 from kraft_runbook.reassignment.disks import CopySettings, DiskMove
+from kraft_runbook.reassignment.throttles import DISK_RATE, EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
@@ -180,6 +181,22 @@ def test_a_throttle_of_a_run_that_failed_is_named_and_the_way_back_puts_it_back(
     disks.plan_between_disks(back)
     assert put_disk_throttle_back(back) == {"left": 0} and scene.rate == "7"
     assert disk_throttles_left(run) == []
+
+
+def test_a_throttle_of_no_run_is_named_where_no_broker_makes_a_copy(scene: Scene) -> None:
+    """kafka-reassign-partitions leaves it on each broker; the one of a run is judged by that run."""
+    run = scene.run()
+    throttle_disks(run)
+    mine, own = Leftover(EVERYWHERE, DISK_RATE, "5000000"), Leftover("broker 1", DISK_RATE, "5000000")
+    move_between_disks(run)
+    assert disk_throttles_left(run, [mine, own]) == [], "copies go on"
+    scene.end()
+    foreign, of_run = disk_throttles_left(run, [mine, own])
+    assert foreign == f"a throttle of copies between disks without a copy: broker 1: {DISK_RATE}=5000000"
+    assert run.name in of_run
+    put_disk_throttle_back(run)
+    former = Leftover(EVERYWHERE, DISK_RATE, "7")
+    assert disk_throttles_left(run, [former]) == [f"a throttle of copies between disks without a copy: {former}"]
 
 
 def test_a_throttle_that_was_put_back_after_a_failure_is_set_again_before_the_next_copy(scene: Scene) -> None:

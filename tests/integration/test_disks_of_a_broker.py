@@ -35,7 +35,6 @@ from kraft_runbook.reassignment.disk_goals import (
     plan_disks,
 )
 from kraft_runbook.reassignment.disks import (
-    DISK_RATE,
     CopySettings,
     DiskMove,
     DiskPlan,
@@ -45,6 +44,7 @@ from kraft_runbook.reassignment.disks import (
     read_disks,
 )
 from kraft_runbook.reassignment.stages import PlanStage
+from kraft_runbook.reassignment.throttles import DISK_RATE
 from lab.health import admin
 from lab.tools import run_class
 

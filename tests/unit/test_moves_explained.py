@@ -11,7 +11,7 @@ from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.reassignment.explain import explain_moves
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.reassignment.throttles import FOLLOWER_LIST, FOLLOWER_RATE, LEADER_RATE, Former
+from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_RATE, Former
 
 RATE = Former({LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"}, {}, {})
 
@@ -64,3 +64,9 @@ def test_the_operation_reads_its_own_look_and_knows_nothing_of_a_plan_from_an_ob
     assert REASSIGNMENT.read(moves_seen(moving={A: TO_4}), SPEC).stage == "moving"
     assert REASSIGNMENT.read(moves_seen().cluster, SPEC).stage == "unknown"
     assert REASSIGNMENT.explain(moves_seen(phase=Phase.FINALIZED), SPEC).phase is Phase.FINALIZED
+
+
+def test_a_throttle_of_copies_between_disks_is_not_said_to_be_without_a_move() -> None:
+    text = explain_moves(moves_seen(throttles=Former({DISK_RATE: "5"}, {}, {})), SPEC).render_text()
+    assert f"throttles of copies between disks: the brokers' default: {DISK_RATE}=5" in text
+    assert "throttles without a move" not in text

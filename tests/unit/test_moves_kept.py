@@ -18,7 +18,7 @@ from kraft_runbook.dashboard.page import render_cluster
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures.see_moves import see_lists, see_moves
-from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook.reassignment.throttles import DISK_RATE, Former
 
 NOTHING = Former({}, {}, {})
 RATED = Former({"leader.replication.throttled.rate": "10000000"}, {2: {"follower.replication.throttled.rate": "5"}}, {})
@@ -47,6 +47,13 @@ def test_rates_without_a_move_are_a_warning_and_nothing_at_all_is_none(tmp_path:
     shown = page(tmp_path, {}, NOTHING)
     assert "No partition is being reassigned." in shown and "No broker that was asked has a throttle rate." in shown
     assert "Throttle rates are set" not in shown and "says that it moves them" not in shown
+
+
+def test_a_rate_of_copies_between_disks_is_shown_and_is_no_warning(tmp_path: Path) -> None:
+    """Of such copies no reassignment tells: they may go on."""
+    shown = page(tmp_path, {}, Former({DISK_RATE: "5"}, {2: {DISK_RATE: "7"}}, {}))
+    assert f"copies between disks: the brokers&#39; default: {DISK_RATE}=5; broker 2: {DISK_RATE}=7." in shown
+    assert "No broker that was asked has a throttle rate." in shown and "Throttle rates are set" not in shown
 
 
 def test_of_many_rates_the_number_is_told_and_a_broker_that_was_not_asked_is_named(tmp_path: Path) -> None:
@@ -86,7 +93,8 @@ def test_one_part_that_can_not_be_asked_does_not_hide_the_other() -> None:
 
     asked: list[Any] = []
 
-    def throttles(spec: Any, topics: Any, *, secrets: Any, live: Any) -> Former:
+    def throttles(spec: Any, topics: Any, *, secrets: Any, live: Any, keys: Any) -> Former:
+        assert DISK_RATE in keys
         asked.append((tuple(topics), live))
         return RATED
 

@@ -33,7 +33,7 @@ from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
-from kraft_runbook.reassignment.throttles import FOLLOWER_RATE, Former
+from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_RATE, Former
 
 NOTHING = Former({}, {}, {})
 PRESENT = of(a=[(1, 2), (2, 1)])
@@ -79,6 +79,7 @@ def test_each_obstacle_is_named_by_its_own_check() -> None:
     assert blocked(replace(LOOK, legacy="{}")) == ["4"]
     assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
     assert blocked(throttles=Former({}, {3: {FOLLOWER_RATE: "5"}}, {})) == ["7w"]
+    assert blocked(throttles=Former({}, {3: {DISK_RATE: "5"}}, {})) == ["7w"]
 
 
 def test_a_topic_that_is_not_shown_to_this_tool_is_in_no_plan_so_nothing_is_moved() -> None:

@@ -27,9 +27,10 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.disks import COPY_THREADS, DISK_RATE, CopySettings
+from kraft_runbook.reassignment.disks import COPY_THREADS, CopySettings
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
+    DISK_RATE,
     FOLLOWER_LIST,
     FOLLOWER_RATE,
     LEADER_LIST,

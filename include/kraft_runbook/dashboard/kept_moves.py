@@ -39,8 +39,8 @@ class ListsKept:
 class MovesKept:
     """``partitions``: that are being reassigned; None: not read. ``named``: the first of them. ``adding``,
     ``removing``: brokers that get and lose replicas. ``throttles``: the rates that are set; None: not read.
-    ``unread``: why something was not. ``throttle_count``: of all rates that are set. ``lists``: None: not asked for
-    yet.
+    ``unread``: why something was not. ``throttle_count``: of all of these. ``disk_throttles``: the rates of copies
+    between disks, of which no reassignment tells. ``lists``: None: not asked for yet.
     """
 
     cluster: str
@@ -52,6 +52,7 @@ class MovesKept:
     throttles: tuple[str, ...] | None
     unread: tuple[str, ...]
     throttle_count: int = 0
+    disk_throttles: tuple[str, ...] = ()
     lists: ListsKept | None = None
     version: int = MOVES_VERSION
 
@@ -72,7 +73,8 @@ def moves_of(
     they were seen last.
     """
     listed = moving if was_read(moving) else {}
-    set_now = leftovers(throttles) if was_read(throttles) else ()
+    every = leftovers(throttles) if was_read(throttles) else ()
+    set_now = [each for each in every if not each.of_disks]
     silent = f"the throttle rates of {nodes('broker', not_asked)}" if not_asked else ""
     return MovesKept(
         cluster=cluster,
@@ -87,6 +89,7 @@ def moves_of(
             *([silent] if silent else ()),
         ),
         throttle_count=len(set_now),
+        disk_throttles=tuple(str(each) for each in every if each.of_disks)[:NAMED],
         lists=lists,
     )
 

@@ -13,7 +13,7 @@ from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.part_read import part_read
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.throttles import Former, Values
+from kraft_runbook.reassignment.throttles import ALL_RATES, Former, Values
 
 Moving = Mapping[TopicPartition, Ongoing] | Unread
 Throttles = Former | Unread
@@ -32,7 +32,7 @@ def see_moves(
     that can't be read. ``ongoing``, ``throttles``: how each is asked.
     """
     listed = ongoing or Reassignments(spec, secrets=secrets, timeout=5.0, patience=2.0).ongoing
-    return part_read(listed), part_read(partial(throttles, spec, (), secrets=secrets, live=live))
+    return part_read(listed), part_read(partial(throttles, spec, (), secrets=secrets, live=live, keys=ALL_RATES))
 
 
 def see_lists(

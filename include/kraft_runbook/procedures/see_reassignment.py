@@ -13,6 +13,7 @@ from kraft_runbook.procedures.observe import Scope
 from kraft_runbook.procedures.settled import observe_settled
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.look import ReassignmentSeen
+from kraft_runbook.reassignment.throttles import ALL_RATES
 
 
 def see_reassignment(spec: ClusterSpec, *, secrets: Secrets, tell: Callable[[str], object]) -> ReassignmentSeen:
@@ -21,7 +22,7 @@ def see_reassignment(spec: ClusterSpec, *, secrets: Secrets, tell: Callable[[str
     """
     cluster = observe_settled(spec, secrets=secrets, tell=tell, scope=Scope.LIVE)
     look = look_at_replicas(spec, secrets=secrets)
-    throttles = read_throttles(spec, {p.topic for p in look.seen}, secrets=secrets)
+    throttles = read_throttles(spec, {p.topic for p in look.seen}, secrets=secrets, keys=ALL_RATES)
     modes = {broker.mode for broker in cluster.brokers.values() if was_read(broker.mode)}
     faulty = None
     if spec.zookeeper is not None and modes != {BrokerMode.KRAFT}:

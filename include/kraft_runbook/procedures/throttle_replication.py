@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Move
@@ -48,17 +48,18 @@ def read_throttles(
     *,
     secrets: Secrets,
     live: Collection[int] | None = None,
+    keys: Sequence[str] = RATES,
     configs: Configs = KAFKAS,
 ) -> Former:
     """The throttles that are set on the brokers' default, on each live broker (all that answer by default) and on these
-    topics. Raises Unreachable.
+    topics. ``keys``: of which rates. Raises Unreachable.
     """
-    rates = configs.read(spec, [ALL_BROKERS], RATES, secrets=secrets)[ALL_BROKERS].own
+    rates = configs.read(spec, [ALL_BROKERS], keys, secrets=secrets)[ALL_BROKERS].own
     of_brokers: dict[int, Mapping[str, str]] = {}
     for broker in spec.broker_ids if live is None else live:
         try:
             entity = Entity(EntityKind.BROKER, str(broker))
-            of_brokers[broker] = configs.read(spec, [entity], RATES, secrets=secrets)[entity].own
+            of_brokers[broker] = configs.read(spec, [entity], keys, secrets=secrets)[entity].own
         except Unreachable:
             if live is not None:
                 raise

@@ -135,11 +135,12 @@ def every_topic_is_shown(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     " own rate counts more than the one that a run sets for all",
 )
 def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
-    """No replication throttle is set.
+    """No throttle of copies is set.
 
     A run that sets a throttle saves what it finds and puts that back at its end, so what another tool left stays after
     it. What another run of this tool has set is not saved: that run puts it back, or cancel_reassignments does. A run
-    without a throttle changes none, and its copies are slowed down where a list that was left names them.
+    without a throttle changes none, and its copies are slowed down where a list that was left names them. Copies
+    between the disks of a broker have a rate of their own, which counts without a list.
     """
     found = leftovers(seen.throttles)
     return failed(f"set: {sample(found)}") if found else passed("none")

@@ -19,11 +19,9 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.batches import Order
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.stages import PlanStage
-from kraft_runbook.reassignment.throttles import LEAST_OF_RATE, OfMove, Speeds, at_once
+from kraft_runbook.reassignment.throttles import DISK_RATE, LEAST_OF_RATE, OfMove, Speeds, at_once
 from kraft_runbook.runbook.digests import sha256_of
 
-DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""Kafka's throttle for these copies, in bytes a second a broker."""
 COPY_THREADS = "num.replica.alter.log.dirs.threads"
 """How many replicas a broker copies at the same time, of those that were started; without it as many as it has log
 directories (KafkaConfig.getNumReplicaAlterLogDirsThreads). Each thread copies one after the other

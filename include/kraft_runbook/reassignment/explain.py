@@ -76,7 +76,9 @@ def _because(earlier: ReassignmentSeen | None, seen: ReassignmentSeen, reading: 
         yield "nothing is being reassigned"
     if rate := seen.throttles.rates.get(LEADER_RATE):
         yield f"a throttle of {int(rate) / 1e6:,.1f} MB/s a broker is set for all brokers"
-    left = leftovers(seen.throttles)
+    left = [each for each in leftovers(seen.throttles) if not each.of_disks]
+    if of_disks := [each for each in leftovers(seen.throttles) if each.of_disks]:
+        yield f"throttles of copies between disks: {some(of_disks, SAMPLE, between='; ')}"
     if left and not reading.moving:
         yield f"throttles without a move: {some(left, SAMPLE, between='; ')}"
     if seen.look.legacy is not None:

@@ -22,6 +22,9 @@ from kraft_runbook.cluster.java_values import java_int
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LEADER_LIST, FOLLOWER_LIST = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_LIST, FOLLOWER_LIST)
+DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+"""Kafka's throttle for copies between the disks of a broker, in bytes a second a broker."""
+ALL_RATES = (*RATES, DISK_RATE)
 EVERY = "*"
 EVERYWHERE = "the brokers' default"
 """Where a rate lies that a run sets."""
@@ -122,6 +125,11 @@ class Leftover:
     where: str
     key: str
     value: str
+
+    @property
+    def of_disks(self) -> bool:
+        """Whether it counts for copies between disks, of which no reassignment tells."""
+        return self.key == DISK_RATE
 
     def __str__(self) -> str:
         shown = self.value if len(self.value) <= 60 else f"{self.value[:57]}…"

@@ -9,8 +9,9 @@ from typing import Any
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.procedures.move_between_disks import copy_settings, disk_rate, set_disk_rate
+from kraft_runbook.procedures.move_between_disks import copy_settings, disk_rate, look_at_disks, set_disk_rate
 from kraft_runbook.reassignment.disks import DiskMove, DiskReading, own_rates
+from kraft_runbook.reassignment.throttles import EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
 from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
@@ -131,12 +132,16 @@ def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
     return {"left": 0}
 
 
-def disk_throttles_left(run: Run) -> list[str]:
+def disk_throttles_left(run: Run, set_now: Iterable[Leftover] = ()) -> list[str]:
     """In words: the throttles that runs on this cluster set for copies between disks, where none of them goes on. One
-    that rests, since it is paused or not in its hours, keeps its own for its next copies.
+    that rests, since it is paused or not in its hours, keeps its own for its next copies. ``set_now``: of such copies,
+    as the brokers show them: those of no run are named where no broker makes a copy.
     """
-    found = []
-    for files, note in _notes(run):
+    found, notes = [], _notes(run)
+    foreign = [t for t in set_now if t.where != EVERYWHERE or not any(note.has_set(t.value) for _, note in notes)]
+    if foreign and not any(logs.future for logs in run.cluster.ask(look_at_disks).values()):
+        found = [f"a throttle of copies between disks without a copy: {each}" for each in foreign]
+    for files, note in notes:
         if _goes_on(run, files) or not note.has_set(run.cluster.ask(disk_rate)):
             continue
         if why := files.resting:

@@ -31,8 +31,9 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
     now = seen.look
     causes = causes_of(earlier, now, throttled=has_rate(seen.throttles))
     found = [f"stuck: {each}" for each in causes if not each.waits]
+    set_now = leftovers(seen.throttles)
     if not now.placement.ongoing:
-        left = leftovers(seen.throttles)
+        left = tuple(each for each in set_now if not each.of_disks)
         for each in still_throttling(run, now.cluster_id):
             if why := each.files.resting:
                 run.cluster.tell(f"Run {each.files.name} keeps its throttle for its next batch: {why}")
@@ -44,7 +45,7 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
                     " back"
                 )
         found = [*(f"a throttle without a move: {each}" for each in left), *found]
-    found += disk_throttles_left(run)
+    found += disk_throttles_left(run, [each for each in set_now if each.of_disks])
     results = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage).blocking
     found += [f"{c.code} {c.title}: {c.evidence} {c.fix}" for c in results if c.code in LEFT_BEHIND]
     told = "\n".join(found[:50])
