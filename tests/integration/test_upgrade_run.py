@@ -1,5 +1,5 @@
 """A real finalized cluster, half-way from 3.9 to 4.x, goes on to its end and its level to the newest, under a real
-Airflow and a workload. The tests build on one another, in this order.
+Airflow, a workload, and clients that only 3.9 answers. The tests build on one another, in this order.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from pathlib import Path
 
 import on_kafka4
 import pytest
+import scala_clients
+from confluent_kafka.admin import NewTopic
 from labs import Lab
 from stage import ENDED, Stage, a_stage, kill_worker_of_playbook, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
+from lab.health import admin
 from lab.layout import starts
 from lab.software import write_cluster_file
 
 UP, BACK, LEVELS = "upgrade_software__lab", "downgrade_software__lab", "upgrade_features__lab"
+RELICS, READER = "relics", "billing"
+"""The topic of the old clients, and the client id of the one that reads."""
+LAST_ON_3 = 2
+"""The broker that is still on 3.9 when the run begins."""
 pytestmark = pytest.mark.timeout(3600)
 
 
@@ -37,11 +44,13 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
     stage: Stage, lab: Lab, tmp_path: Path
 ) -> None:
     began = starts(lab.spec)
+    old_clients_are_answered_by_3_9(lab)
     with no_acknowledged_record_is_lost(lab, tmp_path / "account.json"):
         run_id = stage.start(UP)
         stage.wait(UP, run_id, "gate_software_up.approve", {"awaiting_input"})
         asked = stage.client.gate(UP, run_id, "gate_software_up.approve")["body"]
         assert "### Defaults that change with Kafka 4.1.1" in asked and "log.message.timestamp.after.max.ms" in asked
+        the_gate_names_the_old_clients(asked)
         stage.client.answer(UP, run_id, "gate_software_up.approve", "Approve")
         a_killed_worker_costs_no_needless_restart(stage, run_id)
         assert stage.run_to_its_end(UP, run_id) == "success", stage.failures(UP, run_id)
@@ -49,6 +58,7 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
         again = stage.registered_anew(UP, run_id)
         raised = stage.start(LEVELS, feature=METADATA_VERSION, level="4.1")
         assert stage.run_to_its_end(LEVELS, raised) == "success", stage.failures(LEVELS, raised)
+    old_clients_are_refused_by_4(lab)
     ended = starts(lab.spec)
     restarted = {
         node.service
@@ -61,12 +71,58 @@ def test_a_half_done_roll_goes_on_and_the_level_rises_and_no_acknowledged_record
     assert isinstance(seen.log, LevelsInLog) and seen.log.levels[METADATA_VERSION] == 27
 
 
+def old_clients_are_answered_by_3_9(lab: Lab) -> None:
+    """They talk to the one broker that is still on 3.9, whose request log says who they are."""
+    others = [each for each in lab.spec.broker_ids if each != LAST_ON_3]
+    made = NewTopic(RELICS, num_partitions=1, replica_assignment=[[LAST_ON_3, *others]])
+    client = admin(lab.spec)  # its requests end with it
+    client.create_topics([made])[RELICS].result(30)
+    on_kafka4.log_requests(lab, LAST_ON_3)
+    address = lab.spec.broker_address(lab.spec.broker(LAST_ON_3))
+    sent = scala_clients.produce(address, RELICS, ["one", "two"])
+    assert sent.returncode == 0, sent.stderr
+    read = scala_clients.consume(address, RELICS, 2, client_id=READER)
+    assert read.stdout.split() == ["one", "two"], read.stderr
+
+
+def the_gate_names_the_old_clients(asked: str) -> None:
+    """By their requests, as the broker counts them, and by client id, principal and address, as its log says."""
+    assert "KRB-PRE-094" in asked
+    for request in ("Produce 2", "Fetch 3", "ListOffsets 0"):
+        assert f"| software that gives no name | {request} |" in asked, asked
+    for client_id, request in (("console-producer", "PRODUCE 2"), (READER, "FETCH 3"), (READER, "LIST_OFFSETS 0")):
+        assert f"| {client_id} | User:ANONYMOUS | 127.0.0.1 | {request} |" in asked, asked
+
+
+def old_clients_are_refused_by_4(lab: Lab) -> None:
+    """The broker closes the connection: the client is told nothing, and the broker's log says why."""
+    address = lab.spec.broker_address(lab.spec.broker(LAST_ON_3))
+    sent = scala_clients.produce(address, RELICS, ["three"])
+    assert sent.returncode == 1 and "java.io.EOFException" in sent.stderr, sent.stderr
+    assert "Failed to send messages after 3 tries" in sent.stderr, sent.stderr
+    read = scala_clients.consume(address, RELICS, 2, client_id=READER)
+    assert (read.returncode, read.stdout) == (1, "") and "java.io.EOFException" in read.stderr, read
+    said = on_kafka4.log_of(lab, LAST_ON_3)
+    assert "Received request for api with key 0 (Produce) and unsupported version 2" in said, said
+    assert "Received request for api with key 2 (ListOffsets) and unsupported version 0" in said, said
+
+
 def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:
     restart = "roll_brokers_up.broker_2.restart"
     stage.wait(UP, run_id, restart, {"running"})
     kill_worker_of_playbook(stage, "switch_software")
     assert stage.wait(UP, run_id, restart, ENDED) == "failed"
     stage.resume(UP, run_id, restart)
+
+
+@pytest.mark.long
+def test_the_java_clients_of_the_same_release_are_answered_by_4(lab: Lab) -> None:
+    """They speak Produce 5 and Fetch 7: it is the version of a request that counts, not of the client."""
+    servers = ",".join(lab.spec.bootstrap_servers)
+    sent = scala_clients.produce_by_java(servers, RELICS, ["three"])
+    assert sent.returncode == 0, sent.stderr
+    read = scala_clients.consume_by_java(servers, RELICS, 3)
+    assert read.stdout.split() == ["one", "two", "three"], read.stderr
 
 
 @pytest.mark.long

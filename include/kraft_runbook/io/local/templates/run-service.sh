@@ -6,7 +6,7 @@ home=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
 service=$1 metrics=$2 class=$3 config=$4
 echo "$(date +%s.%N) $service $$" >>"$home/../starts.log" || exit 1
 echo "run-service.sh: $service starts as pid $$" # in its log: what follows is of this process
-KAFKA_LOG4J_OPTS="-Dlog4j.configuration=file:$home/config/log4j.properties"
+KAFKA_LOG4J_OPTS="-Dkafka.logs.dir=$(dirname "$config") -Dlog4j.configuration=file:$home/config/log4j.properties"
 for log4j2 in "$home"/libs/log4j-core-2.*.jar; do # Kafka 4
   if [ -e "$log4j2" ]; then KAFKA_LOG4J_OPTS="-Dlog4j2.configurationFile=$home/config/log4j2.properties"; fi
 done
