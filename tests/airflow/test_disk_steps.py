@@ -40,7 +40,8 @@ from kraft_runbook.steps.reassignment.disk_throttle import (
     put_disk_throttle_back,
     throttle_disks,
 )
-from kraft_runbook.steps.reassignment.files import DISK_RATE, DISKS, files_of
+from kraft_runbook.steps.reassignment.files import DISK_RATE as DISK_RATE_FILE
+from kraft_runbook.steps.reassignment.files import DISKS, files_of
 from kraft_runbook.steps.run import NothingToDo, Run
 from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
 from lab import ROOT
@@ -342,7 +343,7 @@ def test_a_run_of_another_cluster_is_not_undone_and_its_throttle_stays_known(sce
     with pytest.raises(Refused, match="moved replicas between disks of cluster lab"):
         disks.plan_between_disks(back)
     assert put_disk_throttle_back(back) is None
-    assert (other / DISK_RATE).exists(), "its own cluster has that throttle still"
+    assert (other / DISK_RATE_FILE).exists(), "its own cluster has that throttle still"
 
 
 def test_a_broker_that_is_lost_is_waited_for_once_copies_were_started(scene: Scene) -> None:
