@@ -39,7 +39,7 @@ class ListsKept:
 class MovesKept:
     """``partitions``: that are being reassigned; None: not read. ``named``: the first of them. ``adding``,
     ``removing``: brokers that get and lose replicas. ``throttles``: the rates that are set; None: not read.
-    ``unread``: why something was not. ``throttle_count``: of all of these. ``disk_throttles``: the rates of copies
+    ``unread``: why something was not. ``throttle_count``: of all these rates. ``disk_throttles``: the rates of copies
     between disks, of which no reassignment tells. ``lists``: None: not asked for yet.
     """
 
