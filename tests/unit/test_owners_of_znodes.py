@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import SPEC, WHY, observation, on_host
+from observations import SPEC, WHY, observation, on_host, tree
 from spoilt_clusters import Z
 
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -85,5 +85,5 @@ def test_supervisor_is_asked_for_nothing_where_no_login_is_needed(properties: di
 
 
 def test_brokers_that_were_not_read_may_have_a_login() -> None:
-    result = answer("KRB-PRE-130", logins((), WHY), {})
+    result = answer("KRB-PRE-130", tree(znode_acl_restricted=True)(logins((), WHY)), {})
     assert result.verdict is Verdict.UNKNOWN and "broker 1: a test did not read it" in result.evidence
