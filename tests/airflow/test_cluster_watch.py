@@ -13,10 +13,10 @@ from observations import SPEC, later, observation
 from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.operation_settings import ClusterWatch
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.dashboard import watched_moves
 from kraft_runbook.dashboard.kept_look import LookKept, look_of
 from kraft_runbook.dashboard.kept_moves import MovesKept
 from kraft_runbook.dashboard.look_files import read_latest, read_lines, read_moves
+from kraft_runbook.dashboard.watched_moves import WatchedMoves
 from kraft_runbook.errors import SecretMissing
 from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.steps import handle
@@ -34,6 +34,7 @@ class Clock(list[float]):
         self.refuses_until = 0.0
         self.asked: list[tuple[float, list[int]]] = []
         self.listed: list[float] = []
+        self.moves = WatchedMoves("lab")
 
 
 @pytest.fixture
@@ -57,8 +58,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Clock:
         now.listed.append(now[0])
         return {"t": {"leader.replication.throttled.replicas": "1:1"}}
 
-    monkeypatch.setattr(watched_moves, "see_moves", moves)
-    monkeypatch.setattr(watched_moves, "see_lists", lists)
+    now.moves = WatchedMoves("lab", moves, lists)
     return now
 
 
@@ -69,6 +69,7 @@ def ended(clock: Clock) -> Any:
     async def sleep(seconds: float) -> None:
         clock[0] += seconds
 
+    trigger.moves = clock.moves
     trigger.sleep, trigger.clock = sleep, lambda: clock[0]  # type: ignore[assignment]
 
     async def first() -> Any:

@@ -12,7 +12,7 @@ from observations import SPEC
 
 from kraft_runbook.cluster.observation import Unread, was_read
 from kraft_runbook.cluster.spec_types import SecretRef
-from kraft_runbook.io.hosts import ansible_reports, host_facts
+from kraft_runbook.io.hosts import ansible_reports
 from kraft_runbook.io.hosts.ansible_reports import HIDDEN
 from kraft_runbook.io.hosts.ansible_runs import run_ansible
 from kraft_runbook.io.hosts.host_facts import gather_secured_hosts
@@ -90,7 +90,7 @@ def test_each_store_is_opened_with_its_password_and_none_is_told(stores: Path, m
     assert not [each for each in events if RIGHT in each or WRONG in each]
 
 
-def test_what_the_stores_make_of_it_leaves_the_facts_of_the_host(stores: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_stores_make_of_it_leaves_the_facts_of_the_host(stores: Path) -> None:
     """Both are read in one run. The module that opens the stores breaks off."""
     one = {"brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
     spec = SPEC.model_copy(update=one | {"broker_properties": {"ssl.keystore.location": f"{stores}/keys.p12"}})
@@ -100,16 +100,13 @@ def test_what_the_stores_make_of_it_leaves_the_facts_of_the_host(stores: Path, m
         runs.append(playbook.stem)
         return run_ansible(playbook, *given, **{**named, "secret_text": "no JSON"})
 
-    monkeypatch.setattr(host_facts, "run_ansible", run)
-    hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}))
+    hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}), plays=run)
     assert was_read(hosts[1].free_bytes) and was_read(hosts[101].free_bytes)
     assert secured.stores[1] == Unread("the host could not be asked for its stores")
     assert runs == ["gather_host_facts"]
 
 
-def test_a_host_that_is_lost_while_its_stores_are_opened_has_told_its_facts(
-    stores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_is_lost_while_its_stores_are_opened_has_told_its_facts(stores: Path, tmp_path: Path) -> None:
     """``failed_when`` does not cover a host that can't be reached: nothing listens where the second task goes."""
     one = {"brokers": SPEC.brokers[:1], "controllers": SPEC.controllers[:1]}
     spec = SPEC.model_copy(update=one | {"broker_properties": {"ssl.keystore.location": f"{stores}/keys.p12"}})
@@ -126,8 +123,7 @@ def test_a_host_that_is_lost_while_its_stores_are_opened_has_told_its_facts(
         (here / playbook.name).write_text(yaml.safe_dump(plays, sort_keys=False))
         return run_ansible(here / playbook.name, *given, **named)
 
-    monkeypatch.setattr(host_facts, "run_ansible", run)
-    hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}))
+    hosts, secured = gather_secured_hosts(spec, secrets=environment_secrets({}), plays=run)
     assert was_read(hosts[1].free_bytes) and was_read(hosts[101].free_bytes)
     assert secured.stores[1] == Unread(f"while its stores were opened: the host can't be reached: {HIDDEN}")
 

@@ -11,7 +11,6 @@ from observations import SPEC
 
 from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.io.kafka import drill_probes, dynamic_configs, metadata_log_reader
 from kraft_runbook.io.kafka.drill_probes import GRANT, Probes, topic_of
 from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, alter_configs, read_configs
 from kraft_runbook.io.kafka.metadata_log_reader import MetadataLogReader
@@ -45,32 +44,31 @@ class Node:
     ("entity", "code", "granted"),
     [(Entity(EntityKind.TOPIC, "orders"), 29, "--topic orders"), (ALL_BROKERS, 31, "--cluster")],
 )
-def test_configurations(entity: Entity, code: int, granted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configurations(entity: Entity, code: int, granted: str) -> None:
     """Kafka answers 29 for a topic's, 31 for a broker's."""
     one = SimpleNamespace(
         resource_type=int(entity.kind), resource_name=entity.name, error_code=code, error_message="", configs=[]
     )
     node = Node(SimpleNamespace(results=[one], responses=[one]))
-    monkeypatch.setattr(dynamic_configs, "connect_to", lambda *_, **__: node)
     with pytest.raises(Refused) as reading:
-        read_configs(SPEC, [entity], ["a"], **GIVEN)
+        read_configs(SPEC, [entity], ["a"], connect=lambda *_, **__: node, **GIVEN)
     with pytest.raises(Refused) as changing:
-        alter_configs(SPEC, {entity: {"a": "1"}}, **GIVEN)
+        alter_configs(SPEC, {entity: {"a": "1"}}, connect=lambda *_, **__: node, **GIVEN)
     assert str(entity) in reading.value.problem and str(entity) in changing.value.problem
     assert reading.value.way_out.endswith(f"--operation DescribeConfigs {granted}")
     assert changing.value.way_out.endswith(f"--operation AlterConfigs {granted}")
 
 
-def test_what_was_refused_is_told_apart_from_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_refused_is_told_apart_from_what_was_changed() -> None:
     """An ACL may allow some topics: the others were changed, so that it is no refusal of the whole."""
     topics = [Entity(EntityKind.TOPIC, each) for each in ("orders", "payments")]
     answers = [
         SimpleNamespace(resource_type=2, resource_name=each.name, error_code=code, error_message="")
         for each, code in zip(topics, (0, 29), strict=True)
     ]
-    monkeypatch.setattr(dynamic_configs, "connect_to", lambda *_, **__: Node(SimpleNamespace(responses=answers)))
+    node = Node(SimpleNamespace(responses=answers))
     with pytest.raises(StepFailed, match=r"1 configurations .* topic payments: allow it: .* --topic payments"):
-        alter_configs(SPEC, {each: {"a": "1"} for each in topics}, **GIVEN)
+        alter_configs(SPEC, {each: {"a": "1"} for each in topics}, connect=lambda *_, **__: node, **GIVEN)
 
 
 def test_a_feature_s_level() -> None:
@@ -80,12 +78,11 @@ def test_a_feature_s_level() -> None:
     )
 
 
-def test_the_metadata_log_s_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metadata_log_s_snapshot() -> None:
     """Not taken for one that is gone."""
     node = Node(SimpleNamespace(error_code=31))
-    monkeypatch.setattr(metadata_log_reader, "connect_to", lambda *_, **__: node)
     with pytest.raises(Unreachable, match="31: it needs ClusterAction on the cluster"):
-        next(MetadataLogReader(SPEC, 101, 1, **GIVEN)._snapshot(SnapshotId(5, 1)))
+        next(MetadataLogReader(SPEC, 101, 1, connect=lambda *_, **__: node, **GIVEN)._snapshot(SnapshotId(5, 1)))
 
 
 OF_A_NAMED_TOPIC = "allow this tool's user Describe and Write on topic orders"
@@ -111,11 +108,10 @@ def test_a_drill_s_producer_that_may_not_begin(monkeypatch: pytest.MonkeyPatch) 
     def denied(*_: Any) -> Any:
         raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
 
-    monkeypatch.setattr(drill_probes, "Producer", denied)
     monkeypatch.setattr(Probes, "_change", lambda _: None)
     partitions = [TopicPartition(each, 0) for each in ("payments", "orders")]
     with (
         pytest.raises(StepFailed, match="Describe and Write on topics orders, payments"),
-        Probes(SPEC, topic_of("run"), "changes", partitions=partitions, key="k", **GIVEN),
+        Probes(SPEC, topic_of("run"), "changes", partitions=partitions, key="k", producer=denied, **GIVEN),
     ):
         pass

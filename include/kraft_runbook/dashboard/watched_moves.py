@@ -18,12 +18,16 @@ LISTS_EVERY = 600.0
 
 
 class WatchedMoves:
-    """Of one cluster, while its watch runs. ``cluster``: its name. ``listed``: lists were seen while nothing moved. A
-    run may be about to take them off, so they are read once more, and are idle where they are there then too.
+    """Of one cluster, while its watch runs. ``cluster``: its name. ``moves``, ``lists``: the questions. ``listed``:
+    lists were seen while nothing moved. A run may be about to take them off, so they are read once more, and are idle
+    where they are there then too.
     """
 
-    def __init__(self, cluster: str) -> None:
+    def __init__(
+        self, cluster: str, moves: Callable[..., Any] = see_moves, lists: Callable[..., Any] = see_lists
+    ) -> None:
         self.cluster = cluster
+        self.see_moves, self.see_lists = moves, lists
         self.moves_at = self.lists_at = float("-inf")
         self.lists: ListsKept | None = None
         self.listed = False
@@ -36,13 +40,13 @@ class WatchedMoves:
             return None
         self.moves_at = now
         running = [each.id for each in seen.brokers.values() if each.running is True]
-        moving, throttles = ask(see_moves, running)
+        moving, throttles = ask(self.see_moves, running)
         idle = was_read(moving) and not moving
         self.listed = self.listed and idle
         again = self.listed and not (self.lists and self.lists.idle)
         if again or now >= self.lists_at + LISTS_EVERY:
             self.lists_at = now
-            self.lists = lists_of(seen.observed_at, ask(see_lists), idle=self.listed)
+            self.lists = lists_of(seen.observed_at, ask(self.see_lists), idle=self.listed)
             self.listed = idle and bool(self.lists.topics)
         silent = sorted(set(seen.brokers) - set(running))
         return moves_of(self.cluster, seen.observed_at, moving, throttles, not_asked=silent, lists=self.lists)

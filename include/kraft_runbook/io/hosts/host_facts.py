@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -49,16 +49,22 @@ def gather_host_facts(
 
 
 def gather_secured_hosts(
-    spec: ClusterSpec, *, replicas: bool = False, secrets: Secrets
+    spec: ClusterSpec, *, replicas: bool = False, secrets: Secrets, plays: Callable[..., RunReport] = run_ansible
 ) -> tuple[dict[int, HostState], SecuredRead]:
-    """The same of all nodes, and in the same run their stores and secrets."""
+    """The same of all nodes, and in the same run their stores and secrets. ``plays``: as ``run_ansible``."""
     question = SecuredQuestion(spec, secrets)
-    hosts, told = _gathered(spec, spec.node_ids, question, replicas=replicas, secrets=secrets)
+    hosts, told = _gathered(spec, spec.node_ids, question, replicas=replicas, secrets=secrets, plays=plays)
     return hosts, question.answered(told)
 
 
 def _gathered(
-    spec: ClusterSpec, node_ids: Sequence[int], question: SecuredQuestion | None, *, replicas: bool, secrets: Secrets
+    spec: ClusterSpec,
+    node_ids: Sequence[int],
+    question: SecuredQuestion | None,
+    *,
+    replicas: bool,
+    secrets: Secrets,
+    plays: Callable[..., RunReport] = run_ansible,
 ) -> tuple[dict[int, HostState], dict[int, Mapping[str, Any] | Unread]]:
     """The facts, and what each host answers to the question."""
     nodes = [node_of(spec, each) for each in node_ids]
@@ -66,7 +72,7 @@ def _gathered(
         return {}, {}
     asks = question is not None and bool(question.asked)
     machines = {f"host-of-{host_name(together[0])}": together for together in by_machine(spec, nodes)}
-    report = run_ansible(
+    report = plays(
         playbook_directory() / "gather_host_facts.yml",
         {
             name: {

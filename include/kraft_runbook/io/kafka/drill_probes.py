@@ -146,8 +146,10 @@ class Probes:
         partitions: Sequence[TopicPartition],
         key: str,
         secrets: Secrets,
+        producer: Callable[..., Any] = Producer,
     ) -> None:
         self.topic, self.changes = topic, changes
+        self._producer = producer
         self.answers: Answers = {changes: []}
         self.failed, self.why = 0, ""
         self._spec, self._secrets = spec, secrets
@@ -194,7 +196,7 @@ class Probes:
         return guarded
 
     def _produce(self) -> None:
-        producer = Producer(
+        producer = self._producer(
             {
                 **self._security,
                 "bootstrap.servers": self._servers,

@@ -5,7 +5,7 @@ librdkafka does not serve here: a dynamic default of all brokers is the broker e
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -72,6 +72,7 @@ def read_configs(
     secrets: Secrets,
     timeout: float = 30.0,
     tell: Tell = nobody,
+    connect: Callable[..., KafkaConnection] = connect_to,
 ) -> dict[Entity, Found]:
     """These keys of these entities; a topic that does not exist is absent. What is of a named broker is asked of that
     broker, which must run; the rest of whichever answers first. ``tell``: hears how many were asked for.
@@ -81,7 +82,7 @@ def read_configs(
     found: dict[Entity, Found] = {}
     done = 0
     for broker_id, asked in _by_who_answers(entities):
-        with _connection(spec, broker_id, secrets, timeout) as connection:
+        with _connection(spec, broker_id, secrets, timeout, connect) as connection:
             for part in _batches(asked):
                 tell("configurations", done, len(entities))
                 found |= _read(connection, part, keys)
@@ -94,6 +95,7 @@ def alter_configs(
     changes: Mapping[Entity, Mapping[str, ConfigChange]],
     *,
     secrets: Secrets,
+    connect: Callable[..., KafkaConnection] = connect_to,
 ) -> tuple[Entity, ...]:
     """Set these keys, delete those whose value is None, append to lists or subtract from them; no other key is touched.
     Returns the topics that do not exist (any more), which is no error.
@@ -105,7 +107,7 @@ def alter_configs(
     denied: list[Entity] = []
     refused: list[str] = []
     for broker_id, asked in _by_who_answers([entity for entity, values in changes.items() if values]):
-        with _connection(spec, broker_id, secrets, 30.0) as connection:
+        with _connection(spec, broker_id, secrets, 30.0, connect) as connection:
             for part in _batches(asked):
                 for entity, code, text in _alter(connection, {each: changes[each] for each in part}):
                     if code == UNKNOWN_TOPIC:
@@ -141,13 +143,19 @@ def _batches(entities: Sequence[Entity]) -> Iterator[Sequence[Entity]]:
         yield entities[at : at + RESOURCES_A_REQUEST]
 
 
-def _connection(spec: ClusterSpec, broker_id: int | None, secrets: Secrets, timeout: float) -> KafkaConnection:
+def _connection(
+    spec: ClusterSpec,
+    broker_id: int | None,
+    secrets: Secrets,
+    timeout: float,
+    connect: Callable[..., KafkaConnection],
+) -> KafkaConnection:
     """A connection to that broker, or to the first that answers. Raises Unreachable."""
     reasons = []
     for broker in spec.brokers:
         if broker_id not in (None, broker.id):
             continue
-        connection = connect_to(spec, broker, secrets=secrets, timeout=timeout)
+        connection = connect(spec, broker, secrets=secrets, timeout=timeout)
         try:
             connection.connect()
             return connection

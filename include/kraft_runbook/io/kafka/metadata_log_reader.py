@@ -8,7 +8,7 @@ with its id and no records. Measured on 3.9.2.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -57,7 +57,14 @@ class MetadataLogReader:
     """
 
     def __init__(
-        self, spec: ClusterSpec, leader_id: int, leader_epoch: int, *, secrets: Secrets, timeout: float = 10.0
+        self,
+        spec: ClusterSpec,
+        leader_id: int,
+        leader_epoch: int,
+        *,
+        secrets: Secrets,
+        timeout: float = 10.0,
+        connect: Callable[..., KafkaConnection] = connect_to,
     ) -> None:
         if leader_id not in spec.controller_ids:
             raise Unreachable(
@@ -67,13 +74,14 @@ class MetadataLogReader:
         self._spec = spec
         self._secrets = secrets
         self._timeout = timeout
+        self._connect_to = connect
         self._leader_id, self._leader_epoch = leader_id, leader_epoch
         self._connection = self._connect()
         self.position = Position(0, 0)
 
     def _connect(self) -> KafkaConnection:
         controller = self._spec.controller(self._leader_id)
-        return connect_to(self._spec, controller, secrets=self._secrets, timeout=self._timeout)
+        return self._connect_to(self._spec, controller, secrets=self._secrets, timeout=self._timeout)
 
     def __enter__(self) -> MetadataLogReader:
         self._connection.__enter__()
