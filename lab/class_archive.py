@@ -92,7 +92,8 @@ def _run(spec: ClusterSpec, config: Path, draft: Path) -> None:
     home = Path(spec.kafka.home)
     given = {
         **os.environ,
-        "KAFKA_LOG4J_OPTS": f"-Dlog4j.configuration=file:{home / 'config' / 'log4j.properties'}",
+        "KAFKA_LOG4J_OPTS": f"-Dkafka.logs.dir={config.parent}"
+        f" -Dlog4j.configuration=file:{home / 'config' / 'log4j.properties'}",
         "JDK_JAVA_OPTIONS": f'"-XX:ArchiveClassesAtExit={draft}"',
     }
     said = config.with_name("output")

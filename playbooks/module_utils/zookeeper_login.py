@@ -11,6 +11,8 @@ from ansible.module_utils.named_classes import LOGIN_FILE, Process
 
 SECTION, DEFAULT = "zookeeper.sasl.clientconfig", "Client"
 """The Java property that names the section, and what it is without one (``ZKClientConfig``)."""
+SWITCH = "zookeeper.sasl.client"
+"""The Java property that says with false that there is no login, whatever the file holds."""
 
 
 def zookeeper_login(service: object, pid: int) -> list | None:
@@ -19,7 +21,7 @@ def zookeeper_login(service: object, pid: int) -> list | None:
     """
     if pid:
         process = Process(pid)
-        return _classes(process.login_file(), process.property(SECTION))
+        return _classes(process.login_file(), process.property(SECTION), process.property(SWITCH))
     defined = service.environment()
     if defined is None:
         return None
@@ -32,11 +34,11 @@ def zookeeper_login(service: object, pid: int) -> list | None:
     path = path[len("file:") :] if path.startswith("file:") else path
     if path and not os.path.isabs(path):
         raise HostError(f"its unit names the login file {path}", "name it with its whole path")
-    return _classes(path or None, given(SECTION))
+    return _classes(path or None, given(SECTION), given(SWITCH))
 
 
-def _classes(path: str | None, section: str | None) -> list:
-    if path is None:
+def _classes(path: str | None, section: str | None, switch: str | None) -> list:
+    if path is None or (switch or "").lower() == "false":
         return []
     try:
         with open(path, encoding="utf-8", errors="replace") as stream:

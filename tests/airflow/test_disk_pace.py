@@ -30,7 +30,7 @@ from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
 from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left, put_disk_throttle_back, throttle_disks
-from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.files import DISK_RATE, RunFiles, files_of
 from kraft_runbook.steps.reassignment.pace import TAKEN_UP_SECONDS, change_pace
 from kraft_runbook.steps.run import NothingToDo
 from kraft_runbook_airflow.reassignment.disk_words import DiskTrigger
@@ -344,9 +344,38 @@ def test_of_two_runs_that_may_be_meant_the_form_must_name_one(paced: Paced) -> N
     assert not other.paused
 
 
+def test_a_dry_run_of_the_same_moves_is_no_run_that_may_be_meant(paced: Paced) -> None:
+    """It has planned them, and has done nothing."""
+    dry = RunFiles(shutil.copytree(paced.files.directory, files_of(paced.run(name="zwei")).directory))
+    (dry.directory / DISK_RATE).unlink()
+    assert paced.change(batches="pause")["run"] == paced.files.name
+    with pytest.raises(Refused, match=f"run {dry.name} has moved nothing"):
+        paced.change(batches="pause", run=dry.name)
+
+
 def test_a_pause_that_was_given_up_hides_no_later_one(paced: Paced) -> None:
     given_up = RunFiles(shutil.copytree(paced.files.directory, files_of(paced.run(name="zwei")).directory))
     paced.end()
     given_up.pause(paced.cluster.now() - 60)
     paced.files.pause(paced.cluster.now() + 3600)
     assert paced.change(batches="go on")["run"] == paced.files.name
+
+
+def test_a_run_outside_its_hours_sleeps_though_a_disk_has_failed(paced: Paced) -> None:
+    """A failed directory shows no replica, and the controller names its broker still: they are left, not gone."""
+    paced.end()
+    paced.params["hours"] = "02:00-02:01"
+    paced.placed = {}
+    wait = paced.moves()
+    assert isinstance(wait, WhileCopying) and paced.files.resting
+    assert wait.look(paced.cluster) == ""
+
+
+def test_the_note_of_another_run_that_is_spoilt_keeps_no_throttle_from_being_put_back(paced: Paced) -> None:
+    other = RunFiles(shutil.copytree(paced.files.directory, files_of(paced.run(name="zwei")).directory))
+    (other.directory / DISK_RATE).write_text("{")
+    paced.end()
+    paced.moves()
+    paced.end()
+    assert put_disk_throttle_back(paced.run()) == {"left": 0} and paced.rate == "7"
+    assert f"What run {other.name} set is not known" in "\n".join(paced.cluster.told)

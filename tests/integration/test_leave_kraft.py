@@ -257,7 +257,7 @@ def test_a_state_znode_that_lies_behind_and_may_not_be_written_is_named_before_a
     zookeeper.set_acls(path, [make_acl("world", "anyone", read=True, admin=True)])
     before = starts(dual_write.spec)
     try:
-        with pytest.raises(StepFailed, match=rf"{path} \(NoAuth\)") as failed:
+        with pytest.raises(StepFailed, match=rf"{path} \(NoAuth: no WRITE\)") as failed:
             leave(dual_write, zookeeper)
     finally:
         zookeeper.set_acls(path, OPEN_ACL_UNSAFE)

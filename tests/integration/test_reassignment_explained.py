@@ -67,7 +67,7 @@ def test_a_move_is_explained_and_cancelled_to_the_order_and_the_throttles_that_w
     status, said = ground.command("explain", *of)
     assert (status, "nothing is being reassigned" in said) == (0, True), said
     status, said = ground.command("preflight", *of)
-    assert (status, "7 passed" in said) == (0, True), said
+    assert (status, "8 passed" in said) == (0, True), said
     former = read_throttles(spec, [topic], secrets=secrets)
     before = ground.look().placement.present
     plan = ground.plan(Explicit(only(topic, (3, 4, 2))))

@@ -109,9 +109,10 @@ def test_with_the_rights_that_read_every_check_of_the_start_passes(limited: Limi
     for _ in range(3):  # on a busy machine a host may not answer in time, which is UNKNOWN
         seen = observe(limited.spec, secrets=limited.secrets, scope=Scope.FULL, with_hosts=True)
         results = CHECKS.run(seen, limited.spec, Phase.ZOOKEEPER, gate="start", earlier=seen).results
-        if not any(r.verdict is Verdict.UNKNOWN for r in results):
+        if [r.code for r in results if r.verdict is Verdict.UNKNOWN] == ["KRB-PRE-130"]:
             break
-    assert told(results) == []
+    (unsaid,) = told(results)
+    assert "KRB-PRE-130" in unsaid and "supervisor does not say the login" in unsaid
     seen_of_moves = see_reassignment(limited.spec, secrets=limited.secrets, tell=print)
     assert told(MOVE_CHECKS.run(seen_of_moves, limited.spec, "").results) == []
 

@@ -378,7 +378,16 @@ FAILS: dict[str, list[Case]] = {
                 on_host(3, zookeeper_login=("com.sun.security.auth.module.Krb5LoginModule",)),
             ),
             "broker 3 has com.sun.security.auth.module.Krb5LoginModule in the login file",
-        )
+        ),
+        (
+            Z,
+            None,
+            both(
+                tree(znode_acl_restricted=True),
+                on_host(102, zookeeper_login=("com.sun.security.auth.module.Krb5LoginModule",)),
+            ),
+            "controller 102 has com.sun.security.auth.module.Krb5LoginModule in the login file",
+        ),
     ],
     "KRB-PRE-113": [
         (

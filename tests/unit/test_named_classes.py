@@ -247,6 +247,8 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
     assert of(process(file)) == [OF_ZOOKEEPER]
     assert of(process(file, "-Dzookeeper.sasl.clientconfig=Other")) == [kerberos]
     assert of(process(file, "-Dzookeeper.sasl.clientconfig=None")) == []
+    assert of(process(file, "-Dzookeeper.sasl.client=false")) == []
+    assert of(KAFKA_OPTS=f"{file} -Dzookeeper.sasl.client=false") == []
     assert of() == of(KAFKA_OPTS="-Xmx1g") == []
     assert of(KAFKA_OPTS=f"-javaagent:x=1 '{file}'") == of(KAFKA_OPTS=file.replace("=", "==file:")) == [OF_ZOOKEEPER]
     assert at_zookeeper.zookeeper_login(SimpleNamespace(environment=lambda: None), 0) is None

@@ -131,16 +131,18 @@ def every_topic_is_shown(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
 @check(
     "KRB-MOV-007",
     severity=WARNING,
-    fix="remove throttles that a dead tool left; cancel_reassignments puts back those of this tool's runs. A broker's"
-    " own rate counts more than the one that a run sets for all",
+    fix="remove throttles that a dead tool left. Of this tool's runs, cancel_reassignments puts back those of moves"
+    " between brokers; those of copies between disks are put back by the task 'carry_out.put_throttle_back' of the run"
+    " that reassignment_watch names, or by move_between_disks with 'back to the old disks'. A run that is paused keeps"
+    " its own. A broker's own rate counts more than the one that a run sets for all",
 )
 def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """No throttle of copies is set.
 
     A run that sets a throttle saves what it finds and puts that back at its end, so what another tool left stays after
-    it. What another run of this tool has set is not saved: that run puts it back, or cancel_reassignments does. A run
-    without a throttle changes none, and its copies are slowed down where a list that was left names them. Copies
-    between the disks of a broker have a rate of their own, which counts without a list.
+    it. What another run of this tool has set is not saved: that run puts it back, or for moves between brokers
+    cancel_reassignments. A run without a throttle changes none, and its copies are slowed down where a list that was
+    left names them. Copies between the disks of a broker have a rate of their own, which counts without a list.
     """
     found = leftovers(seen.throttles)
     return failed(f"set: {sample(found)}") if found else passed("none")

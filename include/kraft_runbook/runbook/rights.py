@@ -225,7 +225,8 @@ MADE_OF = (
     "Made of `kraft_runbook.runbook.rights`; do not edit. Tests compare it with this tool's code, so that a request, a"
     " writer to ZooKeeper or a playbook that is not here fails the build, and with Kafka 3.9.2's own classes: what each"
     " of its handlers asks for. In ZooKeeper each right was taken away by itself on a real server: the tool said which"
-    " one was missing. On brokers and controllers that was not done."
+    " one was missing. On brokers the rights that read were taken away one by one; those that change, and those on"
+    " controllers, were not."
 )
 WIDTH = 118
 SELDOM = (

@@ -61,8 +61,10 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
         if died_in_the_copy(run, seen):
             return _leave_what_was_never_copied(run)
         restore(run, seen, lost)
-    run.claim.await_groups()
-    seen = run.cluster.settled()
+        seen = run.cluster.settled()
+    if detect_phase(seen).phase is not Phase.ZOOKEEPER:  # what is left to settle there stops no controller
+        run.claim.await_groups()
+        seen = run.cluster.settled()
     if detect_phase(seen).phase is Phase.ZOOKEEPER:
         return _settle(run, seen)
     if detect_phase(seen).phase is Phase.UNKNOWN and never_elected(seen):

@@ -77,27 +77,31 @@ def _nobody_asks(seen: ClusterObservation, spec: ClusterSpec) -> bool:
     "KRB-PRE-129",
     severity=Severity.BLOCKING,
     fix=(
-        "let brokers log in to ZooKeeper by DIGEST-MD5 (DigestLoginModule) or with client certificates, as somebody"
-        " whom the znodes' ACLs let in, one rolling restart before the migration (docs/controllers-unit.md). This tool"
-        " can't log in by Kerberos either"
+        "let brokers and controllers log in to ZooKeeper by DIGEST-MD5 (DigestLoginModule) or with client certificates,"
+        " as somebody whom the znodes' ACLs let in; brokers by one rolling restart before the migration"
+        " (docs/controllers-unit.md). This tool can't log in by Kerberos either"
     ),
     stages=BEFORE_THE_COPY,
     needs=Needs.HOSTS,
 )
-def no_broker_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """No broker logs in to ZooKeeper by Kerberos.
+def no_node_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No broker and no controller logs in to ZooKeeper by Kerberos.
 
     Controllers must write the same znodes. With Kerberos that was not tried: ZooKeeper's ACLs may name the host of the
     broker that made a znode (kerberos.removeHostFromPrincipal), and then no controller may write it. Told by the login
-    file of each running broker (-Djava.security.auth.login.config); what Java finds elsewhere is not seen.
+    file of each node that runs (-Djava.security.auth.login.config), and of a controller that does not by its unit's
+    KAFKA_OPTS; what Java finds elsewhere, and what supervisor does not say, is not seen.
     Nothing is asked where znodes have no ACL and this tool needs no login.
     """
     if _nobody_asks(seen, spec):
         return passed(NOBODY_ASKS)
-    found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
-    by_kerberos = [i for i, modules in found.items() if modules and KERBEROS in modules]
-    wrong = [f"{nodes('broker', by_kerberos, 'has')} {KERBEROS} in the login file"] if by_kerberos else []
-    return settle(wrong, unread, "none does")
+    wrong, not_read = [], []
+    for kind, ids in (("broker", spec.broker_ids), ("controller", spec.controller_ids)):
+        found, unread = split_read(f"{kind} {{}}", host_parts(seen, ids, "zookeeper_login"))
+        not_read += unread
+        if by_kerberos := [i for i, modules in found.items() if modules and KERBEROS in modules]:
+            wrong.append(f"{nodes(kind, by_kerberos, 'has')} {KERBEROS} in the login file")
+    return settle(wrong, not_read, "none does")
 
 
 @check(

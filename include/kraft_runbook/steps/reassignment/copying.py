@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
@@ -84,7 +85,10 @@ class WhileCopying:
         plan = self._plan
         if plan is None:
             plan = self._plan = self.files.disk_plan
-        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers), without=self.gone)
+        held: dict[TopicPartition, set[int]] = {}
+        for move in plan.moves:  # by the task's own look: what it did not find gone is there, also on a failed disk
+            held.setdefault(move.partition, set()).add(move.broker)
+        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers), held=held, without=self.gone)
         if self._said is None or cluster.now() - self._said[0] >= self.say:
             self._tell(cluster, reading)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):

@@ -15,7 +15,7 @@ from kraft_runbook.reassignment.throttles import EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate
 from kraft_runbook.steps.reassignment.disks import BACK, disk_runs, reading_of, require_signed_disks
-from kraft_runbook.steps.reassignment.files import DISK_RATE, DiskRate, RunFiles, files_of
+from kraft_runbook.steps.reassignment.files import DISK_RATE, DISKS, DiskRate, RunFiles, files_of
 from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
@@ -135,11 +135,13 @@ def _put_back(run: Run, files: RunFiles) -> dict[str, Any] | None:
 def disk_throttles_left(run: Run, set_now: Iterable[Leftover] = ()) -> list[str]:
     """In words: the throttles that runs on this cluster set for copies between disks, where none of them goes on. One
     that rests, since it is paused or not in its hours, keeps its own for its next copies. ``set_now``: of such copies,
-    as the brokers show them: those of no run are named where no broker makes a copy.
+    as the brokers show them: those of no run are named where no broker makes a copy, and no run rests: its next copies
+    go by them.
     """
     found, notes = [], _notes(run)
     foreign = [t for t in set_now if t.where != EVERYWHERE or not any(note.has_set(t.value) for _, note in notes)]
-    if foreign and not any(logs.future for logs in run.cluster.ask(look_at_disks).values()):
+    rests = any(files.resting for files in disk_runs(run, DISKS))
+    if foreign and not rests and not any(logs.future for logs in run.cluster.ask(look_at_disks).values()):
         found = [f"a throttle of copies between disks without a copy: {each}" for each in foreign]
     for files, note in notes:
         if _goes_on(run, files) or not note.has_set(run.cluster.ask(disk_rate)):
@@ -155,8 +157,16 @@ def disk_throttles_left(run: Run, set_now: Iterable[Leftover] = ()) -> list[str]
 
 
 def _notes(run: Run) -> list[tuple[RunFiles, DiskRate]]:
-    """Of each run on this cluster that has not put its throttle back."""
-    return [(files, files.disk_rate) for files in disk_runs(run, DISK_RATE)]
+    """Of each run on this cluster that has not put its throttle back. Another's that can't be read is told."""
+    found = []
+    for files in disk_runs(run, DISK_RATE):
+        try:
+            found.append((files, files.disk_rate))
+        except Refused as unreadable:
+            if files == files_of(run):
+                raise
+            run.cluster.tell(f"What run {files.name} set is not known: {unreadable.problem}")
+    return found
 
 
 def _may_go_on(run: Run, files: RunFiles) -> bool:

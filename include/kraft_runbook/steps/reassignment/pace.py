@@ -25,6 +25,7 @@ from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED, rate_text, was_set
 from kraft_runbook.steps.reassignment.disks import disk_runs, how_to_undo
 from kraft_runbook.steps.reassignment.earlier_runs import earlier_runs
+from kraft_runbook.steps.reassignment.ending import STARTED
 from kraft_runbook.steps.reassignment.files import DISKS, SAVED, RunFiles, file_of_run
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.waiting import when
@@ -149,7 +150,9 @@ def _going_on(run: Run, *, also_paused: bool) -> Moving:
     if found:
         return found[0]
     raise Refused(
-        f"the files of run {named} can't be used" if named else "no run of this tool moves a replica now",
+        f"run {named} has moved nothing, or its files can't be used"
+        if named
+        else "no run of this tool moves a replica now",
         way_out="name the run in the form where it waits between two batches; what other tools move, this can't change",
     )
 
@@ -179,6 +182,8 @@ def _between_disks(run: Run) -> Iterator[Moving]:
         except Refused as unreadable:
             log.warning("The plan of run %s is left out: %s", files.name, unreadable.problem)
             continue
+        if not _has_begun(files):  # a dry run, or one that was turned away at its gate, has planned the same moves
+            continue
         reading = read_disks(plan, logs)
         yield Moving(
             files,
@@ -189,6 +194,11 @@ def _between_disks(run: Run) -> Iterator[Moving]:
             partial(_noted_of_disks, files),
             how_to_undo(run.spec.name),
         )
+
+
+def _has_begun(files: RunFiles) -> bool:
+    """Whether that run has copied, or has set its throttle."""
+    return files.disk_rate.rate is not None or any(told.what == STARTED for told in _done_by(files.name))
 
 
 def _noted_of_replicas(files: RunFiles) -> int | None:
