@@ -95,16 +95,13 @@ def the_gate_names_the_old_clients(asked: str) -> None:
 
 
 def old_clients_are_refused_by_4(lab: Lab) -> None:
-    """The broker closes the connection: the client is told nothing, and the broker's log says why."""
+    """The broker closes the connection: the client is told nothing else."""
     address = lab.spec.broker_address(lab.spec.broker(LAST_ON_3))
     sent = scala_clients.produce(address, RELICS, ["three"])
     assert sent.returncode == 1 and "java.io.EOFException" in sent.stderr, sent.stderr
     assert "Failed to send messages after 3 tries" in sent.stderr, sent.stderr
     read = scala_clients.consume(address, RELICS, 2, client_id=READER)
     assert (read.returncode, read.stdout) == (1, "") and "java.io.EOFException" in read.stderr, read
-    said = on_kafka4.log_of(lab, LAST_ON_3)
-    assert "Received request for api with key 0 (Produce) and unsupported version 2" in said, said
-    assert "Received request for api with key 2 (ListOffsets) and unsupported version 0" in said, said
 
 
 def a_killed_worker_costs_no_needless_restart(stage: Stage, run_id: str) -> None:
