@@ -99,17 +99,23 @@ def described_in(clusters: Path) -> Lab:
 
 
 @contextmanager
+def up(lab: Lab, *, new_in: BrokerMode = BrokerMode.ZOOKEEPER) -> Iterator[Lab]:
+    """A lab that does not exist yet, up in that mode (``lifecycle.up``); ended and removed afterwards."""
+    try:
+        lifecycle.up(lab.spec, new_in=new_in)
+        yield lab
+    finally:
+        lifecycle.down(lab.spec, purge=True)
+
+
+@contextmanager
 def lab_of(racks: Sequence[str], *, mode: BrokerMode, clusters: Path, disks: int = 1) -> Iterator[Lab]:
     """A new, empty lab with one broker in each of ``racks``, up in ``mode`` (ZOOKEEPER or KRAFT); ended and removed
     afterwards. ``clusters``: where its cluster file is written; ``disks``: log directories of each broker.
     """
     write_cluster_file(clusters, racks=racks, disks=disks)
-    lab = described_in(clusters)
-    try:
-        lifecycle.up(lab.spec, new_in=mode)
+    with up(described_in(clusters), new_in=mode) as lab:
         yield lab
-    finally:
-        lifecycle.down(lab.spec, purge=True)
 
 
 @contextmanager
@@ -117,10 +123,6 @@ def secured_lab(clusters: Path) -> Iterator[Lab]:
     """A new, seeded lab in ZooKeeper mode, as the ``lab.yaml`` in that directory describes it; ended and removed
     afterwards.
     """
-    lab = described_in(clusters)
-    try:
-        lifecycle.up(lab.spec)
+    with up(described_in(clusters)) as lab:
         seed(lab.spec)
         yield lab
-    finally:
-        lifecycle.down(lab.spec, purge=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import by_hand
 import on_kafka4
 import pytest
-from labs import Lab, described_in
+from labs import Lab, described_in, up
 from replicas import Ground
 from stage import Stage, a_stage, no_acknowledged_record_is_lost
 
@@ -25,7 +25,7 @@ from kraft_runbook.cluster.quorum_seen import QuorumState
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.io.local import supervision
 from kraft_runbook.procedures.observe import observe
-from lab import ROOT, lifecycle
+from lab import ROOT
 from lab.installation import kafka4_version
 from lab.layout import layout, starts
 
@@ -41,12 +41,8 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 @pytest.fixture(scope="module", params=BORN)
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     files = tmp_path_factory.mktemp("files") / "include" / "clusters"
-    found = described_in(on_kafka4.with_target(request.param, files, BORN[request.param]))
-    try:
-        lifecycle.up(found.spec)
+    with up(described_in(on_kafka4.with_target(request.param, files, BORN[request.param]))) as found:
         yield found
-    finally:
-        lifecycle.down(found.spec, purge=True)
 
 
 @pytest.fixture(scope="module")

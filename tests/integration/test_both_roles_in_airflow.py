@@ -12,7 +12,7 @@ from pathlib import Path
 
 import on_kafka4
 import pytest
-from labs import Lab, described_in
+from labs import Lab, described_in, up
 from stage import Stage, a_stage, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.cluster_file import load_cluster
@@ -32,12 +32,10 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    found = described_in(on_kafka4.with_target("both", tmp_path_factory.mktemp("files") / "include" / "clusters"))
-    try:
-        lifecycle.up(found.spec)
+    with up(
+        described_in(on_kafka4.with_target("both", tmp_path_factory.mktemp("files") / "include" / "clusters"))
+    ) as found:
         yield found
-    finally:
-        lifecycle.down(found.spec, purge=True)
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +118,8 @@ def test_the_lab_comes_up_on_kafka_4_too(tmp_path_factory: pytest.TempPathFactor
     plain = described_in(ROOT / "lab" / "both")
     place = {**plain.place, "KRB_LAB_KAFKA": kafka4_version(), "PROJECT_ROOT": str(ROOT)}
     spec = load_cluster("lab", directory=ROOT / "lab" / "both", environment={**os.environ, **place})
-    fresh = replace(plain, spec=spec)
-    try:
-        lifecycle.up(spec)
+    with up(replace(plain, spec=spec)) as fresh:
         seen = observe(spec, secrets=fresh.secrets)
         assert detect_phase(seen).phase is Phase.KRAFT
         assert {each.software_version for each in seen.brokers.values()} == {kafka4_version()}
         lifecycle.down(spec)
-    finally:
-        lifecycle.down(spec, purge=True)

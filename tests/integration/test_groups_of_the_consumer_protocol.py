@@ -9,14 +9,13 @@ from typing import Any
 import by_hand
 import pytest
 from confluent_kafka import Consumer
-from labs import Lab, described_in
+from labs import Lab, described_in, up
 from moving_groups import PARTITIONS, TOPIC, make_topic
 
 from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.groups.look import CONSUMER, KafkaSide
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
-from lab import lifecycle
 from lab.cluster_file import write_cluster_file
 from lab.installation import kafka4_version
 
@@ -39,13 +38,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             "broker_properties": {**plain.spec.broker_properties, **ALONE},
         }
     )
-    try:
-        lifecycle.up(spec, new_in=BrokerMode.KRAFT)
-        found = replace(plain, spec=spec)
+    with up(replace(plain, spec=spec), new_in=BrokerMode.KRAFT) as found:
         make_topic(found, replicas=1)
         yield found
-    finally:
-        lifecycle.down(spec, purge=True)
 
 
 def seen(lab: Lab, *names: str) -> Any:

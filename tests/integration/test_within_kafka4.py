@@ -12,13 +12,12 @@ from pathlib import Path
 import by_hand
 import on_kafka4
 import pytest
-from labs import Lab, described_in
+from labs import Lab, described_in, up
 from stage import ENDED, Stage, a_stage, no_acknowledged_record_is_lost
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, LevelsInLog
 from kraft_runbook.metadata.metadata_version import NEWEST_LEVEL, highest_level
 from kraft_runbook.software.way_back import INTERVAL, way_to
-from lab import lifecycle
 from lab.installation import fetch_jars, install, jars_of, java
 from lab.layout import load, starts
 
@@ -42,12 +41,8 @@ def write_file(directory: Path, now: str, home: str, target: str) -> Path:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     files = tmp_path_factory.mktemp("files") / "include" / "clusters"
-    found = described_in(write_file(files, FIRST, f"{PLACE}/kafka", SECOND))
-    try:
-        lifecycle.up(found.spec)
+    with up(described_in(write_file(files, FIRST, f"{PLACE}/kafka", SECOND))) as found:
         yield found
-    finally:
-        lifecycle.down(found.spec, purge=True)
 
 
 @pytest.fixture(scope="module")
