@@ -61,6 +61,14 @@ class DiskPlan:
         return tuple(sorted({each.broker for each in self.moves}))
 
     @property
+    def held(self) -> Held:
+        """As the plan has it: each of its brokers has the replicas that move there."""
+        found: dict[TopicPartition, set[int]] = {}
+        for each in self.moves:
+            found.setdefault(each.partition, set()).add(each.broker)
+        return found
+
+    @property
     def digest(self) -> str:
         """What a person's approval is bound to."""
         return sha256_of({"moves": [to_plain(each)[:4] for each in self.moves], "topic_ids": dict(self.topic_ids)})

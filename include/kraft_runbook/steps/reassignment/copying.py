@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
@@ -29,7 +28,7 @@ from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.disk_throttle import change_disk_throttle
 from kraft_runbook.steps.reassignment.disks import how_to_undo, reading_of, require_signed_disks
 from kraft_runbook.steps.reassignment.ending import STARTED, has_started
-from kraft_runbook.steps.reassignment.files import RunFiles, files_of
+from kraft_runbook.steps.reassignment.files import HowFar, RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
 from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, held_back, what_is_to_do
@@ -85,10 +84,8 @@ class WhileCopying:
         plan = self._plan
         if plan is None:
             plan = self._plan = self.files.disk_plan
-        held: dict[TopicPartition, set[int]] = {}
-        for move in plan.moves:  # by the task's own look: what it did not find gone is there, also on a failed disk
-            held.setdefault(move.partition, set()).add(move.broker)
-        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers), held=held, without=self.gone)
+        # by the task's own look: what it did not find gone is there, also on a failed disk
+        reading = read_disks(plan, cluster.ask(look_at_disks, plan.brokers), held=plan.held, without=self.gone)
         if self._said is None or cluster.now() - self._said[0] >= self.say:
             self._tell(cluster, reading)
         if reading.stage in (PlanStage.AS_PLANNED, PlanStage.UNKNOWN):
@@ -111,19 +108,18 @@ class WhileCopying:
             speed = max(0.0, (self._said[1] - left) / (now - self._said[0]))
         self._said = now, left
         cluster.tell(str(reading))
-        told = {
-            "at": datetime.fromtimestamp(now, UTC).isoformat(),
-            "partitions": len(reading.left) + len(reading.moving) + len(reading.there),
-            "there": len(reading.there),
-            "moving": len(reading.moving),
-            "bytes_left": left,
-            "bytes_a_second": speed,
-            "seconds_left": left / speed if speed else None,
-            "throttle": self.throttled,
-            "stuck": [],
-        }
+        far = HowFar(
+            at=datetime.fromtimestamp(now, UTC).isoformat(),
+            partitions=len(reading.left) + len(reading.moving) + len(reading.there),
+            there=len(reading.there),
+            moving=len(reading.moving),
+            bytes_left=left,
+            bytes_a_second=speed,
+            seconds_left=left / speed if speed else None,
+            throttle=self.throttled,
+        )
         try:
-            self.files.keep_progress(told)
+            self.files.keep_progress(far)
         except OSError as error:
             cluster.tell(f"How far it is could not be kept for the dashboard: {error}")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.errors import Refused
@@ -50,6 +49,23 @@ class DiskRate:
     def and_then(self, rate: int) -> DiskRate:
         """What may be set once this rate was set as well."""
         return replace(self, ours=(*(each for each in self.ours if each != rate), rate))
+
+
+@dataclass(frozen=True, slots=True)
+class HowFar:
+    """What a run that moves says of itself, in partitions or, between disks, in replicas. ``at``: in ISO format.
+    ``bytes_left`` and the others: None where it is not known. ``throttle``: bytes a second a broker; None: none.
+    """
+
+    at: str
+    partitions: int
+    there: int
+    moving: int
+    bytes_left: int | None
+    bytes_a_second: float | None
+    seconds_left: float | None
+    throttle: int | None
+    stuck: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +225,9 @@ class RunFiles:
         """Raises OSError."""
         write_private(self.directory / PACE, pace.to_json(), durable=False)
 
-    def keep_progress(self, told: Mapping[str, Any]) -> None:
+    def keep_progress(self, far: HowFar) -> None:
         """Let whoever asks know how far it is. It is no evidence. Raises OSError."""
-        write_private(self.directory / PROGRESS, json.dumps(told), durable=False)
+        write_private(self.directory / PROGRESS, json.dumps(asdict(far)), durable=False)
 
     def keep_point(self, point: CoursePoint) -> None:
         """The next point of the course. It is no evidence until the run has ended and records it. Raises OSError."""

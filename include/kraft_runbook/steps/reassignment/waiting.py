@@ -22,7 +22,7 @@ from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
 from kraft_runbook.reassignment.throttles import GROWING, gap_grows, rate_that_keeps_up
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment.concurrency import follow, that_count
-from kraft_runbook.steps.reassignment.files import RunFiles
+from kraft_runbook.steps.reassignment.files import HowFar, RunFiles
 
 SAY_SECONDS = 30.0
 FOREVER = 2.0**35
@@ -203,17 +203,17 @@ class WhileMoving:
             self.warn(f"{reading.because[-1]}: their copies wait, all else goes on")
         elif reading.held:
             self.warn(f"{reading.because[-1]}, all else goes on")
-        told = {
-            "at": datetime.now(UTC).isoformat(),
-            "partitions": far.partitions,
-            "there": far.there,
-            "moving": far.moving,
-            "bytes_left": None if far.unread else far.bytes_left,
-            "bytes_a_second": sum(far.rates.values()) if far.rates else None,
-            "seconds_left": far.seconds_left if far.rates and not far.unread else None,
-            "throttle": self.throttled,
-            "stuck": stuck,
-        }
+        told = HowFar(
+            at=datetime.now(UTC).isoformat(),
+            partitions=far.partitions,
+            there=far.there,
+            moving=far.moving,
+            bytes_left=None if far.unread else far.bytes_left,
+            bytes_a_second=sum(far.rates.values()) if far.rates else None,
+            seconds_left=far.seconds_left if far.rates and not far.unread else None,
+            throttle=self.throttled,
+            stuck=stuck,
+        )
         try:
             self.files.keep_progress(told)
             self.files.keep_point(point_of(now, reading, None if far.unread else far.bytes_left))
