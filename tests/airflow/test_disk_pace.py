@@ -379,3 +379,11 @@ def test_the_note_of_another_run_that_is_spoilt_keeps_no_throttle_from_being_put
     paced.end()
     assert put_disk_throttle_back(paced.run()) == {"left": 0} and paced.rate == "7"
     assert f"What run {other.name} set is not known" in "\n".join(paced.cluster.told)
+
+
+def test_a_run_that_waits_for_its_first_hours_may_be_meant(paced: Paced) -> None:
+    """It has copied nothing, and has no throttle."""
+    waits = RunFiles(shutil.copytree(paced.files.directory, files_of(paced.run(name="zwei")).directory))
+    (waits.directory / DISK_RATE).unlink()
+    waits.rest("it is not within 02:00-02:01 UTC")
+    assert paced.change(batches="pause", run=waits.name)["paused"] is True and waits.paused

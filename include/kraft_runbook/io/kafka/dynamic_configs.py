@@ -106,7 +106,8 @@ def alter_configs(
     gone: list[Entity] = []
     denied: list[Entity] = []
     refused: list[str] = []
-    for broker_id, asked in _by_who_answers([entity for entity, values in changes.items() if values]):
+    wanted = [entity for entity, values in changes.items() if values]
+    for broker_id, asked in _by_who_answers(wanted):
         with _connection(spec, broker_id, secrets, 30.0, connect) as connection:
             for part in _batches(asked):
                 for entity, code, text in _alter(connection, {each: changes[each] for each in part}):
@@ -116,7 +117,7 @@ def alter_configs(
                         denied.append(entity)
                     elif code:
                         refused.append(f"{entity}: error {code} {text}".rstrip())
-    if denied and len(denied) == len(changes):
+    if denied and len(denied) == len(wanted):
         raise _not_allowed("changing", denied[0], "AlterConfigs")
     refused += [f"{each}: {_not_allowed('changing', each, 'AlterConfigs').way_out}" for each in denied]
     if refused:

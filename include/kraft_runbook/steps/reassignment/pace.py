@@ -197,8 +197,12 @@ def _between_disks(run: Run) -> Iterator[Moving]:
 
 
 def _has_begun(files: RunFiles) -> bool:
-    """Whether that run has copied, or has set its throttle."""
-    return files.disk_rate.rate is not None or any(told.what == STARTED for told in _done_by(files.name))
+    """Whether that run has copied or set its throttle, or waits until its first copies may start."""
+    return (
+        bool(files.resting)
+        or files.disk_rate.rate is not None
+        or any(told.what == STARTED for told in _done_by(files.name))
+    )
 
 
 def _noted_of_replicas(files: RunFiles) -> int | None:
