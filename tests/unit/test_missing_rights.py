@@ -52,8 +52,10 @@ def test_configurations(entity: Entity, code: int, granted: str) -> None:
     node = Node(SimpleNamespace(results=[one], responses=[one]))
     with pytest.raises(Refused) as reading:
         read_configs(SPEC, [entity], ["a"], connect=lambda *_, **__: node, **GIVEN)
+    same: dict[str, str] = {}
+    changes = {entity: {"a": "1"}, Entity(EntityKind.TOPIC, "as it is"): same}
     with pytest.raises(Refused) as changing:
-        alter_configs(SPEC, {entity: {"a": "1"}}, connect=lambda *_, **__: node, **GIVEN)
+        alter_configs(SPEC, changes, connect=lambda *_, **__: node, **GIVEN)
     assert str(entity) in reading.value.problem and str(entity) in changing.value.problem
     assert reading.value.way_out.endswith(f"--operation DescribeConfigs {granted}")
     assert changing.value.way_out.endswith(f"--operation AlterConfigs {granted}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kraft_runbook.cluster.assignment import TopicPartition
@@ -13,7 +13,7 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
 from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs, describe_log_dirs
 from kraft_runbook.io.kafka.topic_ids import topics_now
 from kraft_runbook.io.secrets import Secrets
@@ -95,12 +95,7 @@ def copy_settings(
     where this tool's identity may not describe them.
     """
     found = {}
-    for broker in sorted(brokers):
-        entity = Entity(EntityKind.BROKER, str(broker))
-        try:
-            mine = configs.read(spec, [entity], [COPY_THREADS, DISK_RATE], secrets=secrets)[entity]
-        except Unreachable:
-            continue
+    for broker, mine in _of_each(spec, brokers, [COPY_THREADS, DISK_RATE], secrets, configs):
         threads, rate = mine.effective.get(COPY_THREADS, ""), mine.own.get(DISK_RATE, "")
         found[broker] = CopySettings(java_int(threads), java_long(rate))
     return found
@@ -134,16 +129,23 @@ def set_disk_rate(
         time.sleep(0.3)
 
 
+def _of_each(
+    spec: ClusterSpec, brokers: Collection[int], keys: Sequence[str], secrets: Secrets, configs: Configs
+) -> Iterator[tuple[int, Found]]:
+    """What each of these brokers has of these keys. One that does not answer is left out."""
+    for broker in sorted(brokers):
+        entity = Entity(EntityKind.BROKER, str(broker))
+        try:
+            yield broker, configs.read(spec, [entity], keys, secrets=secrets)[entity]
+        except Unreachable:
+            continue
+
+
 def _without_rate(
     spec: ClusterSpec, rate: str | None, brokers: Collection[int], secrets: Secrets, configs: Configs
 ) -> Iterator[str]:
     if (now := disk_rate(spec, secrets=secrets, configs=configs)) != rate:
         yield f"{ALL_BROKERS} {now}"
-    for broker in sorted(brokers):
-        entity = Entity(EntityKind.BROKER, str(broker))
-        try:
-            found = configs.read(spec, [entity], [DISK_RATE], secrets=secrets)[entity]
-        except Unreachable:
-            continue
+    for broker, found in _of_each(spec, brokers, [DISK_RATE], secrets, configs):
         if DISK_RATE not in found.own and (now := found.effective.get(DISK_RATE)) != rate:
             yield f"broker {broker} {now}"
