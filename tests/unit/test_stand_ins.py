@@ -6,14 +6,16 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from observations import SPEC
+from observations import SPEC, observation
 
-from kraft_runbook.cluster.observation import BrokerMode
+from kraft_runbook.cluster.observation import BrokerMode, Unread
+from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.rehearsal_settings import Rehearses
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_parts import ZooKeeper
@@ -21,6 +23,7 @@ from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.io.kafka.heartbeats import Heartbeats
 from kraft_runbook.io.kafka.stand_ins import StandIns, Told, stand_ins_of, told
 from kraft_runbook.io.zookeeper.broker_znodes import BrokerZnodes, znode_of
+from kraft_runbook.procedures.observe import undeclared
 
 OWN = "dGhyb3dhd2F5LWNsdXN0ZQ"
 LOOPBACK = {"cluster_id": OWN, "reach": {"kind": "local"}}
@@ -47,6 +50,16 @@ def test_a_rehearsals_file_names_its_stand_ins() -> None:
     (broker,) = stand_ins_of(throwaway())
     assert (broker.id, broker.host, broker.listeners[0].port, broker.rack) == (71, "127.9.9.9", 20001, "a")
     assert throwaway().stand_in_ids == (71,)
+
+
+def test_a_stand_in_in_kraft_mode_is_declared() -> None:
+    """Else the way back, which leaves no broker behind in KRaft mode, would be closed to each rehearsal."""
+    seen = observation(Phase.DUAL_WRITE)
+    registered = seen.quorum.registrations
+    quorum = replace(seen.quorum, registrations=registered | {71: next(iter(registered.values()))})
+    read = (seen.zookeeper, quorum, Unread("not asked for"))
+    assert undeclared(throwaway(), *read) == (frozenset(), frozenset())
+    assert undeclared(SPEC, *read) == ({71}, frozenset()), "in a real cluster"
 
 
 @pytest.mark.parametrize(

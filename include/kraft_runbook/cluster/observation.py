@@ -258,7 +258,7 @@ class ClusterObservation:
     own_login: LoginSeen | Unread = Unread("not asked for: this tool's own login was not looked at")
     """This tool's at the controllers, of the same look; its password has the numbers of the nodes' logins."""
     undeclared_brokers: frozenset[int] = field(default_factory=frozenset)
-    """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file."""
+    """Ids that are live in ZooKeeper, the quorum or Metadata and not in the cluster file, as broker or stand-in."""
     undeclared_controllers: frozenset[int] = field(default_factory=frozenset)
 
     @property

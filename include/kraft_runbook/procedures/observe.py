@@ -201,7 +201,7 @@ def observe(
         replicas, host_states = _replicas(spec, secrets, host_states, zookeeper_read, topic_ids)
     zookeeper_state = zookeeper_read[0] if was_read(zookeeper_read) else zookeeper_read
     quorum_state = quorum_read[0] if was_read(quorum_read) else quorum_read
-    undeclared_brokers, undeclared_controllers = _undeclared(spec, zookeeper_state, quorum_state, topics)
+    undeclared_brokers, undeclared_controllers = undeclared(spec, zookeeper_state, quorum_state, topics)
     seen = ClusterObservation(
         cluster=spec.name,
         observed_at=observed_at,
@@ -305,10 +305,10 @@ def _replicas(
     return compared, kept
 
 
-def _undeclared(
+def undeclared(
     spec: ClusterSpec, zookeeper: ZookeeperState | Unread, quorum: QuorumState | Unread, topics: TopicsState | Unread
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Live ids that the cluster file does not name."""
+    """Live ids that the cluster file does not name; it names the stand-ins of a rehearsal too."""
     brokers: set[int] = set()
     voters: set[int] = set()
     if was_read(zookeeper):
@@ -318,4 +318,4 @@ def _undeclared(
         voters |= {v.id for v in quorum.voters}
     if was_read(topics):
         brokers |= topics.live_broker_ids
-    return frozenset(brokers - set(spec.broker_ids)), frozenset(voters - set(spec.controller_ids))
+    return frozenset(brokers - {*spec.broker_ids, *spec.stand_in_ids}), frozenset(voters - set(spec.controller_ids))

@@ -66,8 +66,7 @@ def no_node_is_undeclared(seen: ClusterObservation, spec: ClusterSpec) -> Findin
 
     The runbook restarts only the nodes in the file; a broker that is not in it would keep its mode and its software.
     """
-    undeclared = seen.undeclared_brokers - {*spec.stand_in_ids}
-    wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(undeclared)]
+    wrong = [f"broker {i} is live and not in the cluster file" for i in sorted(seen.undeclared_brokers)]
     wrong += [f"controller {i} is a voter and not in the cluster file" for i in sorted(seen.undeclared_controllers)]
     unread = [] if was_read(seen.topics) else [seen.topics.reason]
     if not was_read(seen.zookeeper) and seen.has_zookeeper and detect_phase(seen).phase is not Phase.FINALIZED:
