@@ -29,7 +29,12 @@ PLACE = PurePosixPath("/var/tmp/krb/prod")
 OWN, SOURCE = "dGhyb3dhd2F5LWNsdXN0ZQ", "c291cmNlLWNsdXN0ZXItaQ"
 
 
-def made(source: ClusterSpec = SPEC, brokers: tuple[int, ...] = (1, 2, 3, 17), **settings: Any) -> Throwaway:
+def made(
+    source: ClusterSpec = SPEC,
+    brokers: tuple[int, ...] = (1, 2, 3, 17),
+    configured: tuple[int, ...] = (),
+    **settings: Any,
+) -> Throwaway:
     return throwaway_of(
         source,
         Rehearsal.model_validate(settings),
@@ -37,6 +42,7 @@ def made(source: ClusterSpec = SPEC, brokers: tuple[int, ...] = (1, 2, 3, 17), *
         cluster_id=OWN,
         source_cluster_id=SOURCE,
         broker_ids=brokers,
+        configured_ids=configured,
     )
 
 
@@ -55,6 +61,14 @@ def test_every_id_that_is_live_or_assigned_is_stood_in_for_and_the_seats_are_oth
 def test_a_controller_whose_id_a_broker_has_gets_another() -> None:
     taken = SPEC.controller_ids[0]
     assert taken not in made(brokers=(1, taken)).spec.controller_ids
+
+
+def test_no_node_has_an_id_that_a_removed_broker_left_a_config_for() -> None:
+    """It would load that config: advertise a real host, at which the throwaway's controller then calls."""
+    first, *others = SPEC.controller_ids
+    spec = made(configured=(9001, 9003, first)).spec
+    assert spec.broker_ids == (9004, 9005)
+    assert spec.controller_ids == (*others, 9002)
 
 
 def test_everything_is_on_loopback_in_one_directory_with_an_id_of_its_own() -> None:
@@ -87,7 +101,9 @@ def test_its_file_can_be_read_again() -> None:
 
 def test_a_rehearsal_with_the_id_of_the_source_is_refused() -> None:
     with pytest.raises(Refused, match="would have the id of"):
-        throwaway_of(SPEC, Rehearsal(), PLACE, cluster_id=SOURCE, source_cluster_id=SOURCE, broker_ids=(1,))
+        throwaway_of(
+            SPEC, Rehearsal(), PLACE, cluster_id=SOURCE, source_cluster_id=SOURCE, broker_ids=(1,), configured_ids=()
+        )
 
 
 def test_settings_are_the_files_and_logins_paths_and_classes_are_not() -> None:

@@ -31,7 +31,6 @@ from kraft_runbook.procedures.throwaway_cluster import (
 )
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
-from kraft_runbook.rehearsal.replacing import Replaced
 from kraft_runbook.rehearsal.suspects import Halved
 from kraft_runbook.steps import rehearse as steps_rehearse
 from kraft_runbook.steps.rehearse import Ask, _blame, _narrowed, rehearse
@@ -157,7 +156,8 @@ def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_i
         topics=1,
         znodes=20,
         seconds=4000.0,
-        replaced={Replaced.REPORTERS: 1},
+        configured_brokers=frozenset({9001}),
+        left_out_told=("/config/brokers/<default>, metric.reporters: classes that may send to other servers",),
     )
 
     def slow(*_: Any, **__: Any) -> Any:
@@ -165,8 +165,10 @@ def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_i
         return tree
 
     monkeypatch.setattr(steps_rehearse, "keep_tree", lambda *_: None)
-    monkeypatch.setattr(ThrowawayCluster, "prepare", lambda *_, **__: None)
+    seats: list[int] = []
+    monkeypatch.setattr(ThrowawayCluster, "prepare", lambda self, *_, **__: seats.extend(self.spec.broker_ids))
     told = rehearsed(limited, slow)
+    assert seats == [9002, 9003], "broker 9001 was removed, and left a config"
     assert told.verdict == "INCONCLUSIVE"
     assert any("reached before anything was started: the tree took 4000 s to read" in each for each in told.reasons)
     assert "/config/brokers/<default>, metric.reporters: classes that may send to other servers" in told.left_out

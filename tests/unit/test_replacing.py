@@ -149,15 +149,29 @@ def test_whatever_else_may_be_secret_does_not_stay_and_is_counted(path: str, dat
     assert b"hunter2secret" not in held(path, data, GIVEN).data
 
 
-def test_classes_that_every_broker_would_load_do_not_come_into_the_throwaway() -> None:
-    """Its seats and controllers have the configs of all brokers: a reporter would send to servers of the source's."""
-    written = data_of(config(metric__reporters="com.example.Reporter", log__cleaner__threads="2"))
-    found = held("/config/brokers/<default>", written, GIVEN)
-    assert config_in(found) == {"metric.reporters": "", "log.cleaner.threads": "2"}
-    assert found.replaced == (Replaced.REPORTERS,)
-    assert held("/config/brokers/1", written, GIVEN).replaced == (), "nobody in the throwaway is broker 1"
-    none = data_of(config(metric__reporters=""))
-    assert held("/config/brokers/<default>", none, GIVEN).replaced == ()
+@pytest.mark.parametrize("whose", ["<default>", "1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "metric.reporters",
+        "principal.builder.class",
+        "listener.name.x.ssl.engine.factory.class",
+        "listeners",
+        "advertised.listeners",
+        "listener.security.protocol.map",
+    ],
+)
+def test_what_would_call_other_servers_once_a_broker_loads_it_does_not_come_into_the_copy(
+    whose: str, name: str
+) -> None:
+    """Seats and controllers load the configs of all brokers, and whoever has a broker's id loads that broker's."""
+    written = data_of(config(**{name: "PLAINTEXT://kafka-9.example.com:9092"}, log__retention__ms="2"))
+    found = held(f"/config/brokers/{whose}", written, GIVEN)
+    assert config_in(found) == {"log.retention.ms": "2"} and found.replaced == ()
+    (told,) = found.left_out
+    assert told.startswith(f"{name}: ") and "example.com" not in told
+    none = held(f"/config/brokers/{whose}", data_of(config(**{name: ""})), GIVEN)
+    assert config_in(none) == {name: ""} and none.left_out == (), "nothing is set"
 
 
 def test_what_is_replaced_is_told_an_entry_each() -> None:

@@ -51,6 +51,7 @@ def throwaway(tmp_path: Path) -> ThrowawayCluster:
         cluster_id="dGhyb3dhd2F5LWNsdXN0ZQ",
         source_cluster_id="c291cmNlLWNsdXN0ZXItaQ",
         broker_ids=(1, 2, 3),
+        configured_ids=(),
     ).spec
     return ThrowawayCluster(spec, SECRETS, heaps(SPEC, spec, 512), lambda line: None)
 

@@ -75,11 +75,13 @@ def copy_tree(
         partitions=copying.partitions,
         dropped=dict(copying.dropped),
         replaced=dict(copying.replaced),
+        left_out=dict(copying.left_out),
         unread=copying.unread.found,
         unjudged_passwords=copying.replaced[Replaced.ENCODED_PASSWORD] if given.source_encoder_secret is None else 0,
         newest_zxid=snapshot.zxid,
         live_brokers=frozenset(copying.live),
         assigned_brokers=frozenset(copying.assigned),
+        configured_brokers=frozenset(copying.configured),
         kept=copying.keeping.kept,
         seconds=time.monotonic() - began,
         cpu_seconds=time.process_time() - cpu,
@@ -140,17 +142,19 @@ class _Copying:
         self.znodes = self.topics = self.partitions = 0
         self.newest = bytes(8)
         """The newest transaction in what was written."""
-        self.dropped, self.replaced = Counter[Dropped](), Counter[Replaced]()
+        self.dropped, self.replaced, self.left_out = Counter[Dropped](), Counter[Replaced](), Counter[str]()
         self.unread = Tally()
-        self.live, self.assigned = set[int](), set[int]()
+        self.live, self.assigned, self.configured = set[int](), set[int](), set[int]()
 
     def enters(self, path: str, ephemeral: bool) -> bool:
         """Whether the copy has this znode; what it has not is counted."""
+        above, _, name = path.rpartition("/")
+        if above == "/config/brokers" and name.isdecimal():
+            self.configured.add(int(name))
         why = why_dropped(path, ephemeral=ephemeral)
         if why is None:
             return True
         self.dropped[why] += 1
-        above, _, name = path.rpartition("/")
         if above == "/brokers/ids" and name.isdecimal():
             self.live.add(int(name))
         return False
@@ -180,6 +184,9 @@ class _Copying:
     def _replaced(self, path: str, data: bytes) -> bytes:
         found = held(path, data[4:], self._given)
         self.replaced.update(found.replaced)
+        above, _, name = path.rpartition("/")
+        where = path if name == "<default>" else f"{above}/…"
+        self.left_out.update(f"{where}, {each}" for each in found.left_out)
         return buffer_of(found.data) if found.replaced or found.data != data[4:] else data
 
     def _write(self, znodes: Iterable[Walked]) -> None:

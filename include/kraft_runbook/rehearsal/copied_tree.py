@@ -16,10 +16,12 @@ class CopiedTree:
     """``snapshot``: the file that a ZooKeeper loads at its start, of ``size`` bytes; it holds ``znodes``.
 
     ``unread``: paths that ZooKeeper did not show this tool (their ACL): neither they nor what lies below them is in the
-    copy. ``unjudged_passwords``: how many encoded passwords were taken for ones that the source's
+    copy. ``left_out``: the configs that the copy lacks, each with where it was and the reason, and in how many znodes.
+    ``unjudged_passwords``: how many encoded passwords were taken for ones that the source's
     password.encoder.secret opens, because that secret is not at hand. ``newest_zxid``: the newest transaction that was
     seen in any znode. ``live_brokers``: the ids below /brokers/ids; ``assigned_brokers``: those in any topic's
-    assignment. ``seconds``, ``cpu_seconds``: what the copying took of this process.
+    assignment; ``configured_brokers``: those below /config/brokers. ``seconds``, ``cpu_seconds``: what the copying took
+    of this process.
     """
 
     snapshot: Path
@@ -31,11 +33,13 @@ class CopiedTree:
     partitions: int
     dropped: Mapping[Dropped, int]
     replaced: Mapping[Replaced, int]
+    left_out: Mapping[str, int]
     unread: Found
     unjudged_passwords: int
     newest_zxid: int
     live_brokers: frozenset[int]
     assigned_brokers: frozenset[int]
+    configured_brokers: frozenset[int]
     kept: KeptPaths
     seconds: float
     cpu_seconds: float
@@ -57,3 +61,8 @@ class CopiedTree:
                 " (password.encoder.secret is not at hand)"
             )
         return tuple(why)
+
+    @property
+    def left_out_told(self) -> tuple[str, ...]:
+        """Each config that the copy lacks, as the rehearsal's record tells it."""
+        return tuple(f"{each} ({number} znodes)" if number > 1 else each for each, number in self.left_out.items())

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from kraft_runbook.cluster.class_keys import class_key
 from kraft_runbook.cluster.java_values import NotJson, is_java_double, parse_json
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.metadata.canonical_rows import is_password_config
@@ -43,8 +44,6 @@ class Replaced(StrEnum):
     ENCODED_PASSWORD = "encoded password"  # noqa: S105 - a kind, not a password
     SENSITIVE_CONFIG = "sensitive config"
     """A config that Kafka types PASSWORD, or does not know: it may hold anything."""
-    REPORTERS = "metrics reporters"
-    """Classes that brokers and controllers would load: they may send to servers of anybody's."""
     DELEGATION_TOKEN = "delegation token"  # noqa: S105
     UNKNOWN_DATA = "data that Kafka does not read"
 
@@ -64,10 +63,13 @@ class Replacements:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A znode's data in the copy, and what in it was replaced, an entry each."""
+    """A znode's data in the copy, and what in it was replaced, an entry each. ``left_out``: the configs that the copy
+    lacks, each with the reason.
+    """
 
     data: bytes
     replaced: tuple[Replaced, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 # -- which znodes ------------------------------------------------------------------------------------------------------
@@ -106,7 +108,7 @@ def why_dropped(path: str, *, ephemeral: bool) -> Dropped | None:
 
 # -- their data --------------------------------------------------------------------------------------------------------
 
-METRIC_REPORTERS = "metric.reporters"
+_LISTENERS = frozenset({"advertised.listeners", "listener.security.protocol.map", "listeners"})
 _NOT_JSON = b"{"
 """In the place of data that is no JSON."""
 _TOKEN_FIELDS = frozenset(
@@ -134,8 +136,6 @@ def held(path: str, data: bytes, given: Replacements) -> Held:
             return Held(_json({"version": "1", "id": given.cluster_id}), (Replaced.CLUSTER_ID,))
         case ["config", "topics", _] if _is_plain_topic_config(data):
             return Held(data)
-        case ["config", "brokers", "<default>"]:
-            return _config(data, lambda name, value: _of_all_brokers(name, value, given))
         case ["config", "topics" | "brokers" as kind, _]:
             return _config(data, lambda name, value: _property(kind, name, value, given))
         case ["config", "users" | "clients" | "ips", _]:
@@ -152,7 +152,14 @@ def held(path: str, data: bytes, given: Replacements) -> Held:
             return Held(b"", (Replaced.UNKNOWN_DATA,))
 
 
-_Change = tuple[str, Replaced | None]
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """That the copy does not have a config, and why."""
+
+    why: str
+
+
+_Change = tuple[str, Replaced | None] | _LeftOut
 
 
 @lru_cache(maxsize=4096)  # most topics of a cluster have one of a few configs
@@ -167,7 +174,7 @@ def _is_plain_topic_config(data: bytes) -> bool:
 
 
 def _property(kind: str, name: str, value: str, given: Replacements) -> _Change:
-    """A config of a topic or a broker."""
+    """A config of a topic, a broker or all brokers."""
     if is_password_config(name):
         made = encoded_password(
             name, value, secret=given.encoder_secret, source_secret=given.source_encoder_secret, random=given.random
@@ -175,12 +182,19 @@ def _property(kind: str, name: str, value: str, given: Replacements) -> _Change:
         return made, Replaced.ENCODED_PASSWORD
     if is_sensitive(name) or not is_known(kind, name):
         return scrambled(value, given.random), Replaced.SENSITIVE_CONFIG
-    return value, None
+    why = _why_left_out(name) if kind == "brokers" and value else None
+    return (value, None) if why is None else _LeftOut(why)
 
 
-def _of_all_brokers(name: str, value: str, given: Replacements) -> _Change:
-    """A config of all brokers, which the throwaway's seats and controllers have too."""
-    return ("", Replaced.REPORTERS) if name == METRIC_REPORTERS and value else _property("brokers", name, value, given)
+def _why_left_out(name: str) -> str | None:
+    """Why the copy has no such config of a broker or of all brokers; None: it has it. Seats and controllers load those
+    of all brokers, and whoever has a broker's id loads that broker's.
+    """
+    if name in _LISTENERS:
+        return "listeners are the throwaway's own: others would be called at real hosts"
+    if class_key(name) is not None:
+        return "classes that may send to other servers"
+    return None
 
 
 def _quota(name: str, value: str, given: Replacements, *, nested: bool) -> _Change:
@@ -202,13 +216,21 @@ def _config(data: bytes, change: Callable[[str, str], _Change]) -> Held:
         return _emptied(data, parsed)
     config = parsed.get("config")
     replaced: list[Replaced] = []
+    left_out: list[str] = []
     made: dict[str, object] = {}
     for name, value in config.items() if isinstance(config, dict) else ():
-        made[name], kind = change(name, value) if isinstance(value, str) else (_bare(value), None)
+        if not isinstance(value, str):
+            made[name] = _bare(value)
+            continue
+        changed = change(name, value)
+        if isinstance(changed, _LeftOut):
+            left_out.append(f"{name}: {changed.why}")
+            continue
+        made[name], kind = changed
         if kind:
             replaced.append(kind)
     kept = {"version": _bare(parsed.get("version")), "config": made if isinstance(config, dict) else _bare(config)}
-    return Held(_json({name: kept[name] for name in parsed if name in kept}), tuple(replaced))
+    return Held(_json({name: kept[name] for name in parsed if name in kept}), tuple(replaced), tuple(left_out))
 
 
 def _token(data: bytes, given: Replacements) -> Held:

@@ -22,7 +22,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.rehearsal.known_properties import is_known
 
 FIRST_SEAT = 9001
-"""From this id on the seats have the first ids that are free: none that a removed broker may have left a config for."""
+"""From this id on the seats have the first ids that are free."""
 CONTROLLERS = 3
 LISTENER = "PLAINTEXT"
 ZOOKEEPER_PORT, BROKER_PORT, CONTROLLER_PORT, METRICS_PORT = 22181, 29092, 29093, 27071
@@ -78,9 +78,12 @@ def throwaway_of(
     cluster_id: str,
     source_cluster_id: str,
     broker_ids: Collection[int],
+    configured_ids: Collection[int],
 ) -> Throwaway:
     """The throwaway of this cluster, in this directory. ``cluster_id``: its own; ``source_cluster_id``: the one that
-    ``/cluster/id`` of the source holds. ``broker_ids``: every id that is live or assigned there.
+    ``/cluster/id`` of the source holds. ``broker_ids``: every id that is live or assigned there; ``configured_ids``:
+    every one with a config of its own, which may be a removed broker's: no node of the throwaway has one of them, since
+    it would load that config.
 
     Raises Refused where the ids are the same, or where there are more brokers than ports; ValueError never for a valid
     source.
@@ -98,8 +101,9 @@ def throwaway_of(
         StandIn(id=each, host=f"{network}.9", port=STAND_IN_PORTS + place, rack=racks.get(each))
         for place, each in enumerate(sorted(broker_ids))
     )
-    controllers = _controller_ids(source, broker_ids)
-    seats = _free_ids({*broker_ids, *source.broker_ids, *controllers}, settings.seats)
+    taken = {*broker_ids, *configured_ids}
+    controllers = _controller_ids(source, taken)
+    seats = _free_ids({*taken, *source.broker_ids, *controllers}, settings.seats)
     zookeeper = left_out.of("zookeeper.properties", source.ensemble.properties, _why_not_of_zookeeper)
     session = max(SESSION_MS, _whole(zookeeper.get("zookeeper.session.timeout.ms")))
     secrets = {key: SecretRef(env=_environment_name(key)) for key in source.secrets if key in KEPT_SECRETS}
@@ -173,10 +177,10 @@ def _controller(number: int, place: int, network: str, directory: PurePosixPath)
     )
 
 
-def _controller_ids(source: ClusterSpec, broker_ids: Collection[int]) -> tuple[int, ...]:
-    """The file's first three, and where it has fewer, or a broker has one of them, others."""
-    own = [each for each in source.controller_ids if each not in broker_ids][:CONTROLLERS]
-    more = _free_ids({*own, *broker_ids, *source.broker_ids}, CONTROLLERS - len(own))
+def _controller_ids(source: ClusterSpec, taken: Collection[int]) -> tuple[int, ...]:
+    """The file's first three, and where it has fewer, or one of them is taken, others."""
+    own = [each for each in source.controller_ids if each not in taken][:CONTROLLERS]
+    more = _free_ids({*own, *taken, *source.broker_ids}, CONTROLLERS - len(own))
     return (*own, *more)
 
 

@@ -39,7 +39,6 @@ from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.random_values import new_cluster_id
-from kraft_runbook.rehearsal.replacing import METRIC_REPORTERS, Replaced
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
@@ -218,10 +217,9 @@ def _climb(
         cluster_id=cluster_id,
         source_cluster_id=copied.source_cluster_id,
         broker_ids=brokers,
+        configured_ids=copied.configured_brokers,
     )
-    climb.left_out = made.left_out
-    if copied.replaced.get(Replaced.REPORTERS):
-        climb.left_out += (f"/config/brokers/<default>, {METRIC_REPORTERS}: classes that may send to other servers",)
+    climb.left_out = (*made.left_out, *copied.left_out_told)
     needed = heap_needed(copied.partitions, len(brokers) + settings.seats).mib
     throwaway = ThrowawayCluster(
         made.spec, _values(made.spec, encoder), heaps(source, made.spec, needed), tell, lease=ask.lease
