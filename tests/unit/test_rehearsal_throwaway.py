@@ -141,6 +141,45 @@ def test_a_value_from_a_config_provider_is_left_out() -> None:
     assert why_left_out("log.retention.ms", "${vault:path:key}") is not None
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "remote.log.storage.system.enable",
+        "remote.log.storage.manager.class.path",
+        "remote.log.metadata.manager.listener.name",
+        "remote.log.reader.threads",
+        "group.consumer.assignors",
+        "replica.selector.class",
+        "security.providers",
+    ],
+)
+def test_what_may_need_a_class_or_a_store_of_the_sources_is_left_out(key: str) -> None:
+    found = made(with_settings(broker_properties={key: "com.example.Its"}, controller_properties={key: "true"}))
+    assert not {*found.spec.broker_properties, *found.spec.controller_properties} & {key}
+    assert {each.partition(":")[0] for each in found.left_out} >= {
+        f"broker_properties.{key}",
+        f"controller_properties.{key}",
+    }
+
+
+def test_kafkas_own_authorizer_enforces_acls_in_the_place_of_another() -> None:
+    """Another may be on this machine, and then calls the server that it calls in the source."""
+    other = {"zookeeper": "com.example.Authorizer", "kraft": "com.example.Authorizer"}
+    found = made(with_settings(authorizer=other, super_users=["User:kafka"]))
+    seat = broker_properties(found.spec, found.spec.brokers[0], BrokerMode.ZOOKEEPER)
+    controller = controller_properties(found.spec, found.spec.controllers[0], ControllerMode.MIGRATION)
+    assert seat["authorizer.class.name"] == "kafka.security.authorizer.AclAuthorizer"
+    assert controller["authorizer.class.name"] == "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    assert seat["super.users"] == "User:kafka;User:ANONYMOUS"
+    assert [each.partition(":")[0] for each in found.left_out if each.startswith("authorizer")] == [
+        "authorizer.zookeeper, com.example.Authorizer",
+        "authorizer.kraft, com.example.Authorizer",
+    ]
+    for none in (made(with_settings(authorizer=True)), made(with_settings(authorizer=False))):
+        assert not [each for each in none.left_out if each.startswith("authorizer")]
+    assert "authorizer.class.name" not in broker_properties(none.spec, none.spec.brokers[0], BrokerMode.ZOOKEEPER)
+
+
 CUSTOM = ("acme.api.login", "confluent.licence", "ldap.bind.word")
 
 

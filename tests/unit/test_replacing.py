@@ -174,6 +174,15 @@ def test_what_would_call_other_servers_once_a_broker_loads_it_does_not_come_into
     assert config_in(none) == {name: ""} and none.left_out == (), "nothing is set"
 
 
+@pytest.mark.parametrize(("value", "stays"), [("true", False), (" TRUE ", False), ("false", True), ("yes", True)])
+def test_no_topic_is_tiered_in_the_copy(value: str, stays: bool) -> None:
+    """Tiered storage is off there, and a broker does not start with a tiered topic then."""
+    found = held("/config/topics/t", data_of(config(remote__storage__enable=value, retention__ms="7")), GIVEN)
+    assert config_in(found) == {**({"remote.storage.enable": value} if stays else {}), "retention.ms": "7"}
+    assert [each.partition(":")[0] for each in found.left_out] == ([] if stays else ["remote.storage.enable"])
+    assert found.replaced == ()
+
+
 def test_what_is_replaced_is_told_an_entry_each() -> None:
     users = data_of(config(**dict.fromkeys(SCRAM_MECHANISMS, CREDENTIAL), producer_byte_rate="5"))
     assert held("/config/users/a", users, GIVEN).replaced == (Replaced.SCRAM_CREDENTIAL,) * 2

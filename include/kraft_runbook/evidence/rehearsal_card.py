@@ -27,6 +27,7 @@ NOT_TOLD = (
     "hosts, their disks and the network between them",
     "TLS and SASL, and every listener setting",
     "clients, and what they see of a restart",
+    "tiered storage, and what the classes of plugins do, an authorizer among them",
     "the ACLs of znodes",
     "restarts of brokers that hold replicas",
     "metadata that changes while the migration runs",

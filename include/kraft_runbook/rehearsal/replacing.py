@@ -19,9 +19,11 @@ from kraft_runbook.cluster.class_keys import class_key
 from kraft_runbook.cluster.java_values import NotJson, is_java_double, parse_json
 from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.metadata.canonical_rows import is_password_config
+from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.metadata.znodes.znode_rows import SCRAM_MECHANISMS
 from kraft_runbook.rehearsal.known_configs import QUOTAS, is_known
 from kraft_runbook.rehearsal.random_values import Random, credential, encoded_password, no_number, scrambled
+from kraft_runbook.rehearsal.throwaway import TIERED
 
 
 class Dropped(StrEnum):
@@ -168,7 +170,7 @@ def _is_plain_topic_config(data: bytes) -> bool:
 
     def seen(name: str, value: str) -> _Change:
         plain = is_known("topics", name) and not is_password_config(name) and not is_sensitive(name)
-        return value, None if plain else Replaced.SENSITIVE_CONFIG
+        return value, None if plain and not _is_tiered(name, value) else Replaced.SENSITIVE_CONFIG
 
     return _config(data, seen) == Held(data)
 
@@ -182,8 +184,17 @@ def _property(kind: str, name: str, value: str, given: Replacements) -> _Change:
         return made, Replaced.ENCODED_PASSWORD
     if is_sensitive(name) or not is_known(kind, name):
         return scrambled(value, given.random), Replaced.SENSITIVE_CONFIG
-    why = _why_left_out(name) if kind == "brokers" and value else None
+    if kind == "topics":
+        return _LeftOut(TIERED) if _is_tiered(name, value) else (value, None)
+    why = _why_left_out(name) if value else None
     return (value, None) if why is None else _LeftOut(why)
+
+
+def _is_tiered(name: str, value: str) -> bool:
+    """Whether no broker starts with this config of a topic while tiered storage is off
+    (``LogConfig.validateRemoteStorageOnlyIfSystemEnabled``). Without it the topic has Kafka's default, false.
+    """
+    return name == REMOTE_STORAGE and is_true(value)
 
 
 def _why_left_out(name: str) -> str | None:

@@ -9,14 +9,15 @@ on this machine must not hold its elections.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from kraft_runbook.cluster.class_keys import class_key
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, StandIn
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller, ControllerListener, Listener
-from kraft_runbook.cluster.spec_parts import Deadlines, Kafka, Reach, ServiceManager, ZooKeeper
+from kraft_runbook.cluster.spec_parts import Authorizer, Deadlines, Kafka, Reach, ServiceManager, ZooKeeper
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.errors import Refused
 from kraft_runbook.rehearsal.known_properties import is_known
@@ -51,12 +52,12 @@ SESSION_MS = 30_000
 """The least ZooKeeper session of seats and controllers."""
 
 LEAST_HEAP_MIB = 256
+TIERED = "tiered storage is off: its classes may not be on this machine, and its store is the source's"
 
 _LOGINS = re.compile(
     r"^(listener\.|ssl\.|sasl\.|security\.|early\.start\.|control\.plane\.|principal\.|super\.users)|jaas"
 )
 _PATHS = re.compile(r"\.(dir|dirs|path|location|file)$")
-_CLASSES = re.compile(r"(\.class|\.classes|\.class\.name|\.reporters|\.providers|\.interceptors|\.impl)$")
 _ZOOKEEPER = re.compile(r"^zookeeper\.(ssl\.|set\.acl|clientCnxnSocket)|sasl", re.IGNORECASE)
 
 
@@ -141,7 +142,7 @@ def throwaway_of(
         | STILL,
         controller_heap=source.controller_heap,
         controller_jute_maxbuffer=source.controller_jute_maxbuffer,
-        authorizer=source.authorizer,
+        authorizer=source.authorizers is not None,
         super_users=tuple(dict.fromkeys((*source.super_users, "User:ANONYMOUS"))) if source.authorizer else (),
         secrets=secrets,
         secrets_file=str(directory / "secrets.properties") if secrets else None,
@@ -149,8 +150,26 @@ def throwaway_of(
         rehearses=Rehearses(cluster_id=source_cluster_id, stand_ins=stand_ins),
     )
     return Throwaway(
-        spec, (*left_out.told, f"{next(iter(STILL))}: no preferred election may change the tree meanwhile")
+        spec,
+        (
+            *left_out.told,
+            *_authorizers_left_out(source),
+            f"{next(iter(STILL))}: no preferred election may change the tree meanwhile",
+        ),
     )
+
+
+def _authorizers_left_out(source: ClusterSpec) -> Iterator[str]:
+    """Each class that is not Kafka's own: where it is on this machine it may call a server of the source's."""
+    if source.authorizers is None:
+        return
+    own = Authorizer()
+    for key, theirs, kafkas in (
+        ("authorizer.zookeeper", source.authorizers.zookeeper, own.zookeeper),
+        ("authorizer.kraft", source.authorizers.kraft, own.kraft),
+    ):
+        if theirs != kafkas:
+            yield f"{key}, {theirs}: a class that may call another server; {kafkas} is in its place"
 
 
 def _seat(number: int, place: int, network: str, directory: PurePosixPath) -> Broker:
@@ -244,11 +263,13 @@ def why_left_out(key: str, value: str) -> str | None:
     """Why a setting of the source's brokers or controllers is not the throwaway's; None: it is."""
     if "${" in value:
         return "its value comes from a config provider"
+    if key.startswith("remote.log."):
+        return TIERED
     if _LOGINS.search(key):
         return "listeners and logins are the throwaway's own"
     if _PATHS.search(key):
         return "paths are the throwaway's own"
-    if _CLASSES.search(key):
+    if class_key(key) is not None:
         return "a class that this machine may not have"
     if not is_known(key):
         return "Kafka does not know it: it is a plugin's, and may be a secret"
