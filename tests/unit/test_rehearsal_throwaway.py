@@ -128,7 +128,67 @@ def test_settings_are_the_files_and_logins_paths_and_classes_are_not() -> None:
         "broker_properties.listener.name.sasl.scram-sha-256.sasl.jaas.config",
         "broker_properties.create.topic.policy.class.name",
         "broker_properties.ssl.keystore.location",
+        "controller_properties.controller.quorum.fetch.timeout.ms",
         "auto.leader.rebalance.enable",
+    ]
+
+
+def test_what_the_throwaway_has_of_its_own_no_setting_of_the_file_replaces_and_each_is_named() -> None:
+    given = {"num.io.threads": "64", "num.network.threads": "2"}
+    found = made(with_settings(broker_properties=given, broker_properties_in_kraft=given))
+    for mode in BrokerMode:
+        assert broker_properties(found.spec, found.spec.brokers[0], mode)["num.io.threads"] == "4"
+    assert [each for each in found.left_out if "threads" in each] == [
+        f"{where}.num.io.threads: the throwaway has a value of its own"
+        for where in ("broker_properties", "broker_properties_in_kraft")
+    ]
+
+
+def with_its_own(nodes: str, *properties: dict[str, str]) -> ClusterSpec:
+    """The first nodes of the file with properties of each one's own."""
+    given = SPEC.model_dump(mode="json", by_alias=True)
+    changed = [each | {"properties": own} for each, own in zip(given[nodes], properties, strict=False)]
+    return with_settings(**{nodes: changed + given[nodes][len(changed) :]})
+
+
+def test_each_controller_has_the_own_properties_of_the_files_controller_in_its_place() -> None:
+    own = {"num.io.threads": "64", "controller.quorum.election.timeout.ms": "1500", "acme.api.login": "planted"}
+    source = with_its_own("controllers", {}, own)
+    for found in (made(source), made(source, brokers=(1, SPEC.controller_ids[0]))):
+        assert [dict(each.properties) for each in found.spec.controllers] == [{}, {"num.io.threads": "64"}, {}]
+        second = controller_properties(found.spec, found.spec.controllers[1], ControllerMode.MIGRATION)
+        assert second["controller.quorum.election.timeout.ms"] == "10000", "its quorum is patient"
+        assert {each.partition(":")[0] for each in found.left_out if each.startswith("controller ")} == {
+            f"controller {SPEC.controller_ids[1]}, controllers[].properties.{key}"
+            for key in ("controller.quorum.election.timeout.ms", "acme.api.login")
+        }
+
+
+def test_the_own_properties_of_controllers_beyond_the_third_and_of_brokers_are_named() -> None:
+    given = SPEC.model_dump(mode="json", by_alias=True)["controllers"]
+    fourth = given[0] | {"id": 104, "host": "c104", "properties": {"num.io.threads": "64"}}
+    fifth = given[0] | {"id": 105, "host": "c105"}
+    found = made(with_settings(controllers=[*given, fourth, fifth]))
+    assert any(
+        each.startswith("controllers[].properties.num.io.threads: of controller 104 alone") for each in found.left_out
+    )
+    assert not any(each.properties for each in found.spec.controllers)
+    some = {"num.io.threads": "64"}
+    found = made(with_its_own("brokers", some, some | {"log.retention.ms": "planted"}))
+    told = [each for each in found.left_out if each.startswith("brokers[]")]
+    assert [each.partition(" alone")[0] for each in told] == [
+        "brokers[].properties.num.io.threads: of brokers 1, 2",
+        "brokers[].properties.log.retention.ms: of broker 2",
+    ]
+    assert "planted" not in "".join(told)
+
+
+def test_a_login_of_the_file_that_the_throwaway_does_not_have_is_named() -> None:
+    secrets = {"ssl.keystore.password": {"env": "A"}, "password.encoder.secret": {"env": "B"}}
+    found = made(with_settings(secrets=secrets, secrets_file="/etc/secrets.properties"))
+    assert set(found.spec.secrets) == {"password.encoder.secret"}
+    assert [each.partition(":")[0] for each in found.left_out if each.startswith("secrets")] == [
+        "secrets.ssl.keystore.password"
     ]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from kraft_runbook.cluster.class_keys import class_key
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal, Rehearses, StandIn
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller, ControllerListener, Listener
@@ -48,10 +49,14 @@ and is no part of the migration.
 """
 SEATS = {"log.cleaner.dedupe.buffer.size": "16777216", "num.network.threads": "2", "num.io.threads": "4"}
 """Seats hold no replica: what brokers keep for these would be memory of this machine."""
+BROKERS_OWN = SEATS | PATIENT | STILL
+CONTROLLERS_OWN = PATIENT | STAND_INS_LIVE | STILL
+"""What the throwaway's brokers and controllers have in the place of the file's own."""
 SESSION_MS = 30_000
 """The least ZooKeeper session of seats and controllers."""
 
 LEAST_HEAP_MIB = 256
+SHOWN = 5
 TIERED = "tiered storage is off: its classes may not be on this machine, and its store is the source's"
 
 _LOGINS = re.compile(
@@ -105,7 +110,9 @@ def throwaway_of(
     taken = {*broker_ids, *configured_ids}
     controllers = _controller_ids(source, taken)
     seats = _free_ids({*taken, *source.broker_ids, *controllers}, settings.seats)
-    zookeeper = left_out.of("zookeeper.properties", source.ensemble.properties, _why_not_of_zookeeper)
+    left_out.of_brokers(source)
+    of_each = left_out.of_controllers(source)
+    zookeeper = left_out.of("zookeeper.properties", source.ensemble.properties, why=_why_not_of_zookeeper)
     session = max(SESSION_MS, _whole(zookeeper.get("zookeeper.session.timeout.ms")))
     secrets = {key: SecretRef(env=_environment_name(key)) for key in source.secrets if key in KEPT_SECRETS}
     spec = ClusterSpec(
@@ -123,23 +130,21 @@ def throwaway_of(
             properties=zookeeper | {"zookeeper.session.timeout.ms": str(session)},
         ),
         brokers=tuple(_seat(each, place, network, directory) for place, each in enumerate(seats)),
-        controllers=tuple(_controller(each, place, network, directory) for place, each in enumerate(controllers)),
+        controllers=tuple(
+            _controller(each, place, network, directory, properties)
+            for place, (each, properties) in enumerate(zip(controllers, of_each, strict=True))
+        ),
         controller_listener=ControllerListener(name=_free_name(source.controller_listener.name)),
         reach=Reach(kind="local"),
         service_manager=ServiceManager(
             kind="supervisor", socket=f"unix://{directory}/supervisor.sock", stop_timeout=330
         ),
-        broker_properties=left_out.of("broker_properties", source.broker_properties, why_left_out)
-        | SEATS
-        | PATIENT
-        | STILL,
+        broker_properties=left_out.of("broker_properties", source.broker_properties, own=BROKERS_OWN) | BROKERS_OWN,
         broker_properties_in_kraft=left_out.of(
-            "broker_properties_in_kraft", source.broker_properties_in_kraft, why_left_out
+            "broker_properties_in_kraft", source.broker_properties_in_kraft, own=BROKERS_OWN
         ),
-        controller_properties=left_out.of("controller_properties", source.controller_properties, why_left_out)
-        | PATIENT
-        | STAND_INS_LIVE
-        | STILL,
+        controller_properties=left_out.of("controller_properties", source.controller_properties, own=CONTROLLERS_OWN)
+        | CONTROLLERS_OWN,
         controller_heap=source.controller_heap,
         controller_jute_maxbuffer=source.controller_jute_maxbuffer,
         authorizer=source.authorizers is not None,
@@ -153,6 +158,11 @@ def throwaway_of(
         spec,
         (
             *left_out.told,
+            *(
+                f"secrets.{key}: the throwaway has no login of the file's"
+                for key in source.secrets
+                if key not in secrets
+            ),
             *_authorizers_left_out(source),
             f"{next(iter(STILL))}: no preferred election may change the tree meanwhile",
         ),
@@ -184,7 +194,9 @@ def _seat(number: int, place: int, network: str, directory: PurePosixPath) -> Br
     )
 
 
-def _controller(number: int, place: int, network: str, directory: PurePosixPath) -> Controller:
+def _controller(
+    number: int, place: int, network: str, directory: PurePosixPath, properties: Mapping[str, str]
+) -> Controller:
     return Controller(
         id=number,
         host=f"{network}.{101 + place}",
@@ -193,6 +205,7 @@ def _controller(number: int, place: int, network: str, directory: PurePosixPath)
         config_file=str(directory / f"controller-{number}" / "controller.properties"),
         service=f"controller-{number}",
         metrics_port=METRICS_PORT,
+        properties=properties,
     )
 
 
@@ -242,23 +255,6 @@ def _patient(given: Deadlines) -> Deadlines:
 Why = Callable[[str, str], str | None]
 
 
-class _Leaving:
-    """Collects what is left out."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def of(self, where: str, properties: Mapping[str, str], why: Why) -> dict[str, str]:
-        kept = {}
-        for key, value in properties.items():
-            reason = why(key, value)
-            if reason is None:
-                kept[key] = value
-            else:
-                self.told.append(f"{where}.{key}: {reason}")
-        return kept
-
-
 def why_left_out(key: str, value: str) -> str | None:
     """Why a setting of the source's brokers or controllers is not the throwaway's; None: it is."""
     if "${" in value:
@@ -280,6 +276,48 @@ def _why_not_of_zookeeper(key: str, value: str) -> str | None:
     if _ZOOKEEPER.search(key):
         return "the throwaway's ZooKeeper asks for no login and has no TLS"
     return why_left_out(key, value)
+
+
+class _Leaving:
+    """Collects what is left out."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def of(
+        self, where: str, properties: Mapping[str, str], *, own: Mapping[str, str] = {}, why: Why = why_left_out
+    ) -> dict[str, str]:
+        """What the throwaway has of these. ``own``: what it has in their place."""
+        kept = {}
+        for key, value in properties.items():
+            reason = why(key, value) if own.get(key, value) == value else "the throwaway has a value of its own"
+            if reason is None:
+                kept[key] = value
+            else:
+                self.told.append(f"{where}.{key}: {reason}")
+        return kept
+
+    def of_controllers(self, source: ClusterSpec) -> list[dict[str, str]]:
+        """Of each rehearsed controller, what it has of the properties that the file's one in its place has alone."""
+        rehearsed = source.controllers_alone[:CONTROLLERS]
+        for each in source.controllers_alone[CONTROLLERS:]:
+            why = f"of controller {each.id} alone, and {CONTROLLERS} controllers are rehearsed"
+            self.told += (f"controllers[].properties.{key}: {why}" for key in each.properties)
+        kept = [
+            self.of(f"controller {each.id}, controllers[].properties", each.properties, own=CONTROLLERS_OWN)
+            for each in rehearsed
+        ]
+        return kept + [{}] * (CONTROLLERS - len(kept))
+
+    def of_brokers(self, source: ClusterSpec) -> None:
+        """The properties that the file's brokers have each alone: no seat has any of them."""
+        having: dict[str, list[int]] = {}
+        for broker in source.brokers:
+            for key in broker.properties:
+                having.setdefault(key, []).append(broker.id)
+        for key, ids in having.items():
+            whose = nodes("broker", ids) if len(ids) <= SHOWN else f"{len(ids)} brokers"
+            self.told.append(f"brokers[].properties.{key}: of {whose} alone, and no seat is one of these")
 
 
 def heaps(source: ClusterSpec, spec: ClusterSpec, needed_mib: int) -> dict[str, str]:
