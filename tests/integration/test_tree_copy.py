@@ -176,7 +176,11 @@ def test_a_zookeeper_started_on_the_copy_holds_the_same_but_for_what_is_replaced
     assert "/consumers/g" in gone
     replaced = {path for path in here if here[path].data != there[path].data}
     assert "/config/users/malformed" in replaced
-    assert replaced == {"/cluster/id", *(path for path in here if is_secret(there[path]))}
+    lacks = {path for path in here if b"log.cleaner.threads" in (there[path].data or b"")}
+    assert "/config/brokers/<default>" in lacks and not [
+        path for path in lacks if b"threads" in (here[path].data or b"")
+    ]
+    assert replaced == {"/cluster/id", *lacks, *(path for path in here if is_secret(there[path]))}
     for path, seen in here.items():
         was = there[path]
         assert seen._replace(data=None, cversion=0) == was._replace(data=None, cversion=0), path
@@ -235,6 +239,11 @@ def test_what_was_dropped_replaced_and_seen_is_told(own_lab: Lab, source: KazooC
     assert copy.replaced[Replaced.CLUSTER_ID] == copy.replaced[Replaced.ENCODED_PASSWORD] == 1
     assert copy.replaced[Replaced.SCRAM_CREDENTIAL] == 6, "five of the lab, and the malformed one"
     assert copy.replaced[Replaced.SENSITIVE_CONFIG] == 1
+    assert {each.partition(":")[0] for each in copy.left_out_told} == {
+        "/config/brokers/<default>, log.cleaner.threads",
+        "/config/brokers/…, log.cleaner.threads",
+    }
+    assert copy.configured_brokers >= {9}
     assert copy.live_brokers == {7}
     assert copy.assigned_brokers == set(own_lab.spec.broker_ids)
     assert copy.source_cluster_id == json.loads(source.get("/cluster/id")[0])["id"] != copy.cluster_id == CLUSTER_ID

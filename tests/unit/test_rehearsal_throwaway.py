@@ -144,6 +144,12 @@ def test_what_the_throwaway_has_of_its_own_no_setting_of_the_file_replaces_and_e
     ]
 
 
+def test_the_seats_keep_each_cleaner_the_buffer_that_kafka_asks_for() -> None:
+    found = made(with_settings(broker_properties={"log.cleaner.threads": "16"}))
+    seat = broker_properties(found.spec, found.spec.brokers[0], BrokerMode.ZOOKEEPER)
+    assert int(seat["log.cleaner.dedupe.buffer.size"]) // int(seat["log.cleaner.threads"]) > 1024 * 1024
+
+
 def with_its_own(nodes: str, *properties: dict[str, str]) -> ClusterSpec:
     """The first nodes of the file with properties of each one's own."""
     given = SPEC.model_dump(mode="json", by_alias=True)

@@ -333,7 +333,11 @@ def test_a_link_in_the_place_of_the_throwaway_is_left_alone(source: ClusterSpec,
 
 def blamed(*logs: tuple[str, list[str]], out_of_time: bool = False, heap: str | None = None) -> list[tuple[str, str]]:
     """What is found where a wait ran out, with these logs of the throwaway's services."""
-    throwaway = SimpleNamespace(logs=lambda: logs, spec=SPEC.model_copy(update={"controller_heap": heap}))
+    throwaway = SimpleNamespace(
+        logs=lambda: logs,
+        spec=SPEC.model_copy(update={"controller_heap": heap}),
+        heaps={service: "512m" for service in ("broker-9001", "zookeeper", SPEC.controllers[0].service)},
+    )
     watch = SimpleNamespace(out_of_time=out_of_time)
     found, _ = _blame(StepFailed("a wait ran out", way_out="x"), throwaway, watch, Rehearsal())  # type: ignore[arg-type]
     return [(found.verdict.value, found.what)]
@@ -351,8 +355,18 @@ def test_a_controller_that_ended_in_its_copy_is_the_metadatas_fault() -> None:
 
 
 def test_a_machine_without_memory_is_the_machines_though_a_controller_ended() -> None:
-    (found,) = blamed(("broker-9001", ["java.lang.OutOfMemoryError: Java heap space"]), ("controller-101", FAULT))
+    (found,) = blamed(("broker-9001", ["java.lang.OutOfMemoryError: Metaspace"]), ("controller-101", FAULT))
     assert found[0] == "INCONCLUSIVE" and "this machine is at fault, says broker-9001" in found[1]
+
+
+@pytest.mark.parametrize("service", ["broker-9001", "zookeeper"])
+def test_a_full_heap_that_the_rehearsal_chose_is_not_the_machines_fault(service: str) -> None:
+    said = "Terminating due to java.lang.OutOfMemoryError: Java heap space"
+    (found,) = blamed((service, [said]), ("controller-101", FAULT), heap="1g")
+    assert found == (
+        "INCONCLUSIVE",
+        f"the heap that the rehearsal chose for {service}, 512m, is too small: it says: {said}",
+    )
 
 
 @pytest.mark.parametrize("said", ["Java heap space", "GC overhead limit exceeded"])
@@ -363,6 +377,7 @@ def test_a_controllers_heap_that_is_full_is_the_cluster_files_fault(said: str) -
     assert found[0] == "FAILED" and "controller_heap, 512m, is too small" in found[1] and said in found[1]
     (found,) = blamed((service, [line]))
     assert found[0] == "INCONCLUSIVE", "the file gives no heap: the rehearsal's own estimate was too small"
+    assert f"the heap that the rehearsal chose for {service}, 512m, is too small" in found[1]
 
 
 @pytest.mark.parametrize("said", ["unable to create native thread", "Cannot allocate memory"])

@@ -19,6 +19,7 @@ from kraft_runbook.metadata.znodes.znode_rows import SCRAM_MECHANISMS
 from kraft_runbook.rehearsal.known_configs import _BROKERS, is_known
 from kraft_runbook.rehearsal.random_values import credential, encoded_password, scrambled
 from kraft_runbook.rehearsal.replacing import Dropped, Held, Replaced, Replacements, held, why_dropped
+from kraft_runbook.rehearsal.throwaway import SEATS
 
 GIVEN = Replacements("bmV3LWNsdXN0ZXItaWQ", encoder_secret="the throwaway's", source_encoder_secret="the source's")
 KEY = base64.b64encode(bytes(range(64))).decode()
@@ -174,6 +175,15 @@ def test_what_would_call_other_servers_once_a_broker_loads_it_does_not_come_into
     assert config_in(none) == {name: ""} and none.left_out == (), "nothing is set"
 
 
+@pytest.mark.parametrize("whose", ["<default>", "1"])
+@pytest.mark.parametrize("name", [*SEATS, "listener.name.plaintext.num.network.threads"])
+def test_no_config_of_the_copy_takes_more_than_the_seats_have(whose: str, name: str) -> None:
+    """It would come before the properties of their files: a buffer of 1 GiB is more than their heap."""
+    found = held(f"/config/brokers/{whose}", data_of(config(**{name: "1073741824"}, log__retention__ms="2")), GIVEN)
+    assert config_in(found) == {"log.retention.ms": "2"} and found.replaced == ()
+    assert [each.partition(":")[0] for each in found.left_out] == [name]
+
+
 @pytest.mark.parametrize(("value", "stays"), [("true", False), (" TRUE ", False), ("false", True), ("yes", True)])
 def test_no_topic_is_tiered_in_the_copy(value: str, stays: bool) -> None:
     """Tiered storage is off there, and a broker does not start with a tiered topic then."""
@@ -186,9 +196,9 @@ def test_no_topic_is_tiered_in_the_copy(value: str, stays: bool) -> None:
 def test_what_is_replaced_is_told_an_entry_each() -> None:
     users = data_of(config(**dict.fromkeys(SCRAM_MECHANISMS, CREDENTIAL), producer_byte_rate="5"))
     assert held("/config/users/a", users, GIVEN).replaced == (Replaced.SCRAM_CREDENTIAL,) * 2
-    brokers = data_of(config(ssl__key__password=encoded("x", "s"), log__cleaner__threads="2", my__token="y"))
+    brokers = data_of(config(ssl__key__password=encoded("x", "s"), log__retention__ms="2", my__token="y"))
     assert held("/config/brokers/1", brokers, GIVEN).replaced == (Replaced.ENCODED_PASSWORD, Replaced.SENSITIVE_CONFIG)
-    assert config_in(held("/config/brokers/1", brokers, GIVEN))["log.cleaner.threads"] == "2"
+    assert config_in(held("/config/brokers/1", brokers, GIVEN))["log.retention.ms"] == "2"
     token = data_of({**TOKEN, "hmac": "x"})
     assert held("/delegation_token/tokens/t", token, GIVEN).replaced == (Replaced.DELEGATION_TOKEN,)
     found = held("/cluster/id", b'{"version":"1","id":"old"}', GIVEN)

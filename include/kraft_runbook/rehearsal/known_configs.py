@@ -52,6 +52,12 @@ _LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:[^.]+\.(?=sasl\.))?")
 """What stands before a config of one listener (``ListenerName.configPrefix``), and of one SASL mechanism there."""
 
 
+def of_any_listener(name: str) -> str:
+    """A broker's config without the listener, and the SASL mechanism there, that it is for alone."""
+    prefix = _LISTENER.match(name)
+    return name[prefix.end() if prefix else 0 :]
+
+
 def is_known(kind: str, name: str) -> bool:
     """Whether Kafka 3.9 knows this config. ``kind``: the name below /config: ``topics``, ``brokers``, ``users``,
     ``clients`` or ``ips``.
@@ -59,6 +65,5 @@ def is_known(kind: str, name: str) -> bool:
     if kind == "topics":
         return is_topic_config(name)
     if kind == "brokers":
-        prefix = _LISTENER.match(name)
-        return name[prefix.end() if prefix else 0 :] in _BROKERS
+        return of_any_listener(name) in _BROKERS
     return name in QUOTAS

@@ -21,9 +21,9 @@ from kraft_runbook.cluster.sensitive import is_sensitive
 from kraft_runbook.metadata.canonical_rows import is_password_config
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.metadata.znodes.znode_rows import SCRAM_MECHANISMS
-from kraft_runbook.rehearsal.known_configs import QUOTAS, is_known
+from kraft_runbook.rehearsal.known_configs import QUOTAS, is_known, of_any_listener
 from kraft_runbook.rehearsal.random_values import Random, credential, encoded_password, no_number, scrambled
-from kraft_runbook.rehearsal.throwaway import TIERED
+from kraft_runbook.rehearsal.throwaway import SEATS, TIERED
 
 
 class Dropped(StrEnum):
@@ -205,6 +205,8 @@ def _why_left_out(name: str) -> str | None:
         return "listeners are the throwaway's own: others would be called at real hosts"
     if class_key(name) is not None:
         return "classes that may send to other servers"
+    if of_any_listener(name) in SEATS:
+        return "seats have values of their own, since they hold no replica"
     return None
 
 

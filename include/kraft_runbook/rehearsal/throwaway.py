@@ -47,8 +47,17 @@ STILL = {"auto.leader.rebalance.enable": "false"}
 """A preferred election, as Kafka holds them every five minutes, would change partitions between two looks at the tree,
 and is no part of the migration.
 """
-SEATS = {"log.cleaner.dedupe.buffer.size": "16777216", "num.network.threads": "2", "num.io.threads": "4"}
-"""Seats hold no replica: what brokers keep for these would be memory of this machine."""
+SEATS = {
+    "log.cleaner.dedupe.buffer.size": "16777216",
+    "log.cleaner.io.buffer.size": "524288",
+    "log.cleaner.threads": "1",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+"""Seats hold no replica: what brokers keep for these would be memory of this machine. Each cleaner needs more than a
+MiB of the dedupe buffer (``KafkaConfig.validateValues``), so their number belongs to it. The copied tree has none of
+these as a config of brokers: that would come before the seats' own.
+"""
 BROKERS_OWN = SEATS | PATIENT | STILL
 CONTROLLERS_OWN = PATIENT | STAND_INS_LIVE | STILL
 """What the throwaway's brokers and controllers have in the place of the file's own."""

@@ -293,9 +293,10 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
 def _blame(
     error: RunbookError, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
 ) -> tuple[Finding, KafkaSaid | None]:
-    """Whose fault an error is: the cluster file's, where a controller's heap as the file gives it is full; the
-    machine's, where a log or the time limit says so; the metadata's, where a controller ended in its copy, and what it
-    said then; else nobody knows, which is no pass.
+    """Whose fault an error is: the cluster file's, where a controller's heap as the file gives it is full; this tool's,
+    where one is that it chose itself, which tells nothing of the cluster; the machine's, where a log or the time limit
+    says so; the metadata's, where a controller ended in its copy, and what it said then; else nobody knows, which is no
+    pass.
     """
     if watch.out_of_time:
         why = f"the time limit of {settings.time_limit:g} s was reached: {error.problem}"
@@ -307,6 +308,10 @@ def _blame(
             if service in controllers and (full := heap_is_full(lines)):
                 why = f"controller_heap, {heap}, is too small: {service} says: {full}"
                 return Finding(Verdict.FAILED, why), None
+    for service, lines in logs:
+        if (chosen := throwaway.heaps.get(service)) and (full := heap_is_full(lines)):
+            why = f"the heap that the rehearsal chose for {service}, {chosen}, is too small: it says: {full}"
+            return Finding(Verdict.INCONCLUSIVE, why), None
     for service, lines in logs:
         if place := place_at_fault(lines):
             return Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}"), None
