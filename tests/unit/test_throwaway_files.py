@@ -219,6 +219,29 @@ def test_partitions_that_were_out_of_sync_end_it_before_anything_is_waited_for(
     assert climb.cluster.did == []
 
 
+@pytest.mark.parametrize(("state", "ends"), [("EXITED", True), ("FATAL", True), ("RUNNING", False), ("STOPPED", False)])
+def test_a_seat_that_ended_by_itself_is_named_at_once_with_what_it_said(
+    throwaway: ThrowawayCluster, tmp_path: Path, state: str, ends: bool
+) -> None:
+    """Nobody becomes the controller then: its settings, or the copied configs, are wrong for it."""
+    throwaway.here.logs.mkdir()
+    (throwaway.here.logs / "broker-9002.log").write_text("Exiting Kafka due to fatal exception: requirement failed")
+    process = supervision.Process("broker-9002", state, 0, 0.0)
+    services = [seat.service for seat in throwaway.spec.brokers]
+    asked: list[list[str]] = []
+
+    def require_running(given: Any) -> None:
+        asked.append(list(given))
+        throwaway.require_running(services, processes=lambda _: {"broker-9002": process})
+        raise KeyError("it goes on")
+
+    climb = ladder(SimpleNamespace(spec=throwaway.spec, require_running=require_running), tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(StepFailed if ends else KeyError) as error:
+        climb.await_a_controller()
+    assert asked == [services]
+    assert ("broker-9002 has ended" in str(error.value) and "requirement failed" in str(error.value)) is ends
+
+
 def leave(times: int) -> Any:
     left = [times]
 

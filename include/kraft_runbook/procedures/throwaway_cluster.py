@@ -9,7 +9,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,8 @@ TTL_ZNODES = {"extendedTypesEnabled": "true"}
 LOADING = 900.0
 """Seconds that ZooKeeper may take over its snapshot (a million partitions: 35 s, measured)."""
 RENEW_EVERY = 2.0
+ENDED = ("EXITED", "FATAL", "BACKOFF")
+"""The supervisor's words for a process that has ended by itself."""
 HELD = 30.0
 """Seconds that a clean-up waits for a rehearsal that was killed, and may still end what it started."""
 Tell = Callable[[str], object]
@@ -286,13 +288,28 @@ class ThrowawayCluster:
         while not done():
             process = supervision.processes(self.here).get(service)
             late = time.monotonic() > deadline
-            if late or process is None or process.state in ("EXITED", "FATAL", "BACKOFF"):
+            if late or process is None or process.state in ENDED:
                 why = f"it did not within {within:g} s" if late else "it has ended"
                 raise StepFailed(
                     f"waiting for {service} {what}: {why}; its log ends:\n{supervision.log_tail(self.here, service)}",
                     way_out="see what its log says; the rehearsal can be begun again",
                 )
             time.sleep(0.1)
+
+    def require_running(
+        self,
+        services: Iterable[str],
+        *,
+        processes: Callable[[Layout], Mapping[str, supervision.Process]] = supervision.processes,
+    ) -> None:
+        """Raises StepFailed, with the end of its log, where one of these has ended by itself."""
+        running = processes(self.here)
+        for service in services:
+            if (process := running.get(service)) is not None and process.state in ENDED:
+                raise StepFailed(
+                    f"{service} has ended; its log ends:\n{supervision.log_tail(self.here, service)}",
+                    way_out="see what its log says; the rehearsal can be begun again",
+                )
 
     def let_stand_ins_be(self, mode: BrokerMode, *, unfenced: bool = False) -> None:
         """Have every stand-in in this mode; ``unfenced``: and wait until the quorum shows them so. Raises

@@ -305,11 +305,12 @@ class Ladder:
 
     def await_a_controller(self) -> None:
         """Wait until the seat that /controller names has said that it is ready to serve as the controller. Where a
-        KRaft controller has it there is nothing to wait for. Raises StepFailed.
+        KRaft controller has it there is nothing to wait for. Raises StepFailed, at once where a seat has ended.
         """
         ends = self.cluster.now() + READY_WITHIN
         told = ""
         while True:
+            self.throwaway.require_running(seat.service for seat in self.cluster.spec.brokers)
             state, _ = read_zookeeper(self.cluster.spec.ensemble, secrets=self.cluster.secrets, deep=None, timeout=10.0)
             holder = state.controller
             if holder is not None and holder.kraft_controller_epoch >= 0:
