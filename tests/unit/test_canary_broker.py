@@ -87,9 +87,42 @@ def test_what_is_within_bounds_or_can_t_be_compared_at_this_look_holds(now: Brok
 
 
 def test_the_median_of_the_others_counts_not_the_worst() -> None:
-    bad = replace(LATER, under_replicated_partitions=9)
-    assert "under-replicated partitions: 9 at broker 2, 4.5 at" in judged(bad, b1=bad)
+    bad = replace(LATER, offline_replicas=9)
+    assert "offline replicas: 9 at broker 2, 4.5 at" in judged(bad, b1=bad)
     assert judged(bad, b1=bad, b3=bad) == ""
+
+
+def short(at: datetime, out_of_sync: Mapping[int, int], **partitions: int) -> ClusterObservation:
+    """Brokers lead so many under-replicated partitions (``b2=…``), and these are out of so many ISRs."""
+    metrics = {each: replace(GOOD, under_replicated_partitions=number) for each, number in partitions.items()}
+    topics = replace(observation(Phase.PRE_MIGRATION).topics, out_of_sync_by_broker=out_of_sync)
+    return part(topics=topics)(hybrid(at, **metrics))
+
+
+@pytest.mark.parametrize(
+    "catching_up",
+    [
+        lambda at: short(at, {3: 75}, b1=35, b2=40, b3=0),  # it leads nothing yet
+        lambda at: short(at, {3: 1, 2: 0}, b1=0, b2=1, b3=0),  # its last one
+    ],
+)
+def test_another_broker_that_catches_up_is_waited_for_and_not_the_canary_s_fault(
+    catching_up: Callable[[datetime], ClusterObservation],
+) -> None:
+    cluster = waits(*[catching_up] * 10, hybrid)
+    assert run_wait(cluster) == 105.0, "the soak counts from the last look at which that one was out"
+    assert any("waiting for broker 3 to be in sync: under-replicated" in line for line in cluster.told)
+
+
+def test_a_canary_whose_followers_stay_out_is_found_all_the_same() -> None:
+    """At the deadline where they never come in; in 10 s where nobody is out any more, or it is out itself."""
+    with pytest.raises(StepFailed, match=r"brokers 1, 3 to be in sync.*: 9 at broker 2.*deadline of 160 s has passed"):
+        run_wait(waits(lambda at: short(at, {1: 6, 3: 3}, b2=9)))
+    caught_up = [*[lambda at: short(at, {3: 9}, b2=9)] * 4, lambda at: short(at, {}, b2=9)]
+    with pytest.raises(StepFailed, match=r"the canary is not .* 9 at broker 2, 0 at the others.*, 30 s: waiting can't"):
+        run_wait(waits(*caught_up))
+    with pytest.raises(StepFailed, match=r"broker 2 is out of 1 ISRs; under-replicated.*, 10 s: waiting can't help"):
+        run_wait(waits(lambda at: short(at, {2: 1, 3: 9}, b2=9)))
 
 
 def test_without_another_to_compare_with_it_does_not_hold() -> None:

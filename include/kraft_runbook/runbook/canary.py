@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, was_read
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -62,6 +63,17 @@ def _produce_ms(now: BrokerMetrics, before: BrokerMetrics, _: float) -> float | 
     return None if now.produce is None or before.produce is None else now.produce.mean_since(before.produce)
 
 
+SHORT = Number(
+    "under-replicated partitions",
+    "under_replicated_partitions",
+    "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
+    lambda now, *_: now.under_replicated_partitions,
+    lambda others: WHERE_ONE_IS_DOWN * others,
+)
+"""Of those that it leads, whichever follower is out. While another broker is out of ISRs and the canary of none, nobody
+knows whether that one still catches up, or the canary serves it badly: it is waited for. One that catches up leads
+little, so the median says little then.
+"""
 NUMBERS = (
     Number(
         "offline replicas",
@@ -70,13 +82,7 @@ NUMBERS = (
         lambda now, *_: now.offline_replicas,
         lambda others: others,
     ),
-    Number(
-        "under-replicated partitions",
-        "under_replicated_partitions",
-        "kafka.server:type=ReplicaManager,name=UnderReplicatedPartitions",
-        lambda now, *_: now.under_replicated_partitions,
-        lambda others: WHERE_ONE_IS_DOWN * others,
-    ),
+    SHORT,
     Number(
         "failed requests a second",
         "failed_requests",
@@ -100,22 +106,28 @@ def missing_numbers(seen: BrokerMetrics) -> tuple[str, ...]:
     return tuple(each.needs for each in NUMBERS if not each.is_in(seen))
 
 
-def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None) -> Iterator[str]:
-    """Why the canary is not as healthy as the others, or can't be compared with them."""
+def _not_compared(seen: ClusterObservation, spec: ClusterSpec, node: int) -> Iterator[str]:
+    """Why the canary can't be compared with the others."""
     mine = seen.brokers[node].metrics
     if not was_read(mine):
         yield f"the metrics of broker {node}: {mine.reason}"
         return
-    others = {i: seen.brokers[i].metrics for i in spec.broker_ids if i != node}
-    if not any(was_read(each) for each in others.values()):
+    others = [seen.brokers[i].metrics for i in spec.broker_ids if i != node]
+    if not any(was_read(each) for each in others):
         yield "no other broker's metrics were read"
         return
     for each in NUMBERS:
-        there = sum(was_read(its) and each.is_in(its) for its in others.values())
+        there = sum(was_read(its) and each.is_in(its) for its in others)
         if 2 * there < len(others):
             yield f"{there} of {len(others)} other brokers show {each.needs}"
     for needs in missing_numbers(mine):
         yield f"broker {node}'s metrics lack {needs}"
+
+
+def _beyond(
+    seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: ClusterObservation | None
+) -> Iterator[tuple[Number, str]]:
+    """The numbers in which the canary is worse than the others, each in words."""
     before = earlier if earlier is not None else seen
     seconds = max(0.001, (seen.observed_at - before.observed_at).total_seconds())
 
@@ -125,10 +137,10 @@ def _worse(seen: ClusterObservation, spec: ClusterSpec, node: int, earlier: Clus
 
     for each in NUMBERS:
         found = number(each, node)
-        theirs = [value for i in others if (value := number(each, i)) is not None]
+        theirs = [value for i in spec.broker_ids if i != node and (value := number(each, i)) is not None]
         if found is not None and theirs and found > each.allowed(median(theirs)):
             shown, middle = f"{found:.3g}{each.unit}", f"{median(theirs):.3g}{each.unit}"
-            yield f"{each.name}: {shown} at broker {node}, {middle} at the others (median)"
+            yield each, f"{each.name}: {shown} at broker {node}, {middle} at the others (median)"
 
 
 def canary_holds(
@@ -140,16 +152,21 @@ def canary_holds(
     exited = exited_broker(seen, earlier, node)
     if exited:
         return Progress(False, exited.waiting_for, hopeless=True)
-    worse = "; ".join([*_out_of_isrs(seen, node), *_worse(seen, spec, node, earlier)])
+    lagging = {i: out for i, out in seen.topics.out_of_sync_by_broker.items() if out} if was_read(seen.topics) else {}
+    own, beyond = lagging.pop(node, 0), list(_beyond(seen, spec, node, earlier))
+    may_be_anothers = [said for each, said in beyond if each is SHORT and lagging and not own]
+    worse = [
+        *([f"broker {node} is out of {own} ISRs"] if own else []),
+        *_not_compared(seen, spec, node),
+        *(said for each, said in beyond if said not in may_be_anothers),
+    ]
     if worse:
-        return Progress(False, f"the canary is not as healthy as the others: {worse}", hopeless=True)
-    return first_missing(out_of_sync(seen, earlier, spec, node))
-
-
-def _out_of_isrs(seen: ClusterObservation, node: int) -> Iterator[str]:
-    lagging = seen.topics.out_of_sync_by_broker.get(node, 0) if was_read(seen.topics) else 0
-    if lagging:
-        yield f"broker {node} is out of {lagging} ISRs"
+        told = "; ".join([*worse, *may_be_anothers])
+        return Progress(False, f"the canary is not as healthy as the others: {told}", hopeless=True)
+    return first_missing(
+        (f"waiting for {nodes('broker', sorted(lagging))} to be in sync: {said}" for said in may_be_anothers),
+        out_of_sync(seen, earlier, spec, node),
+    )
 
 
 def canary(went_on: Callable[[ClusterObservation, int], bool]) -> Condition:
