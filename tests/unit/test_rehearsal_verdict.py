@@ -17,7 +17,7 @@ from kraft_runbook.rehearsal.kafka_said import fatal_of, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded
 from kraft_runbook.rehearsal.tree_prints import belongs, changes_between, elected, print_of
 from kraft_runbook.rehearsal.verdict import NEEDED, SHORT, WHOLE, Finding, Measured, Verdict, judge
-from kraft_runbook.rehearsal.whose_fault import OF_A_BUSY_PLACE, OF_THE_PLACE, of_check
+from kraft_runbook.rehearsal.whose_fault import OF_THE_PLACE, OF_WHAT_RUNS, of_check
 from kraft_runbook.runbook.check_results import CheckResult, Severity
 from kraft_runbook.runbook.check_results import Verdict as Answer
 
@@ -91,7 +91,7 @@ def test_a_check_that_a_busy_machine_fails_is_failed_beside_a_low_load_alone(cod
 
 def test_the_codes_of_such_checks_exist() -> None:
     known = {*CHECKS, LIVENESS}
-    assert known >= OF_THE_PLACE | OF_A_BUSY_PLACE
+    assert known >= OF_THE_PLACE | OF_WHAT_RUNS
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------

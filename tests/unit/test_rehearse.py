@@ -32,8 +32,10 @@ from kraft_runbook.procedures.throwaway_cluster import (
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.suspects import Halved
+from kraft_runbook.rehearsal.verdict import Finding, Verdict
 from kraft_runbook.steps import rehearse as steps_rehearse
-from kraft_runbook.steps.rehearse import Ask, _blame, _narrowed, rehearse
+from kraft_runbook.steps.ladder import RungEnded
+from kraft_runbook.steps.rehearse import Ask, Climb, _blame, _narrowed, rehearse
 
 
 @pytest.fixture
@@ -140,33 +142,42 @@ def test_the_source_is_named_only_once_it_was_read(source: ClusterSpec) -> None:
     assert (told.source, told.kept, told.measured["copy"]) == ("", {}, None)
 
 
+COPIED = SimpleNamespace(
+    snapshot=None,
+    source_cluster_id="c291cmNl",
+    kept=SimpleNamespace(to_dict=dict),
+    why_not_whole=(),
+    live_brokers=frozenset({1}),
+    assigned_brokers=frozenset({1, 2}),
+    partitions=5,
+    topics=1,
+    znodes=20,
+    seconds=4000.0,
+    configured_brokers=frozenset({9001}),
+    left_out_told=("/config/brokers/<default>, metric.reporters: classes that may send to other servers",),
+)
+
+
+def throwaways(monkeypatch: pytest.MonkeyPatch, **acts: Any) -> None:
+    """Those that act so, and keep no copied tree."""
+    for owner, name, act in [(steps_rehearse, "keep_tree", lambda *_: None)] + [
+        (ThrowawayCluster, name, act) for name, act in acts.items()
+    ]:
+        monkeypatch.setattr(owner, name, act)
+
+
 def test_the_time_limit_is_of_the_whole_rehearsal_and_nothing_is_started_after_it(
     source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert source.rehearsal is not None
     limited = source.model_copy(update={"rehearsal": source.rehearsal.model_copy(update={"time_limit": 0.05})})
-    tree = SimpleNamespace(
-        snapshot=None,
-        source_cluster_id="c291cmNl",
-        kept=SimpleNamespace(to_dict=dict),
-        why_not_whole=(),
-        live_brokers=frozenset({1}),
-        assigned_brokers=frozenset({1, 2}),
-        partitions=5,
-        topics=1,
-        znodes=20,
-        seconds=4000.0,
-        configured_brokers=frozenset({9001}),
-        left_out_told=("/config/brokers/<default>, metric.reporters: classes that may send to other servers",),
-    )
 
     def slow(*_: Any, **__: Any) -> Any:
         time.sleep(0.1)
-        return tree
+        return COPIED
 
-    monkeypatch.setattr(steps_rehearse, "keep_tree", lambda *_: None)
     seats: list[int] = []
-    monkeypatch.setattr(ThrowawayCluster, "prepare", lambda self, *_, **__: seats.extend(self.spec.broker_ids))
+    throwaways(monkeypatch, prepare=lambda self, *_, **__: seats.extend(self.spec.broker_ids))
     told = rehearsed(limited, slow)
     assert seats == [9002, 9003], "broker 9001 was removed, and left a config"
     assert told.verdict == "INCONCLUSIVE"
@@ -331,16 +342,28 @@ def test_a_link_in_the_place_of_the_throwaway_is_left_alone(source: ClusterSpec,
 # -- whose fault an error is -------------------------------------------------------------------------------------------
 
 
-def blamed(*logs: tuple[str, list[str]], out_of_time: bool = False, heap: str | None = None) -> list[tuple[str, str]]:
-    """What is found where a wait ran out, with these logs of the throwaway's services."""
-    throwaway = SimpleNamespace(
+ERROR = StepFailed("a wait ran out", way_out="x")
+
+
+def blamed(
+    *logs: tuple[str, list[str]],
+    out_of_time: bool = False,
+    heap: str | None = None,
+    error: StepFailed | RungEnded = ERROR,
+    before: tuple[Finding, ...] = (),
+) -> list[tuple[str, str]]:
+    """What is found where the climb ended so, with these logs of the throwaway's services. ``before``: what gates had
+    found.
+    """
+    throwaway: Any = SimpleNamespace(
         logs=lambda: logs,
         spec=SPEC.model_copy(update={"controller_heap": heap}),
         heaps={service: "512m" for service in ("broker-9001", "zookeeper", SPEC.controllers[0].service)},
     )
-    watch = SimpleNamespace(out_of_time=out_of_time)
-    found, _ = _blame(StepFailed("a wait ran out", way_out="x"), throwaway, watch, Rehearsal())  # type: ignore[arg-type]
-    return [(found.verdict.value, found.what)]
+    watch: Any = SimpleNamespace(out_of_time=out_of_time)
+    climb = Climb(found=list(before))
+    _blame(climb, error, throwaway, watch, Rehearsal())
+    return [(found.verdict.value, found.what) for found in climb.found]
 
 
 FAULT = [
@@ -394,6 +417,65 @@ def test_a_time_limit_that_was_reached_is_nobodys() -> None:
 
 def test_what_no_log_explains_is_no_pass() -> None:
     assert blamed(("controller-101", [])) == [("INCONCLUSIVE", "a wait ran out")]
+
+
+KILLED = "2026-11-27 04:00:00,001 WARN exited: broker-9001 (terminated by SIGKILL; not expected)"
+STOPPED = "2026-11-27 04:00:00,001 WARN stopped: broker-9001 (terminated by SIGKILL)"
+GATE = (
+    Finding(Verdict.FAILED, "gate dual_write: broker 9001 does not run", "KRB-PRE-004"),
+    Finding(Verdict.FAILED, "gate dual_write: a topic is on one side alone", "KRB-GATE-004"),
+)
+
+
+@pytest.mark.parametrize("error", [ERROR, RungEnded()], ids=["a wait", "a gate"])
+@pytest.mark.parametrize("log", [("supervisord", [KILLED]), ("broker-9001", ["IOException: No space left on device"])])
+def test_what_a_gate_finds_of_a_process_that_the_machine_ended_is_no_fault_of_the_metadata(
+    error: StepFailed | RungEnded, log: tuple[str, list[str]]
+) -> None:
+    runs, tree, machine = blamed(log, error=error, before=GATE)
+    assert (runs[0], tree[0], machine[0]) == ("INCONCLUSIVE", "FAILED", "INCONCLUSIVE")
+    assert machine[1] == f"this machine is at fault, says {log[0]}: {log[1][0]}"
+
+
+def test_a_gate_that_ends_a_rung_is_asked_for_the_machines_fault(
+    source: ClusterSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepare(throwaway: ThrowawayCluster, *_: Any, **__: Any) -> None:
+        throwaway.here.logs.mkdir(parents=True)
+        (throwaway.here.logs / "supervisord.log").write_text(KILLED)
+
+    def ended(*_: Any) -> None:
+        raise RungEnded()
+
+    throwaways(monkeypatch, prepare=prepare, start_zookeeper=ended)
+    told = rehearsed(source, lambda *_, **__: COPIED)
+    assert f"INCONCLUSIVE: this machine is at fault, says supervisord: {KILLED}" in told.reasons
+
+
+def test_what_a_gate_finds_once_the_time_is_over_is_nobodys() -> None:
+    """The watch has ended every process."""
+    runs, _, over = blamed(error=RungEnded(), before=GATE, out_of_time=True)
+    assert runs[0] == over[0] == "INCONCLUSIVE" and "time limit" in over[1]
+
+
+def test_a_gate_that_no_log_explains_is_the_metadatas_and_one_that_a_fault_explains_is_told_so() -> None:
+    assert [verdict for verdict, _ in blamed(("supervisord", [STOPPED]), error=RungEnded(), before=GATE)] == [
+        "FAILED",
+        "FAILED",
+    ]
+    *_, heap = blamed(
+        (SPEC.controllers[0].service, ["OutOfMemoryError: Java heap space"]), error=RungEnded(), before=GATE, heap="1g"
+    )
+    assert heap[0] == "FAILED" and "controller_heap, 1g, is too small" in heap[1]
+
+
+def test_a_comparison_that_does_not_match_is_told_first_and_once() -> None:
+    own = Finding(Verdict.FAILED, "parity_in_hybrid is MISMATCH")
+    assert blamed(error=RungEnded(own)) == [("FAILED", own.what)]
+    assert [verdict for verdict, _ in blamed(("supervisord", [KILLED]), error=RungEnded(own))] == [
+        "FAILED",
+        "INCONCLUSIVE",
+    ]
 
 
 # -- which znode it was ------------------------------------------------------------------------------------------------

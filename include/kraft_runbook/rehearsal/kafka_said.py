@@ -10,7 +10,9 @@ FATAL = re.compile(r"Encountered (?:fatal|metadata \S+|unhandled) fault: (?P<wha
 """``ProcessTerminatingFaultHandler`` of the controller."""
 EXCEPTION = re.compile(r"^(?:Caused by: )?(?P<name>[\w.$]+(?:Exception|Error))(?:: (?P<said>.*))?$")
 OUT_OF_MEMORY = ("OutOfMemoryError", "unable to create native thread", "Cannot allocate memory")
-PLACE = (*OUT_OF_MEMORY, "No space left on device", "Address already in use")
+KILLED = "terminated by SIGKILL; not expected"
+"""What the supervisor logs of a process that it was not told to end: the kernel ends one where memory is short."""
+PLACE = (*OUT_OF_MEMORY, KILLED, "No space left on device", "Address already in use")
 """What says that the machine is at fault, not the metadata."""
 HEAP_IS_FULL = ("Java heap space", "GC overhead limit exceeded")
 """Of these the machine's own memory is no cause: -Xmx is too small for what the process holds."""

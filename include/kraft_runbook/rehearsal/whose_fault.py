@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import xmlrpc.client
+from dataclasses import replace
 
 from kraft_runbook.rehearsal.limits import BUSY
 from kraft_runbook.rehearsal.verdict import Finding, Verdict
@@ -14,6 +15,11 @@ OF_THE_PLACE = frozenset({"KRB-PRE-015", "KRB-PRE-041", "KRB-PRE-042"})
 """Checks of hosts, which are this machine here: which Java there is, whether a port is free, the room of a disk."""
 OF_A_BUSY_PLACE = frozenset({"KRB-DW-001", "KRB-GATE-003"})
 """Checks that ZooKeeper keeps up with the quorum, in a time that a busy machine does not hold."""
+OF_WHAT_RUNS = OF_A_BUSY_PLACE | {
+    *("KRB-PRE-004", "KRB-PRE-006", "KRB-PRE-022", "KRB-PRE-029", "KRB-PRE-057", "KRB-QRM-003"),
+    *("KRB-GATE-001", "KRB-GATE-002", "KRB-GATE-006", "KRB-GATE-008", "KRB-GATE-009", "KRB-GATE-014"),
+}
+"""Checks that fail where a process has ended, or its disk is full, whatever the metadata is."""
 
 
 def of_check(result: CheckResult, gate: str, *, load: float | None, cores: int | None) -> Finding:
@@ -31,6 +37,13 @@ def of_check(result: CheckResult, gate: str, *, load: float | None, cores: int |
         if load > BUSY * cores:
             return Finding(Verdict.INCONCLUSIVE, f"{said} (the load was {load:.0f} on {cores} cores)", result.code)
     return Finding(Verdict.FAILED, said, result.code)
+
+
+def beside_a_fault_of_the_place(found: Finding) -> Finding:
+    """A finding where this machine is known to have ended a process: of what runs it says nothing then."""
+    if found.verdict is Verdict.FAILED and found.code in OF_WHAT_RUNS:
+        return replace(found, verdict=Verdict.INCONCLUSIVE)
+    return found
 
 
 def is_the_places(error: BaseException) -> bool:

@@ -42,7 +42,7 @@ from kraft_runbook.rehearsal.random_values import new_cluster_id
 from kraft_runbook.rehearsal.suspects import Halved, suspect_of
 from kraft_runbook.rehearsal.throwaway import heaps, throwaway_of
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE, Finding, Measured, Rung, Verdict, judge
-from kraft_runbook.rehearsal.whose_fault import is_the_places
+from kraft_runbook.rehearsal.whose_fault import beside_a_fault_of_the_place, is_the_places
 from kraft_runbook.steps.handle import Cluster, Tell
 from kraft_runbook.steps.ladder import Compare, Ladder, RungEnded
 
@@ -249,9 +249,8 @@ def _climb(
                 climb.found += ladder.found
                 numbers = ladder.measured.to_dict()
                 climb.note(**{name: number for name, number in numbers.items() if number is not None})
-        except RunbookError as error:
-            found, died = _blame(error, throwaway, watch, settings)
-            climb.found.append(found)
+        except (RunbookError, RungEnded) as error:
+            died = _blame(climb, error, throwaway, watch, settings)
             if died is not None and suspect_of(died.znode) is None and Rung.FORWARD not in climb.done:
                 climb.found.append(_narrowed(ask.halve, throwaway, kept_tree, died))
             raise RungEnded() from error
@@ -291,31 +290,50 @@ def _note_usage(climb: Climb, throwaway: ThrowawayCluster) -> None:
 
 
 def _blame(
-    error: RunbookError, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
-) -> tuple[Finding, KafkaSaid | None]:
-    """Whose fault an error is: the cluster file's, where a controller's heap as the file gives it is full; this tool's,
-    where one is that it chose itself, which tells nothing of the cluster; the machine's, where a log or the time limit
-    says so; the metadata's, where a controller ended in its copy, and what it said then; else nobody knows, which is no
-    pass.
+    climb: Climb, error: RunbookError | RungEnded, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
+) -> KafkaSaid | None:
+    """Add what ended the climb, and whose fault it is. Where that is this machine's, so is what the gates found of
+    processes. Where nobody knows it is no pass. Returns what a controller said that ended in its copy.
+    """
+    if isinstance(error, RungEnded):
+        climb.found += error.found
+    why = error.problem if isinstance(error, RunbookError) else str(error) or "a gate's checks did not pass"
+    found, died = _known_fault(why, throwaway, watch, settings)
+    if found is not None:
+        if found.verdict is Verdict.INCONCLUSIVE:
+            climb.found = [beside_a_fault_of_the_place(each) for each in climb.found]
+        climb.found.append(found)
+    elif isinstance(error, RunbookError):
+        climb.found.append(Finding(Verdict.INCONCLUSIVE, why))
+    return died
+
+
+def _known_fault(
+    why: str, throwaway: ThrowawayCluster, watch: Watch, settings: Rehearsal
+) -> tuple[Finding | None, KafkaSaid | None]:
+    """Whose fault it is: the cluster file's, where a controller's heap as the file gives it is full; this tool's, where
+    one is that it chose itself, which tells nothing of the cluster; the machine's, where a log or the time limit says
+    so; the metadata's, where a controller ended in its copy, and what it said then; None: nobody knows. ``why``: what
+    ended the climb.
     """
     if watch.out_of_time:
-        why = f"the time limit of {settings.time_limit:g} s was reached: {error.problem}"
-        return Finding(Verdict.INCONCLUSIVE, why), None
+        said = f"the time limit of {settings.time_limit:g} s was reached: {why}"
+        return Finding(Verdict.INCONCLUSIVE, said), None
     controllers = {each.service for each in throwaway.spec.controllers}
     logs = list(throwaway.logs())
     if heap := throwaway.spec.controller_heap:
         for service, lines in logs:
             if service in controllers and (full := heap_is_full(lines)):
-                why = f"controller_heap, {heap}, is too small: {service} says: {full}"
-                return Finding(Verdict.FAILED, why), None
+                said = f"controller_heap, {heap}, is too small: {service} says: {full}"
+                return Finding(Verdict.FAILED, said), None
     for service, lines in logs:
         if (chosen := throwaway.heaps.get(service)) and (full := heap_is_full(lines)):
-            why = f"the heap that the rehearsal chose for {service}, {chosen}, is too small: it says: {full}"
-            return Finding(Verdict.INCONCLUSIVE, why), None
+            said = f"the heap that the rehearsal chose for {service}, {chosen}, is too small: it says: {full}"
+            return Finding(Verdict.INCONCLUSIVE, said), None
     for service, lines in logs:
         if place := place_at_fault(lines):
             return Finding(Verdict.INCONCLUSIVE, f"this machine is at fault, says {service}: {place}"), None
-    faults = [said for service, lines in logs if service in controllers and (said := fatal_of(lines))]
+    faults = [found for service, lines in logs if service in controllers and (found := fatal_of(lines))]
     if faults:
         return Finding(Verdict.FAILED, f"Kafka's own copy ended its controllers: {faults[0]}"), faults[0]
-    return Finding(Verdict.INCONCLUSIVE, error.problem), None
+    return None, None
