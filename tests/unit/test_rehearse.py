@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 import xmlrpc.client
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -269,7 +270,52 @@ def test_a_removal_that_was_cut_short_keeps_no_rehearsal_out_and_is_ended_by_the
             remove_when_free(source.rehearsal, source.name, tell=lambda line: None)
     assert len(list(left.parent.glob(f".{source.name}.removing-*/old"))) == 1
     assert rehearsed(source, raising(Unreachable("begun", way_out="x"))).reasons[0].endswith("begun")
-    assert sorted(each.name for each in left.parent.iterdir()) == [others.name, "lock"]
+    assert sorted(each.name for each in left.parent.iterdir()) == ["lock"]
+
+
+@contextmanager
+def running(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose command line has a jar in this throwaway."""
+    says = "import time; print('runs', flush=True); time.sleep(60)"
+    jvm = subprocess.Popen([sys.executable, "-c", says, f"{directory}/kafka/libs/x.jar"], stdout=subprocess.PIPE)
+    assert jvm.stdout and jvm.stdout.readline(), "Popen returns in the exec, before the kernel has the command line"
+    try:
+        yield jvm
+    finally:
+        jvm.kill()
+        jvm.wait()
+        jvm.stdout.close()
+
+
+def test_what_another_cluster_s_rehearsal_left_is_ended_and_removed_first(source: ClusterSpec) -> None:
+    """Both have the same addresses; nobody else rehearses here."""
+    assert source.rehearsal is not None
+    others = own_directory(source.rehearsal, "big")
+    with one_rehearsal(source.rehearsal, "big"):
+        (others / "copied-tree").touch()
+    real = own_directory(source.rehearsal, "real")
+    real.mkdir()
+    (real / "data").touch()
+    with running(others) as jvm:
+        assert rehearsed(source, raising(Unreachable("begun", way_out="x"))).reasons[0].endswith("begun")
+        assert jvm.wait(10) != 0
+    assert sorted(each.name for each in others.parent.iterdir()) == ["lock", "real"]
+
+
+def test_one_that_a_person_keeps_is_left_and_refused_before_anything_is_on_record(source: ClusterSpec) -> None:
+    assert source.rehearsal is not None
+    kept: list[Canary] = []
+    rehearsed(source, raising(Unreachable("x", way_out="x")), keep=True)
+    there = own_directory(source.rehearsal, source.name)
+    another = source.model_copy(update={"name": "big"})
+    with running(there) as jvm:
+        with pytest.raises(Refused, match=rf"of {source.name} in .* still runs: pid {jvm.pid}") as refused:
+            rehearsed(another, raising(AssertionError()), record=kept.append)
+        assert "10 minutes" in refused.value.way_out and jvm.poll() is None and kept == []
+    rehearsed(another, raising(Unreachable("x", way_out="x")), record=kept.append)
+    assert len(kept) == 2 and there.exists(), "what runs no more holds no address"
+    rehearsed(source, raising(Unreachable("x", way_out="x")))
+    assert not there.exists()
 
 
 def test_the_clean_up_removes_what_another_removal_left(source: ClusterSpec) -> None:
@@ -307,16 +353,9 @@ def test_what_runs_in_a_place_behind_a_link_is_found(source: ClusterSpec, tmp_pa
     (there / MARK).touch()
     settings = source.rehearsal.model_copy(update={"directory": str(tmp_path / named)})
     assert own_directory(settings, source.name) == there
-    says = "import time; print('runs', flush=True); time.sleep(60)"
-    jvm = subprocess.Popen([sys.executable, "-c", says, f"{there}/kafka/libs/x.jar"], stdout=subprocess.PIPE)
-    assert jvm.stdout and jvm.stdout.readline(), "Popen returns in the exec, before the kernel has the command line"
-    try:
+    with running(there) as jvm:
         (ended,) = remove_when_free(settings, source.name, tell=lambda line: None)
         assert "x.jar" in ended and jvm.wait(10) != 0 and not there.exists()
-    finally:
-        jvm.kill()
-        jvm.wait()
-        jvm.stdout.close()
     seen: list[Path] = []
 
     def copy(_: Any, into: Path, **__: Any) -> Any:

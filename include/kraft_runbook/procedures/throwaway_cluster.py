@@ -41,6 +41,10 @@ from kraft_runbook.io.zookeeper.servers import server_mode
 STAND_INS, LEASE = "stand-ins", "lease"
 MARK = ".kraft-runbook-rehearsal"
 """The file by which a throwaway's directory is known: nothing else is ended or removed."""
+KEPT = "kept"
+"""What the mark holds where a person keeps the throwaway for a look."""
+REMOVING = ".removing-"
+"""In the name of one whose removal has begun, which begins with a dot."""
 JUTE_MAXBUFFER = 64 * 1024 * 1024
 """The longest packet that the throwaway's ZooKeeper and seats take. Controllers have the file's own."""
 TTL_ZNODES = {"extendedTypesEnabled": "true"}
@@ -68,9 +72,12 @@ def own_directory(settings: Rehearsal, cluster: str) -> Path:
 
 
 @contextmanager
-def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
-    """The throwaway's directory, empty, for the one rehearsal that may use this place. What an earlier one left there
-    is ended and removed first. Raises Refused where another is under way, StepFailed for a process that won't end.
+def one_rehearsal(settings: Rehearsal, cluster: str, *, keep: bool = False) -> Iterator[Path]:
+    """The throwaway's directory, empty, for the one rehearsal that may use this place. What earlier ones left there, of
+    any cluster, is ended and removed first: it holds the addresses of this one. ``keep``: another cluster's rehearsal
+    leaves it.
+
+    Raises Refused where another is under way, or is kept and still runs, StepFailed for a process that won't end.
     """
     place = place_of(settings)
     make_private_directory(place)
@@ -81,10 +88,30 @@ def one_rehearsal(settings: Rehearsal, cluster: str) -> Iterator[Path]:
                 way_out="wait for its end, or give this cluster's rehearsals another directory and network",
             )
         directory = own_directory(settings, cluster)
+        _remove_others(place, directory)
         remove(directory)
         directory.mkdir(mode=0o700)
-        (directory / MARK).touch()
+        (directory / MARK).write_text(KEPT if keep else "")
         yield directory
+
+
+def _remove_others(place: Path, own: Path) -> None:
+    """End and remove what rehearsals of other clusters left in this place, whose lock is held; what a person keeps is
+    left, and refused while it runs.
+    """
+    _delete(each for each in place.iterdir() if each.name.startswith(".") and REMOVING in each.name)
+    for each in sorted(place.iterdir()):
+        if each == own or each.is_symlink() or not (each / MARK).is_file():
+            continue
+        if (each / MARK).read_text() != KEPT:
+            remove(each)
+        elif running := remains(each, but=frozenset({os.getpid()})):
+            raise Refused(
+                f"the throwaway of {each.name} in {place} was kept for a look and still runs: pid"
+                f" {', '.join(str(one.pid) for one in running)}",
+                way_out=f"wait until its lease ends it, {LEASE_SECONDS / 60:.0f} minutes after its rehearsal, or end"
+                " these processes; or give this cluster's rehearsals another directory and network",
+            )
 
 
 def remove_when_free(settings: Rehearsal, cluster: str, *, tell: Tell, within: float = HELD) -> tuple[str, ...]:
@@ -129,7 +156,12 @@ def remove(directory: Path) -> tuple[str, ...]:
         )
     if directory.exists():
         directory.rename(directory.with_name(f"{_removing(directory)}{random_values.token_hex(8)}"))
-    for each in _half_removed(directory):
+    _delete(_half_removed(directory))
+    return tuple(each.command for each in running)
+
+
+def _delete(directories: Iterable[Path]) -> None:
+    for each in list(directories):
         for _ in range(3):  # a process may write until its very end
             shutil.rmtree(each, ignore_errors=True)
             if not each.exists():
@@ -137,11 +169,10 @@ def remove(directory: Path) -> tuple[str, ...]:
             time.sleep(0.2)
         if each.exists():
             raise StepFailed(f"{each} could not be removed", way_out=f"remove it by hand: rm -r {each}")
-    return tuple(each.command for each in running)
 
 
 def _removing(directory: Path) -> str:
-    return f".{directory.name}.removing-"
+    return f".{directory.name}{REMOVING}"
 
 
 def _half_removed(directory: Path) -> list[Path]:

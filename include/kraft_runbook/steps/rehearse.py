@@ -101,9 +101,9 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
     """Rehearse; what became of it. It is on record (``ask.record``) twice: INCONCLUSIVE once it has begun, which stays
     the last word on one that is killed, and its verdict, before anything is removed.
 
-    Raises Refused where it can't begin: the cluster file has no ``rehearsal``, another one is under way here, or Kafka
-    is not installed on this machine. What ends the process or the task (SystemExit, Airflow's time-out) goes on record,
-    and is raised again.
+    Raises Refused where it can't begin: the cluster file has no ``rehearsal``, another one is under way here, or is
+    kept and still runs, or Kafka is not installed on this machine. What ends the process or the task (SystemExit,
+    Airflow's time-out) goes on record, and is raised again.
     """
     ask = ask or Ask()
     settings = source.rehearsal
@@ -115,7 +115,7 @@ def rehearse(source: ClusterSpec, *, secrets: Secrets, tell: Tell, ask: Ask | No
     jars = installed_jars(source, settings)
     climb, wanted = Climb(), WHOLE if ask.whole else SHORT
     began = time.monotonic()
-    with one_rehearsal(settings, source.name) as directory:
+    with one_rehearsal(settings, source.name, keep=ask.keep) as directory:
         ended_by: BaseException | None = None
         try:
             ask.record(_canary(source, ask, climb, Verdict.INCONCLUSIVE, (NOT_ENDED,)))
