@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from kraft_runbook.cli.app import app
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Canary
+from kraft_runbook.evidence.store import append_record, run_name
 from kraft_runbook_airflow.rehearsal.alert import deadline_alert
 from kraft_runbook_airflow.rehearsal.tasks import RehearseOperator, RemoveThrowaway
 from lab import ROOT
@@ -174,6 +175,21 @@ def test_a_run_that_passed_is_on_record_with_what_was_asked_for(monkeypatch, tmp
         {"params": {"short": short}}, run_of(journal)
     )
     assert journal.kept == [told("PASSED")] and asked == [not short]
+
+
+def test_it_is_told_which_rehearsals_lie_in_the_future(monkeypatch, tmp_path):
+    monkeypatch.setenv("KRAFT_RUNBOOK_EVIDENCE", str(tmp_path))
+    body = {"cluster": "lab", "dag": "canary_migration__lab", "run": "sun", **told("PASSED").body()}
+    run = run_name("canary_migration__lab", "sun")
+    append_record(tmp_path, run, body, now=lambda: datetime.now(UTC) + timedelta(days=2))
+    ahead = []
+
+    def rehearse(*_, ask, **__):
+        ahead.extend(ask.ahead())
+        return told("PASSED")
+
+    RehearseOperator(task_id="rehearse", cluster="lab", rehearses=rehearse).act({"params": {}}, run_of(Journal()))
+    assert ahead == [f"{run}/0"]
 
 
 def test_what_can_not_begin_is_refused_and_no_verdict_is_on_record(monkeypatch, tmp_path):

@@ -107,6 +107,14 @@ def test_it_is_on_record_once_it_has_begun_and_with_its_verdict_before_anything_
     assert not place.exists()
 
 
+def test_each_record_names_those_that_lay_in_the_future_when_it_was_written(source: ClusterSpec) -> None:
+    """The clock may be corrected meanwhile."""
+    kept: list[Canary] = []
+    seen = iter([("sun/0",), ("sun/0", "mon/0")])
+    rehearsed(source, raising(Unreachable("x", way_out="x")), record=kept.append, ahead=lambda: next(seen))
+    assert [each.ahead for each in kept] == [("sun/0",), ("sun/0", "mon/0")]
+
+
 def test_what_ends_the_task_is_on_record_and_is_raised_again(source: ClusterSpec) -> None:
     kept: list[Canary] = []
     with pytest.raises(TimeIsOver):

@@ -17,7 +17,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.dashboard.runs_seen import run_seen
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import OnRecord, dag_of
-from kraft_runbook.evidence.rehearsals import last_rehearsal, that_passed
+from kraft_runbook.evidence.rehearsals import last_rehearsal, still_ahead, that_passed
 from kraft_runbook.evidence.store import append_record, inspect_run, run_name
 from kraft_runbook.migration.transitions import Gate
 from kraft_runbook.procedures.last_rehearsal import check_rehearsal
@@ -143,6 +143,25 @@ def test_one_that_passed_in_the_future_hides_none_and_never_counts(tmp_path: Pat
     failed = put(tmp_path, "failed", replace(GOOD, verdict="FAILED"), now=lambda: NOW - timedelta(hours=1))
     last = last_rehearsal(tmp_path, "prod", now=NOW)
     assert isinstance(last, OnRecord) and last.run == failed
+
+
+def test_one_of_a_clock_that_was_ahead_is_older_than_those_that_saw_it_there(tmp_path: Path) -> None:
+    """Also once its time has come: the clock was corrected before the later one was recorded."""
+    monday, thursday = NOW, NOW + timedelta(days=3)
+    sunday = put(tmp_path, "sun", GOOD, now=lambda: NOW + timedelta(days=2))
+    ahead = still_ahead(tmp_path, "prod", now=monday)
+    assert ahead == (f"{sunday}/0",)
+    short = put(tmp_path, "short", replace(GOOD, whole=False, ahead=ahead), now=lambda: monday)
+    last = last_rehearsal(tmp_path, "prod", now=thursday)
+    assert isinstance(last, OnRecord) and last.run == sunday, "a short one hides none"
+    failed = put(tmp_path, "mon", replace(GOOD, verdict="FAILED", ahead=ahead), now=lambda: monday)
+    last = last_rehearsal(tmp_path, "prod", now=thursday)
+    assert isinstance(last, OnRecord) and last.run == failed
+    assert [each.run for each in that_passed(tmp_path, "prod", now=thursday)] == [short]
+    assert still_ahead(tmp_path, "prod", now=monday) == ()
+    again = put(tmp_path, "sun", GOOD, now=lambda: thursday)
+    last = last_rehearsal(tmp_path, "prod", now=thursday)
+    assert isinstance(last, OnRecord) and last.run == again, "the run's task was cleared, and rehearsed anew"
 
 
 def test_a_record_of_another_dag_or_cluster_is_none_of_this_clusters(tmp_path: Path) -> None:

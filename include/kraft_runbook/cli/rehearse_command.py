@@ -15,7 +15,7 @@ from kraft_runbook.cli.looking import load
 from kraft_runbook.cli.options import CANT_TELL, FINE, NO, ClusterName, ClustersDir
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsal_record import dag_of
-from kraft_runbook.evidence.rehearsals import that_passed
+from kraft_runbook.evidence.rehearsals import still_ahead, that_passed
 from kraft_runbook.evidence.store import append_record, evidence_directory, run_name
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.rehearsal.page import render
@@ -52,7 +52,13 @@ def rehearse_here(cluster: str, clusters_dir: Path | None, *, whole: bool, keep:
     now = datetime.now(UTC)
     record = ByHand(directory, spec.name, f"by_hand__{now:%Y-%m-%dT%H:%M:%S.%f}")
     passed = that_passed(directory, spec.name, now=now)
-    ask = Ask(whole=whole, keep=keep, passed=passed, record=record.put)
+    ask = Ask(
+        whole=whole,
+        keep=keep,
+        passed=passed,
+        ahead=lambda: still_ahead(directory, spec.name, now=datetime.now(UTC)),
+        record=record.put,
+    )
     told = rehearse(spec, secrets=environment_secrets(), tell=lambda line: typer.echo(line, err=True), ask=ask)
     typer.echo(f"{render(spec, told)}\n\nThe record: {record.name}")
     return Verdict(told.verdict)

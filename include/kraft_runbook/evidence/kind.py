@@ -66,6 +66,7 @@ _READERS: Mapping[str, Callable[[Body, str], Any]] = {
     "float | None": number,
     "datetime | None": moment,
     "tuple[str, ...]": texts,
+    "tuple[str, ...] | None": lambda body, key: texts(body, key) or None,
     "tuple[int, ...]": _wholes,
     "Body": part,
     "tuple[Body, ...]": parts,

@@ -242,7 +242,8 @@ class Canary(Kind):
     its order; ``whole``: also finalized, not only to dual write and back. ``measured``: its numbers. ``cluster_file``:
     the digest of the cluster file, ``kafka``: the version there, ``tool``: this tool's, ``source``: the cluster's id:
     what a later gate compares. ``left_out``: settings that it did not have. ``kept``: what was copied, so that it can
-    be said what changed since.
+    be said what changed since. ``ahead``: records of rehearsals (run and sequence) whose time had not come when this
+    one was written: they are older, whatever their time says. None: there was none, as in older records.
     """
 
     outcome = Outcome.CANARY
@@ -257,6 +258,7 @@ class Canary(Kind):
     source: str
     left_out: tuple[str, ...]
     kept: Body
+    ahead: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,13 +64,15 @@ Halve = Callable[[ThrowawayCluster, Path, KafkaSaid], Halved]
 @dataclass(frozen=True, slots=True)
 class Ask:
     """How a rehearsal is made. ``whole``: the whole ladder; else to dual write and back (``verdict.SHORT``).
-    ``passed``: the earlier ones that PASSED. ``keep``: leave the throwaway where it is, running, for a look.
-    ``lease``: seconds. ``class_archive``: as of ``ThrowawayCluster.prepare``. ``record``: puts what is known on record,
-    when it has begun and when its verdict is known.
+    ``passed``: the earlier ones that PASSED; ``ahead``: for ``Canary.ahead``, asked at each record. ``keep``: leave the
+    throwaway where it is, running, for a look. ``lease``: seconds. ``class_archive``: as of
+    ``ThrowawayCluster.prepare``. ``record``: puts what is known on record, when it has begun and when its verdict is
+    known.
     """
 
     whole: bool = True
     passed: tuple[OnRecord, ...] = ()
+    ahead: Callable[[], tuple[str, ...]] = tuple
     keep: bool = False
     lease: float = LEASE_SECONDS
     class_archive: Path | None = None
@@ -178,6 +180,7 @@ def _canary(source: ClusterSpec, ask: Ask, climb: Climb, verdict: Verdict, reaso
         source=climb.source_id,
         left_out=climb.left_out,
         kept=dict(climb.kept),
+        ahead=ask.ahead() or None,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.evidence.rehearsals import that_passed
+from kraft_runbook.evidence.rehearsals import still_ahead, that_passed
 from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.procedures.throwaway_cluster import remove_when_free
 from kraft_runbook.rehearsal.page import render
@@ -35,9 +35,11 @@ class RehearseOperator(ClusterOperator):
         self.rehearses = rehearses
 
     def act(self, context: Any, run: Run) -> dict[str, Any]:
+        evidence = evidence_directory(os.environ)
         ask = Ask(
             whole=not context["params"].get("short"),
-            passed=that_passed(evidence_directory(os.environ), self.cluster, now=datetime.now(UTC)),
+            passed=that_passed(evidence, self.cluster, now=datetime.now(UTC)),
+            ahead=lambda: still_ahead(evidence, self.cluster, now=datetime.now(UTC)),
             record=run.journal.record,
         )
         told = self.rehearses(run.spec, secrets=run.cluster.secrets, tell=self.log.info, ask=ask)
