@@ -15,8 +15,11 @@ from in_run import run_in
 from test_reassignment_steps import HALF, MB, MOVING, NOTHING, PLACEMENT, PLAN, THERE, A, B, Scene, look
 
 from kraft_runbook.cluster.assignment import Ongoing
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.evidence.phases_on_record import phases_on_record
+from kraft_runbook.evidence.store import evidence_directory
 from kraft_runbook.procedures.move_between_disks import look_at_disks
 from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.throttle_replication import set_rate
@@ -255,6 +258,8 @@ def test_the_watch_does_not_fail_for_the_throttle_of_a_run_that_is_paused(two: T
     two.files.pause(two.moves.cluster.now() + 60)
     two.goes_on()
     assert watched(mine) == {"moving": 0}
+    last = phases_on_record(evidence_directory(os.environ), "lab").seen[-1]
+    assert (last.phase, last.cluster_id) == (detect_phase(two.moves.cluster.observe()).phase, HALF.cluster_id)
     assert f"Run {two.files.name} keeps its throttle for its next batch: the run is paused" in str(
         two.moves.cluster.told
     )

@@ -70,7 +70,8 @@ def test_the_way_out_says_when() -> None:
     ("phase", "verdict"), [(Phase.HYBRID, Verdict.FAIL), (Phase.DUAL_WRITE, Verdict.PASS), (Phase.KRAFT, Verdict.PASS)]
 )
 def test_a_further_phase_counts_an_earlier_one_does_not(phase: Phase, verdict: Verdict) -> None:
-    assert check(seen((8, phase)), After(cluster="small", phase="DUAL_WRITE")).verdict is verdict
+    found = seen((8, phase), (0.5, phase))
+    assert check(found, After(cluster="small", phase="DUAL_WRITE")).verdict is verdict
 
 
 def test_a_record_that_lies_in_the_future_is_no_proof() -> None:
@@ -80,14 +81,38 @@ def test_a_record_that_lies_in_the_future_is_no_proof() -> None:
 
 @pytest.mark.parametrize(("days", "verdict"), [(9, Verdict.PASS), (1, Verdict.UNKNOWN)])
 def test_a_file_that_was_lost_since_then_may_say_otherwise(days: int, verdict: Verdict) -> None:
-    found = seen((8, Phase.FINALIZED))
+    found = seen((8, Phase.FINALIZED), (0.5, Phase.FINALIZED))
     lost = PhasesOnRecord(found.seen, Lost(NOW - timedelta(days=days), "x can't be trusted"))
     assert check(lost).verdict is verdict
 
 
-def record(directory: Path, dag: str, cluster: str, phase: str) -> Path:
+def of_id(days: float, phase: Phase, cluster_id: str | None) -> SeenIn:
+    return SeenIn(NOW - timedelta(days=days), phase, "a-run", cluster_id)
+
+
+def test_a_last_sight_that_is_older_than_a_day_tells_nothing_of_now() -> None:
+    """The cluster may have been made anew since, or gone back."""
+    told = check(seen((9, Phase.FINALIZED), (1.1, Phase.FINALIZED)))
+    assert told.verdict is Verdict.UNKNOWN and "last seen in FINALIZED, 1.1 d ago" in told.evidence
+    assert "trigger reassignment_watch__small" in told.fix
+    assert check(seen((9, Phase.FINALIZED), (1.1, Phase.ZOOKEEPER))).verdict is Verdict.FAIL
+
+
+def test_a_former_cluster_of_that_name_does_not_count() -> None:
+    former = (of_id(99, Phase.DUAL_WRITE, "A"), of_id(98, Phase.FINALIZED, None))
+    told = check(PhasesOnRecord((*former, of_id(2, Phase.KRAFT, "B"), of_id(0.5, Phase.KRAFT, "B"))))
+    assert told.verdict is Verdict.FAIL and "2 d, and 7 d" in told.evidence
+    told = check(PhasesOnRecord((*former, of_id(9, Phase.KRAFT, "B"), of_id(0.5, Phase.KRAFT, "B"))))
+    assert told.verdict is Verdict.PASS and "with the cluster id B (on 2025-11-29 it was A)" in told.evidence
+    told = check(PhasesOnRecord((*former, of_id(0.5, Phase.KRAFT, None))))
+    assert told.verdict is Verdict.UNKNOWN and "its cluster id was last read 99 d ago" in told.evidence
+    told = check(PhasesOnRecord((*former, of_id(0.6, Phase.KRAFT, None), of_id(0.5, Phase.KRAFT, "A"))))
+    assert told.verdict is Verdict.PASS
+
+
+def record(directory: Path, dag: str, cluster: str, phase: str, **more: object) -> Path:
     run = run_name(f"{dag}__{cluster}", "r")
-    append_record(directory, run, {"cluster": cluster, "dag": f"{dag}__{cluster}", "run": "r", "phase": phase})
+    append_record(directory, run, {"cluster": cluster, "dag": f"{dag}__{cluster}", "run": "r", "phase": phase, **more})
     return directory / f"{run}.jsonl"
 
 
@@ -99,6 +124,13 @@ def test_the_records_of_that_cluster_s_own_runs_are_read(tmp_path: Path) -> None
     record(tmp_path, "zk_to_kraft_migration", "small-two", "ZOOKEEPER")
     found = phases_on_record(tmp_path, "small")
     assert [each.phase for each in found.seen] == [Phase.FINALIZED, Phase.UNKNOWN] and found.lost is None
+
+
+def test_the_cluster_s_id_is_read_where_a_watch_or_a_proof_has_it(tmp_path: Path) -> None:
+    record(tmp_path, "reassignment_watch", "small", "KRAFT", cluster_id="A")
+    record(tmp_path, "zk_to_kraft_migration", "small", "ZOOKEEPER", proof={"state": {"cluster_id": "B"}})
+    record(tmp_path, "rolling_restart", "small", "KRAFT", proof={"state": {"cluster_id": None}})
+    assert [each.cluster_id for each in phases_on_record(tmp_path, "small").seen] == ["A", "B", None]
 
 
 def test_an_altered_file_of_a_cluster_whose_name_ends_alike_is_not_this_one_s(tmp_path: Path) -> None:

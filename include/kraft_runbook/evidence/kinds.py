@@ -206,7 +206,8 @@ class Moves(Kind):
     "cancelled", "ended", "put back", "verified", "compared"), or how many "moves at once" are allowed; of consumer
     groups and drills: the same in words of their own.
     ``told``: the rest, such as the preview as text. ``picture``: the preview as an SVG. ``course``: of a reassignment
-    that "ended", its points (``evidence.course``); empty elsewhere, and in older records.
+    that "ended", its points (``evidence.course``); empty elsewhere, and in older records. ``phase``, ``cluster_id``: of
+    the cluster that a watch of reassignments saw; None elsewhere, and in older records.
     """
 
     outcome = Outcome.MOVES
@@ -215,6 +216,8 @@ class Moves(Kind):
     told: str = ""
     picture: str | None = None
     course: tuple[Body, ...] | None = None
+    phase: str | None = None
+    cluster_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.evidence.body import text
+from kraft_runbook.evidence.body import part, text
 from kraft_runbook.evidence.rehearsal_record import DAG as REHEARSAL
 from kraft_runbook.evidence.seen_phases import Lost, PhasesOnRecord, SeenIn
 from kraft_runbook.evidence.store import FoundRun, file_name
@@ -48,4 +48,6 @@ def _seen(run: FoundRun, cluster: str) -> Iterator[SeenIn]:
     for record in run.records:
         phase = text(record.body, "phase")
         if text(record.body, "cluster") == cluster and phase in _PHASES:
-            yield SeenIn(datetime.fromisoformat(record.at), Phase(phase), run.run)
+            stated = part(part(record.body, "proof"), "state")
+            cluster_id = text(record.body, "cluster_id") or text(stated, "cluster_id") or None
+            yield SeenIn(datetime.fromisoformat(record.at), Phase(phase), run.run, cluster_id)

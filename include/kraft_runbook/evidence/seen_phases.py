@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from kraft_runbook.cluster.phases import Phase
@@ -18,11 +18,14 @@ class Lost:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SeenIn:
-    """One record. ``at``: when it was written, UTC; ``run``: whose evidence it is in."""
+    """One record. ``at``: when it was written, UTC; ``run``: whose evidence it is in. ``cluster_id``: Kafka's; None
+    where the record does not say it.
+    """
 
     at: datetime
     phase: Phase
     run: str
+    cluster_id: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.evidence.watches import WATCHED
 from kraft_runbook.reassignment.checks import CHECKS
@@ -49,7 +50,15 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
     results = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage).blocking
     found += [f"{c.code} {c.title}: {c.evidence} {c.fix}" for c in results if c.code in LEFT_BEHIND]
     told = "\n".join(found[:50])
-    run.journal.record(Moves(what=WATCHED, partitions=len(now.placement.ongoing), told=told))
+    run.journal.record(
+        Moves(
+            what=WATCHED,
+            partitions=len(now.placement.ongoing),
+            told=told,
+            phase=detect_phase(seen.cluster).phase.value,
+            cluster_id=now.cluster_id,
+        )
+    )
     if found:
         log.error("%s", told)
         raise Failed(f"{len(found)} findings about reassignments of {run.spec.name}:\n{told}")
