@@ -124,6 +124,16 @@ def test_what_is_not_there_is_an_error_with_a_way_out(run: Run, evidence: Path) 
     assert run("--directory", evidence, "--html", "page.html")[0] == 4
 
 
+def test_a_copy_under_a_name_that_no_run_has_is_told_and_passed_over(
+    run: Run, evidence: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    listed = run("--directory", evidence)
+    copy = evidence / f"{NAME} (1).jsonl"
+    copy.write_text("".join(lines(evidence)))
+    assert run("--directory", evidence)[:2] == listed[:2] and listed[0] == 0
+    assert f"{copy} is passed over" in caplog.text
+
+
 def test_one_airflow_run_id_of_two_dags_is_not_guessed(run: Run, tmp_path: Path) -> None:
     for dag in ("forward__lab", "back__lab"):
         append_record(tmp_path, f"{dag}__manual__1", {"n": 1})

@@ -171,6 +171,19 @@ def test_a_record_of_another_dag_or_cluster_is_none_of_this_clusters(tmp_path: P
     assert last_rehearsal(tmp_path, "prod", now=datetime.now(UTC)) is None
 
 
+@pytest.mark.parametrize("name", ["{} (1).jsonl", "{}.copy.jsonl", "{} copy.jsonl", "{}~.jsonl"])
+def test_a_copy_beside_the_original_is_told_and_passed_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    run = put(tmp_path, "sun", GOOD)
+    copy = tmp_path / name.format(run)
+    copy.write_text((tmp_path / f"{run}.jsonl").read_text().replace("PASSED", "FAILED"))
+    last = last_rehearsal(tmp_path, "prod", now=datetime.now(UTC))
+    assert isinstance(last, OnRecord) and last.told.verdict == "PASSED"
+    assert f"{copy} is passed over" in caplog.text
+    assert [each.run for each in that_passed(tmp_path, "prod", now=datetime.now(UTC))] == [run]
+
+
 def test_evidence_that_was_altered_is_no_verdict(tmp_path: Path) -> None:
     run = put(tmp_path, "one", replace(GOOD, verdict="FAILED"))
     file = tmp_path / f"{run}.jsonl"

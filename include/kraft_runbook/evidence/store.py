@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -18,8 +19,10 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.record import Break, EvidenceRecord, find_break, make_record
 from kraft_runbook.io.private_file import sync_directory
 
+log = logging.getLogger(__name__)
 DIGEST_LENGTH = 16
 """Hexadecimal digits of the digest in a run's name."""
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.\-]*"
 WAY_OUT = "keep the file for an inquiry, and trigger a new run"
 
 
@@ -54,6 +57,16 @@ def run_name(dag_id: str, run_id: str) -> str:
     """
     digest = hashlib.sha256(json.dumps([dag_id, run_id]).encode()).hexdigest()
     return f"{file_name(f'{dag_id}__{run_id}')}-{digest[:DIGEST_LENGTH]}"
+
+
+def may_be_a_run(path: Path, name: str, *, digest: bool = False) -> bool:
+    """Whether the evidence of a run may have this name; else it is told that ``path`` is passed over, as a copy is that
+    somebody keeps beside the original: "… (1).jsonl". ``digest``: it must end as ``run_name`` makes it.
+    """
+    if re.fullmatch(_NAME + (rf"-[0-9a-f]{{{DIGEST_LENGTH}}}" if digest else ""), name):
+        return True
+    log.warning("%s is passed over: no run's evidence has such a name. Keep copies in another directory", path)
+    return False
 
 
 def append_record(
@@ -134,9 +147,9 @@ def runs_in(directory: Path) -> tuple[str, ...]:
             f"there is no evidence directory {directory}",
             way_out="name it by --directory, KRAFT_RUNBOOK_EVIDENCE, KRAFT_RUNBOOK_STATE or AIRFLOW_HOME",
         )
-    files = {each.stem for each in directory.glob("*.jsonl")}
-    copies = {each.parent.name for each in directory.glob("*/000000-*.json")}
-    return tuple(sorted(files | copies))
+    found = {each: each.stem for each in directory.glob("*.jsonl")}
+    found |= {each.parent: each.parent.name for each in directory.glob("*/000000-*.json")}
+    return tuple(sorted({name for path, name in found.items() if may_be_a_run(path, name)}))
 
 
 def has_runs(directory: Path, dag_id: str) -> bool:
@@ -173,7 +186,7 @@ def find_run(directory: Path, wanted: str) -> str:
 
 
 def _file(directory: Path, run: str) -> Path:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*", run):
+    if not re.fullmatch(_NAME, run):
         raise ValueError(f"{run!r} can't name an evidence file")
     return directory / f"{run}.jsonl"
 

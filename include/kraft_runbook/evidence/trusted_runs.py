@@ -10,7 +10,7 @@ from pathlib import Path
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.evidence.body import text
 from kraft_runbook.evidence.seen_phases import Lost
-from kraft_runbook.evidence.store import FoundRun, inspect_run, run_name
+from kraft_runbook.evidence.store import FoundRun, inspect_run, may_be_a_run, run_name
 
 _END = datetime.max.replace(tzinfo=UTC)
 
@@ -24,14 +24,15 @@ class TrustedRuns:
 
 
 def trusted_runs(directory: Path, wanted: Callable[[str], bool], is_ours: Callable[[str], bool]) -> TrustedRuns:
-    """Of the runs with a file below ``directory`` whose name is ``wanted``; none where there is no such directory.
+    """Of the runs with a file below ``directory`` whose name is ``wanted``; none where there is no such directory. A
+    file that has no run's name, as a copy beside the original, is told and passed over.
     ``is_ours``: whether a DAG of this name is asked for: an altered file of another one, whose name is alike, is not
     lost. Raises OSError where the directory can't be read.
     """
     found: list[FoundRun] = []
     lost: list[Lost] = []
     for file in sorted(directory.iterdir()) if directory.is_dir() else ():
-        if file.suffix != ".jsonl" or not wanted(file.name):
+        if file.suffix != ".jsonl" or not wanted(file.name) or not may_be_a_run(file, file.stem, digest=True):
             continue
         try:
             chain = inspect_run(directory, file.stem)
