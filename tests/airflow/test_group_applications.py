@@ -13,7 +13,8 @@ from in_run import Signed, run_in
 
 from kraft_runbook.cluster.group_applications import GroupApplication
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.operation import Step
+from kraft_runbook.evidence.kinds import Begins, of_kind
+from kraft_runbook.groups.operation import MOVE_GROUPS, Step
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.procedures.play_group import play_group, signed_for
 from kraft_runbook.procedures.warm_groups import keep_warm
@@ -21,6 +22,7 @@ from kraft_runbook.steps.groups.applications import play_applications
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.planning import shows_plan
 from kraft_runbook.steps.handle import RehearsedCluster
+from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.groups.asking import AskOwner
 from lab import ROOT
 
@@ -104,6 +106,19 @@ def test_a_playbook_that_was_changed_after_the_signature_is_not_played(scene: Sc
     assert "stopped g" not in scene.did
     signed |= {each.digest for each in shows_plan(scene.run).exhibits}
     assert play_applications(run_in(scene.context, scene.cluster, AsShown), starts=False, number=1)["groups"] == 1
+
+
+def test_the_move_has_begun_before_a_playbook_is_played(scene: Scene) -> None:
+    """The applications are stopped from then on: the proof's age must not keep them so."""
+    scene.plan()
+    scene.failing = {"g": KeyboardInterrupt()}  # type: ignore[dict-item]
+    would = RehearsedCluster(scene.cluster.spec, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    play_applications(run_in(scene.context, would), starts=False, number=1)
+    assert not list(of_kind(records_of(scene.context), Begins))
+    with pytest.raises(KeyboardInterrupt):
+        play(scene, starts=False)
+    assert [told.gate for _, told in of_kind(records_of(scene.context), Begins)] == [MOVE_GROUPS]
 
 
 def test_a_playbook_that_is_missing_is_named_before_anything_is_signed(scene: Scene) -> None:

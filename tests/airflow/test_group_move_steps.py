@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from kraft_runbook.cluster.observation import BrokerMode
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.gates.proof import Exhibit, make_proof
+from kraft_runbook.gates.signatures import standing
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stopped import INTERVALS
@@ -29,7 +30,7 @@ from kraft_runbook.steps.examine import examines_settled
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.moving import give_groups_back, move_groups
 from kraft_runbook.steps.groups.planning import shows_plan
-from kraft_runbook.steps.groups.waiting import GRACE_SECONDS, Awaited
+from kraft_runbook.steps.groups.waiting import GRACE_SECONDS, Awaited, Waits
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook_airflow.base.journal import records_of
 from kraft_runbook_airflow.groups.asking import AskOwner
@@ -80,24 +81,29 @@ def test_the_way_back_needs_a_broker_that_serves_old_members(scene: Scene) -> No
         scene.plan()
 
 
+def sign_plan(scene: Scene, shown: str, *without: str, made_at: datetime | None = None) -> None:
+    """Leave the evidence of a gate that has shown the plan with this digest."""
+    found = examines_settled(GROUPS)(scene.run, MOVE_GROUPS)
+    proof = make_proof(
+        MOVE_GROUPS,
+        observation(Phase.HYBRID),
+        SPEC,
+        checks=(PASSED, *found.checks),
+        parity=None,
+        rollback=found.way_back,
+        made_at=made_at or datetime.now(UTC),
+        exhibits=(Exhibit("plan", shown, ""),),
+    )
+    sign(scene.context["ti"], MOVE_GROUPS, proof, *without)
+
+
 def test_nothing_is_changed_before_the_signature_of_this_very_plan(scene: Scene) -> None:
     digest = scene.plan().digest
     scene.read_at_the_stop()
     seen = observation(Phase.HYBRID)
 
     def go(*without: str, shown: str = digest) -> None:
-        found = examines_settled(GROUPS)(scene.run, MOVE_GROUPS)
-        proof = make_proof(
-            MOVE_GROUPS,
-            seen,
-            SPEC,
-            checks=(PASSED, *found.checks),
-            parity=None,
-            rollback=found.way_back,
-            made_at=datetime.now(UTC),
-            exhibits=(Exhibit("plan", shown, ""),),
-        )
-        sign(scene.context["ti"], MOVE_GROUPS, proof, *without)
+        sign_plan(scene, shown, *without)
         move_groups(run_in(scene.context, scene.cluster, Claimed), step=Step.FENCE, number=1)
 
     for without in ("approve", "confirm"):
@@ -257,6 +263,41 @@ def test_an_answer_is_on_record_and_giving_up_ends_the_run(scene: Scene, monkeyp
     with pytest.raises(AirflowFailException, match="given up by anna"):
         task.execute_complete(scene.context, {**by, "chosen_options": ["Give up"]})
     assert scene.told() == ["stopped, says anna: ", "given up by anna: "]
+
+
+def test_from_the_question_to_the_owner_on_the_proofs_age_stops_nobody(scene: Scene, asked: list[str]) -> None:
+    """What follows may come a day later, and the applications are stopped by then."""
+    digest = scene.plan().digest
+    sign_plan(scene, digest, made_at=datetime.now(UTC) - timedelta(days=1))
+    run = run_in(scene.context, scene.cluster, Claimed)
+    task = AskOwner(task_id="ask", cluster="lab", starts=False, wave=1)
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    task.act(scene.context, run_in(scene.context, would))
+    for step in (lambda: task.act(scene.context, run), lambda: Awaited(False, 1, 60).begin(run)):
+        with pytest.raises(Refused, match=r"the proof is 864\d\d s old"):
+            step()
+    assert asked == []
+    task.act(scene.context, scene.run)
+    assert len(asked) == 1
+    task.act(scene.context, run)
+    assert len(asked) == 2, "killed before the owner was asked, it asks"
+    assert isinstance(Awaited(False, 1, 60).begin(run), Waits)
+    assert Awaited(False, 1, 60).go_on(run, {"missing": {}}, until=0) == {"groups": 1, "stayed": []}
+    move_groups(run, step=Step.FENCE, number=1)
+    assert scene.did == ["fence_group g [7, 8]"]
+    sign_plan(scene, digest, made_at=datetime.now(UTC) - timedelta(days=1))
+    with pytest.raises(Refused, match="s old"):
+        move_groups(run, step=Step.COMMIT, number=1)
+
+
+def test_who_removes_static_members_has_begun_to_act(scene: Scene) -> None:
+    """Where the task that asks the owner was marked successful by hand."""
+    scene.context["params"]["direction"] = "back to ZooKeeper"
+    scene.looks, scene.static = (NEW,), 1
+    sign_plan(scene, scene.plan().digest)
+    Awaited(False, 1, 60).begin(run_in(scene.context, scene.cluster, Claimed))
+    assert standing(records_of(scene.context), MOVE_GROUPS).begun
 
 
 # -- the waits ---------------------------------------------------------------------------------------------------------

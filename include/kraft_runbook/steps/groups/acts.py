@@ -87,6 +87,14 @@ def require_signed(
             run.signatures.require(GROUPS, MOVE_GROUPS, seen, exhibit=exhibit, under_way=True)
 
 
+def begin_to_act(run: Run) -> None:
+    """Put on record that the run begins to act, where it has not: before the owner is asked to stop or to start, before
+    a playbook is played, and before an act on a group. However long the owner takes, the proof's age stops nobody then.
+    """
+    if not run.cluster.rehearses and not standing(run.journal.records(), MOVE_GROUPS).begun:
+        run.signatures.begins(MOVE_GROUPS)
+
+
 def give_way(run: Run, again: Callable[[], None]) -> None:
     """Between two groups: where a node's task of another run waits for this one, let it go first. ``again``: takes the
     claims anew and asks what must hold before an act. A moment without ZooKeeper is waited for, as long as for a node.
@@ -152,6 +160,7 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
         try:
             if number == 0:
                 run.claim.take_groups(claimed)
+                begin_to_act(run)
             else:
                 run.claim.refuse_while_cluster_acts()
         except Acts as busy:
@@ -294,8 +303,7 @@ def _act(
     ours = [each for each in plans if each.direction is direction]
     if not ours:
         return Done({}, {})
-    if not run.cluster.rehearses and not standing(run.journal.records(), MOVE_GROUPS).begun:
-        run.signatures.begins(MOVE_GROUPS)
+    begin_to_act(run)
     changed: dict[str, int] = {}
 
     def one(plan: MovePlan) -> Any:

@@ -13,7 +13,15 @@ from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act
 from kraft_runbook.procedures.play_group import application_of, play_group, signed_for
 from kraft_runbook.procedures.warm_groups import keep_warm
-from kraft_runbook.steps.groups.acts import Done, each_of, not_started, ready_to_start, require_signed, told
+from kraft_runbook.steps.groups.acts import (
+    Done,
+    begin_to_act,
+    each_of,
+    not_started,
+    ready_to_start,
+    require_signed,
+    told,
+)
 from kraft_runbook.steps.groups.wave import Wave, wave_of
 from kraft_runbook.steps.handle import Act as Change
 from kraft_runbook.steps.run import Run
@@ -37,6 +45,7 @@ def play_applications(run: Run, *, starts: bool, number: int) -> dict[str, Any]:
     if not plans:
         run.cluster.tell("already done, or nothing to play: no group of this wave waits for a playbook")
         return {"groups": 0, "stayed": []}
+    begin_to_act(run)
     done = told(run, _play(run, plans, starts=starts, others=others))
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], done.stayed)
     return {"groups": len(done.answers), "stayed": sorted(done.stayed)}

@@ -11,7 +11,7 @@ from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act, Stayed
 from kraft_runbook.io.group_claims import ANSWER_SECONDS
 from kraft_runbook.procedures.play_group import application_of
-from kraft_runbook.steps.groups.acts import not_started, ready_to_start, require_signed
+from kraft_runbook.steps.groups.acts import begin_to_act, not_started, ready_to_start, require_signed
 from kraft_runbook.steps.groups.wave import Wave, wave_of
 from kraft_runbook.steps.run import Run
 
@@ -42,6 +42,7 @@ def question_for_owner(run: Run, *, starts: bool, number: int) -> Question | str
     if asked is None:
         run.cluster.tell("already done, or a playbook does it: nobody is asked")
         return "already done"
+    begin_to_act(run)
     return asked
 
 
