@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,14 @@ from in_run import Claimed, Signed, run_in
 from observations import SPEC, broker, observation
 from placements import MB, tp
 from recording import RecordingCluster
+from signed_run import PASSED, sign
 
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.procedures.move_between_disks import (
     copy_settings,
     disk_rate,
@@ -30,6 +33,8 @@ from kraft_runbook.procedures.move_between_disks import (
     start_disk_moves,
 )
 from kraft_runbook.reassignment.disks import CopySettings, DiskMove
+from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import DISK_RATE, EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import RehearsedCluster
 from kraft_runbook.steps.reassignment import disks
@@ -127,13 +132,54 @@ def test_a_run_moves_some_at_once_verifies_and_puts_the_former_throttle_back(sce
     assert scene.told()[-4:] == ["started", "ended", "put back", "verified"]
 
 
+@pytest.mark.parametrize("why", ["hours", "pause"])
+def test_while_a_run_waits_until_it_may_start_the_proofs_age_stops_nobody(scene: Scene, why: str) -> None:
+    """Signed at ten for ten at night, or paused before its first copy."""
+    if why == "hours":
+        scene.params["hours"] = "22:00-06:00"
+    disks.plan_between_disks(scene.run())
+    (exhibit,) = disks.shows_disks(scene.run()).exhibits
+    assert ("New batches start within **22:00-06:00 UTC** alone" in exhibit.rendered) is (why == "hours")
+    seen, files, signed = observation(Phase.FINALIZED), files_of(scene.run()), scene.run(Claimed)
+    proof = make_proof(
+        MOVE,
+        seen,
+        SPEC,
+        checks=(PASSED,),
+        parity=None,
+        rollback=REASSIGNMENT.way_back(seen, SPEC),
+        made_at=datetime.now(UTC) - timedelta(seconds=SPEC.approvals.valid_for + 60),
+        exhibits=(exhibit,),
+    )
+    sign(SimpleNamespace(dag_id="move_between_disks__lab", run_id="one"), MOVE, proof)
+    if why == "pause":
+        files.pause(scene.cluster.now() + 3 * 3600)
+    with pytest.raises(Refused, match=r"the proof is .* s old"):
+        move_between_disks(signed)
+    move_between_disks(scene.run())
+    assert isinstance(move_between_disks(signed), WhileCopying) and not scene.started
+    if why == "pause":
+        files.pause(None)
+    else:
+        vars(scene.cluster)["paused"] = 12 * 3600
+    scene.cluster.answers[start_disk_moves] = dies
+    with pytest.raises(KeyboardInterrupt):
+        move_between_disks(signed)
+    scene.cluster.answers[start_disk_moves] = scene.start
+    move_between_disks(signed)
+    assert len(scene.started) == 1, "killed right before its first copy, it goes on"
+    scene.future.clear()
+    with pytest.raises(Refused, match=r"the proof is .* s old"):
+        move_between_disks(signed)  # nothing of it was begun, and it waits for nobody
+
+
+def dies(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def test_each_task_can_be_killed_and_cleared(scene: Scene) -> None:
     """Killed right before and right after each act: nothing is sent twice, and the former throttle stays known."""
     run = scene.run()
-
-    def dies(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     for before in (True, False):
         real = scene.cluster.answers[set_disk_rate]
         scene.cluster.answers[set_disk_rate] = lambda value, _, first=before, real=real: (

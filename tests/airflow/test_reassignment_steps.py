@@ -33,6 +33,7 @@ from kraft_runbook.procedures.move_replicas import prefer_first_replicas, read_s
 from kraft_runbook.procedures.throttle_replication import list_moves, read_throttles, remove_throttles, set_rate, unlist
 from kraft_runbook.reassignment.batches import Limits, next_batch
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, Restore, Topics
+from kraft_runbook.reassignment.hours import hours_of
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
@@ -510,6 +511,11 @@ def test_the_plan_is_kept_with_its_preview_and_picture_for_the_gate(scene: Scene
     assert drawn.startswith("<svg") and f"/{PLAN.digest}.svg?narrow=true)]" in exhibit.rendered
     ((_, planned),) = of_kind(scene.run.journal.records(), Moves)
     assert planned.picture == drawn and "2 partitions change, 20.0 MB are copied" in planned.told
+    assert "New batches start" not in exhibit.rendered
+    scene.wanted = replace(scene.wanted, hours=hours_of("22:00-06:00"))
+    plan(scene)
+    (exhibit,) = shows_plan_with_picture(scene.run).exhibits
+    assert "New batches start within **22:00-06:00 UTC** alone" in exhibit.rendered
 
 
 def test_a_gate_never_shows_a_plan_in_the_words_of_another(scene: Scene) -> None:
@@ -557,6 +563,29 @@ def test_a_throttle_below_what_is_produced_is_refused_with_the_least_that_would_
     assert plan(scene)["partitions"] == 2
 
 
+def sign_plan(scene: Scene, *without: str, age: timedelta = timedelta(), plan: ReassignmentPlan = PLAN) -> None:
+    """Leave the evidence of a gate that has shown this plan so long ago."""
+    found = observation(Phase.ZOOKEEPER)
+    proof = make_proof(
+        MOVE,
+        found,
+        SPEC,
+        checks=(PASSED,),
+        parity=None,
+        rollback=REASSIGNMENT.way_back(found, SPEC),
+        made_at=datetime.now(UTC) - age,
+        exhibits=(Exhibit("plan", plan.digest, ""),),
+    )
+    sign(scene.context["ti"], MOVE, proof, *without)
+
+
+def dies(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+OLD = timedelta(seconds=SPEC.approvals.valid_for + 60)
+
+
 class TestRequireSigned:
     """What stands between a task and the cluster. The evidence is a real one; the cluster is not."""
 
@@ -570,20 +599,9 @@ class TestRequireSigned:
             plan: ReassignmentPlan = PLAN,
             begun: bool = True,
         ) -> None:
-            found = observation(Phase.ZOOKEEPER)
             scene.now = now or look()
-            scene.cluster.shown[:] = [seen or found]
-            proof = make_proof(
-                MOVE,
-                found,
-                SPEC,
-                checks=(PASSED,),
-                parity=None,
-                rollback=REASSIGNMENT.way_back(found, SPEC),
-                made_at=datetime.now(UTC) - age,
-                exhibits=(Exhibit("plan", plan.digest, ""),),
-            )
-            sign(scene.context["ti"], MOVE, proof, *without)
+            scene.cluster.shown[:] = [seen or observation(Phase.ZOOKEEPER)]
+            sign_plan(scene, *without, age=age, plan=plan)
             if begun:
                 scene.run.signatures.begins(MOVE)
             require_signed(run_in(scene.context, scene.cluster))
@@ -594,11 +612,43 @@ class TestRequireSigned:
         asked()
 
     def test_once_its_own_moves_are_under_way_the_proofs_age_stops_nobody(self, asked: Any) -> None:
-        old = timedelta(seconds=SPEC.approvals.valid_for + 60)
-        asked(now=HALF, age=old)
+        asked(now=HALF, age=OLD)
         for otherwise in ({}, {"now": HALF, "begun": False}):
             with pytest.raises(Refused, match=r"the proof is .* s old"):
-                asked(age=old, **otherwise)
+                asked(age=OLD, **otherwise)
+
+    @pytest.mark.parametrize("why", ["hours", "pause"])
+    def test_while_a_run_waits_until_it_may_start_the_proofs_age_stops_nobody(self, scene: Scene, why: str) -> None:
+        """Signed at ten for ten at night, or paused before its first batch."""
+        files = files_of(scene.run)
+        sign_plan(scene, age=OLD)
+        signed = run_in(scene.context, scene.cluster)
+        if why == "hours":
+            scene.wanted = replace(scene.wanted, hours=hours_of("22:00-06:00"))
+        else:
+            files.pause(scene.cluster.now() + 3 * 3600)
+        with pytest.raises(Refused, match=r"the proof is .* s old"):
+            move_on(signed, asks=scene.asks)
+        move_on(scene.run, asks=scene.asks)
+        assert isinstance(move_on(signed, asks=scene.asks), WhileMoving)
+        assert not [each for each in scene.done if each[0] == "start"]
+        if why == "hours":
+            vars(scene.cluster)["paused"] = 12 * 3600
+        else:
+            files.pause(None)
+        answers = scene.cluster.answers
+        start, answers[start_next_batch] = answers[start_next_batch], dies
+        with pytest.raises(KeyboardInterrupt):
+            move_on(signed, asks=scene.asks)
+        answers[start_next_batch] = start
+        move_on(signed, asks=scene.asks)
+        assert [each for each in scene.done if each[0] == "start"], "killed right before its first batch, it goes on"
+        with pytest.raises(Refused, match=r"the proof is .* s old"):
+            move_on(signed, asks=scene.asks)  # nothing of it was begun, and it waits for nobody
+        sign_plan(scene, age=OLD)
+        files.rest("it is not within its hours")
+        with pytest.raises(Refused, match=r"the proof is .* s old"):
+            move_on(signed, asks=scene.asks)  # what was proven again has not begun
 
     def test_another_plan_was_signed(self, asked: Any) -> None:
         with pytest.raises(Refused, match="Nobody has signed it"):

@@ -37,3 +37,10 @@ def hours_of(text: str | None) -> Hours | None:
             f"{text!r} are no hours of a day", way_out="write them as 22:00-06:00, in UTC, or leave them out"
         ) from None
     return Hours(begins, ends)
+
+
+def shown_hours(hours: Hours | None) -> str:
+    """For whoever signs the plan, as Markdown behind it; empty where new batches may start at any time."""
+    if hours is None:
+        return ""
+    return f"\n\nNew batches start within **{hours} UTC** alone. The signature holds while the run waits for that.\n"

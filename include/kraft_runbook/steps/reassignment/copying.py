@@ -10,6 +10,7 @@ from typing import Any
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.move_between_disks import look_at_disks, start_disk_moves
 from kraft_runbook.reassignment.disks import (
     DiskMove,
@@ -148,11 +149,12 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             run.journal.record(Moves(what="ended", partitions=len(reading.there), told=str(reading)))
             return {"there": len(reading.there), "gone": len(reading.gone)}
         at_once = take_up(run, wanted.follows) if wanted.follows else at_once
-        batch = next_moves(reading, at_once, wanted.order)
-        if held_back(run.cluster, files, wanted.hours, could=bool(batch), undo=how_to_undo(run.spec.name)):
-            batch = ()
-        if batch:
+        if not standing(run.journal.records(), MOVE).begun:
             run.signatures.begins(MOVE)
+        batch = next_moves(reading, at_once, wanted.order)
+        held = held_back(run.cluster, files, wanted.hours, could=bool(batch), undo=how_to_undo(run.spec.name))
+        if held:
+            batch = ()
         change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
         if batch:
             taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
@@ -163,6 +165,8 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
                 )
             named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
             run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
+        if not held:
+            files.rest("")
         if reading.lost:
             raise Unreachable(
                 f"{nodes('broker', reading.lost, 'does')} not answer", way_out="start it: it goes on with its copies"

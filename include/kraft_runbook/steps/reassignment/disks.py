@@ -25,6 +25,7 @@ from kraft_runbook.reassignment.disk_goals import (
     still_meant,
 )
 from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, own_rates, read_disks, without_strays
+from kraft_runbook.reassignment.hours import shown_hours
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.software.fault_uses import Use
@@ -88,7 +89,7 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
     plan = replace(plan, notes=notes, topic_ids={topic: each for topic, each in ids.items() if topic in topics})
     if (throttle := asks_how_fast(run).throttle) is not None:
         require_copies_end(run, plan.moves, throttle)
-    shown = plan.preview(logs, throttle=throttle).render_markdown()
+    shown = plan.preview(logs, throttle=throttle).render_markdown() + shown_hours(asks_how_fast(run).hours)
     files = files_of(run)
     write_private(files.directory / DISKS, plan.to_json())
     write_private(files.preview(plan.digest), shown)
@@ -119,9 +120,11 @@ def shows_disks(run: Run) -> Shown:
 
 
 def require_signed_disks(run: Run, plan: DiskPlan, reading: DiskReading) -> None:
-    """The claim is this run's, and a person has signed this very plan. Raises Refused; nothing was changed then."""
+    """The claim is this run's, and a person has signed this very plan; its age as of ``signed.require_signed``. Raises
+    Refused; nothing was changed then.
+    """
     run.claim.take()
-    under_way = bool(reading.moving or reading.there)
+    under_way = bool(reading.moving or reading.there or files_of(run).resting)
     run.signatures.require(REASSIGNMENT, MOVE, run.cluster.settled(), exhibit=plan.digest, under_way=under_way)
     if reading.foreign:
         raise Refused(

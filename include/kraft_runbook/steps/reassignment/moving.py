@@ -99,7 +99,8 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
             raise of_lost(run, reading)
         wait_out(run, of_lost(run, reading))
     undo = f"trigger cancel_reassignments__{run.spec.name}"
-    if held_back(run.cluster, files, wanted.hours, could=bool(next_ones), undo=undo):
+    held = held_back(run.cluster, files, wanted.hours, could=bool(next_ones), undo=undo)
+    if held:
         next_ones = ()
     list_what_moves(run, plan, look, next_ones)
     batch: Sequence[Move] = ()
@@ -110,6 +111,8 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
         named = some(move.partition for move in batch)
         run.cluster.tell(f"Started {len(batch)} moves: {named}")
         run.journal.record(Moves(what=STARTED, partitions=len(batch), told=named))
+    if not held:
+        files.rest("")
     if not reading.lost and not stands:
         say_it_goes_on(run)
     if next_ones and not batch:

@@ -12,6 +12,7 @@ from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.reassignment.goals import GiveBackOrder, Goal, Restore
+from kraft_runbook.reassignment.hours import shown_hours
 from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.plan import without_made_anew
 from kraft_runbook.reassignment.planner import make_plan
@@ -50,7 +51,7 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
     ids = run.cluster.ask(topic_ids, {p.topic for p in plan.target})
     plan = replace(plan, topic_ids=ids)
     preview = make_preview(plan, look.placement, throttle=wanted.throttle)
-    shown = preview.render_markdown()
+    shown = preview.render_markdown() + shown_hours(wanted.hours)
     files.store_plan(plan, look.placement.present)
     write_private(files.preview(plan.digest), shown)
     picture = draw(preview)

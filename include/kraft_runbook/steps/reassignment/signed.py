@@ -19,7 +19,8 @@ class BrokerLost(Refused):
 
 def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, PlanReading, ClusterObservation]:
     """The claim is this run's, the gate was confirmed on this very plan, and the cluster is the one that was
-    signed for. Once the plan's own moves are under way the proof's age stops nobody.
+    signed for. Once the plan's own moves are under way the proof's age stops nobody, nor while the run waits, without
+    a break, for its hours or for a person who has paused it.
 
     A topic that was deleted since is left out: that is less than was signed. What is more, or other, than was signed
     stops the run, with the way to plan anew: somebody else's move. So does a broker that is to take copies and does not
@@ -38,7 +39,7 @@ def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, Plan
             f"the cluster's phase is UNKNOWN: {'; '.join(phase.reasons)}",
             way_out="make readable what is named, then clear this task",
         )
-    under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED)
+    under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED) or bool(files.resting)
     run.signatures.require(REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
     if reading.stage is PlanStage.UNKNOWN:
         moving = bool(reading.moving or reading.foreign)

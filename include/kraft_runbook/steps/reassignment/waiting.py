@@ -37,11 +37,11 @@ def may_start(cluster: Cluster, files: RunFiles, hours: Hours | None) -> bool:
 
 def held_back(cluster: Cluster, files: RunFiles, hours: Hours | None, *, could: bool, undo: str) -> str:
     """Why no new batch starts though one could (``could``), also for others who ask (``RunFiles.resting``); empty where
-    one may. Raises Refused where a person paused the run, and has not let it go on in time: a forgotten pause would
-    keep the cluster claimed for ever. ``undo``: what else can be done then.
+    one may. Then the run rests until the task says that it has started one: killed before that, it was waiting still.
+    Raises Refused where a person paused the run, and has not let it go on in time: a forgotten pause would keep the
+    cluster claimed for ever. ``undo``: what else can be done then.
     """
     if not could or may_start(cluster, files, hours):
-        files.rest("")
         return ""
     until = files.paused_until
     if until is not None and cluster.now() > until:
