@@ -150,6 +150,29 @@ def test_what_a_killed_worker_left_stopped_is_started_first(does: Callable[[Run]
     assert drill.end(run)["started"] == []
 
 
+class Taken(Kept):
+    """Another run holds the cluster by now."""
+
+    def take(self) -> None:
+        raise Refused("cluster lab is being changed by run two of rolling_restart__lab", way_out="wait for it")
+
+
+def test_an_old_run_starts_no_node_and_deletes_no_topic_beside_another_run() -> None:
+    kept = Taken()
+    run = run_on(RecordingCluster(observation(Phase.KRAFT), answers=ANSWERS), kept, **FORM)
+    assert drill.end(run) == {"started": [], "topics_deleted": 0}, "nothing is left to do: no claim is needed"
+    killed_after_the_stop(kept)
+    for does in (drill.mend, drill.end):
+        with pytest.raises(Refused, match="node 102 was stopped by this run and is not started: cluster lab is being"):
+            does(run)
+    kept.record(Drilled(values={}, what=drill.STARTED, fault=FORM["fault"], node_id=102))
+    kept.record(Drilled(values={}, what=drill_window.PROBES, fault="a topic", node_id=None))
+    with pytest.raises(Refused, match=r"the probes' topics kraft-runbook-drill-.* are not deleted: cluster lab is"):
+        drill.end(run)
+    assert isinstance(run.cluster, RecordingCluster)
+    assert run.cluster.did == []
+
+
 def test_a_start_that_fails_leaves_the_node_to_the_next_who_mends() -> None:
     class Dead(RecordingCluster):
         def play(self, what: Play) -> Any:

@@ -2,7 +2,7 @@
 
 The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``).
 Every task that changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip
-past a newer run. The closing report gives it back; where a run ends without one, the next run of this Airflow finds it
+past a newer run; one that moves or toggles consumer groups claims these (``io/group_claims.py``). The closing report gives it back; where a run ends without one, the next run of this Airflow finds it
 free, and one of another Airflow once the lease has ended.
 """
 

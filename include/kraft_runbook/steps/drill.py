@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.errors import Refused, StepFailed
@@ -158,7 +159,8 @@ def cause_faults(
 
 def mend(run: Run) -> dict[str, Any]:
     """Start what this run stopped and did not see started, and wait until all is whole; and take a fault for done whose
-    processor time a killed try did not read. Nothing to do is fine.
+    processor time a killed try did not read. Nothing to do is fine, and needs no claim. Raises Refused where another
+    run holds the cluster by now: nothing is started beside it.
     """
     if run.cluster.rehearses:
         return {"started": []}
@@ -166,6 +168,8 @@ def mend(run: Run) -> dict[str, Any]:
         run.journal.record(replace(unread, what=FAULT))
         run.cluster.tell(f"{unread.fault}: measured by an earlier try, which ended before it read the processor time")
     left = stopped(run.journal.records())
+    if left:
+        _claim(run, f"{nodes('node', left, 'was')} stopped by this run and {by_number(left, 'is', 'are')} not started")
     for node in left:
         _start(run, node, "left by an earlier try")
     if left:
@@ -174,13 +178,25 @@ def mend(run: Run) -> dict[str, Any]:
 
 
 def end(run: Run) -> dict[str, Any]:
-    """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills."""
+    """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills. Raises as
+    ``mend``.
+    """
     answer, topic, removed = mend(run), topic_of_run(run), 0
     if run.cluster.rehearses or has_probed(run):
+        if not run.cluster.rehearses:
+            _claim(run, f"the probes' topics {topic}* are not deleted")
         removed = run.cluster.do(remove_topics, topic, would=[Act(f"delete the probes' topics {topic}*")]) or 0
     if not run.cluster.rehearses:
         compare(run)
     return {**answer, "topics_deleted": removed}
+
+
+def _claim(run: Run, left: str) -> None:
+    """Raises Refused where another run holds the cluster, with what is left so."""
+    try:
+        run.claim.take()
+    except Refused as held:
+        raise Refused(f"{left}: {held.problem}", way_out=held.way_out) from None
 
 
 def compare(run: Run) -> None:
