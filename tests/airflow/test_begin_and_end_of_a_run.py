@@ -55,17 +55,11 @@ def test_a_run_that_can_t_have_the_cluster_ends_there(acted: Acted, dag: str) ->
     assert acted.outcomes(CLAIM[dag]) == ["began", "refused"]
 
 
-@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.HYBRID, Phase.DUAL_WRITE])
+@pytest.mark.parametrize("phase", [Phase.ZOOKEEPER, Phase.HYBRID, Phase.DUAL_WRITE, Phase.FINALIZED])
 def test_no_claim_no_step_where_zookeeper_can_t_be_asked(acted: Acted, phase: Phase) -> None:
     acted.seen, acted.held_by = observation(phase), Unreachable("no answer in 10 s", way_out="start ZooKeeper")
     with pytest.raises(AirflowFailException, match="no answer in 10 s"):
         acted.run(CLAIM[FORWARD])
-
-
-def test_once_final_zookeeper_may_be_gone(acted: Acted) -> None:
-    acted.seen, acted.held_by = observation(Phase.FINALIZED), Unreachable("no answer in 10 s", way_out="start it")
-    acted.run(CLAIM[FORWARD])
-    assert acted.outcomes(CLAIM[FORWARD]) == ["began"]
 
 
 def test_a_healthy_cluster_passes_the_preflight(begun: Acted) -> None:

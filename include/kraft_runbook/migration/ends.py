@@ -37,7 +37,10 @@ def finished(spec: ClusterSpec) -> str:
     return "\n".join(
         [
             f"Cluster {spec.name} runs on KRaft; the migration is final.",
-            f"You may decommission the ZooKeeper ensemble{_servers(spec)} once nothing else uses it.",
+            (
+                f"You may decommission the ZooKeeper ensemble{_servers(spec)} once nothing else uses it. First take"
+                " 'zookeeper' out of the cluster file: runs that change the cluster need it for their claim until then."
+            ),
             "No rendered configuration holds the brokers' ZooKeeper properties any more.",
             (
                 "Keep the evidence of this run, and the last proven dual-write state: later parity checks compare with"

@@ -2,8 +2,9 @@
 
 The claim lies in the cluster's own ZooKeeper, where it has one, and in the state directory (``io/cluster_claim.py``).
 Every task that changes the cluster takes or renews it, so a task that is cleared after its run had failed can't slip
-past a newer run; one that moves or toggles consumer groups claims these (``io/group_claims.py``). The closing report gives it back; where a run ends without one, the next run of this Airflow finds it
-free, and one of another Airflow once the lease has ended.
+past a newer run; one that moves or toggles consumer groups claims these (``io/group_claims.py``). The closing report
+gives it back; where a run ends without one, the next run of this Airflow finds it free, and one of another Airflow once
+the lease has ended.
 """
 
 from __future__ import annotations
@@ -68,10 +69,11 @@ class ClaimOfRun:
 
     def take(self) -> None:
         """Make sure that no other run changes this cluster, and that what a killed try left on this machine is gone,
-        whether or not this try plays anything. Where ZooKeeper is gone for good, the claim is gone with it.
+        whether or not this try plays anything.
 
-        Raises as ``hold``, and Refused where the cluster file names a ZooKeeper that is gone and that the cluster never
-        used.
+        Raises as ``hold``, SecretMissing, and Refused where the cluster file names a ZooKeeper that the cluster never
+        used. One that a final migration left behind holds the claim as well for as long as the file names it: whether
+        it is gone, or another Airflow's run holds it there, can't be told apart.
         """
         try:
             self.renew()
@@ -86,16 +88,21 @@ class ClaimOfRun:
                         " the claim then lies in the state directory"
                     ),
                 ) from None
-            if detect_phase(seen).phase is not Phase.FINALIZED:
+            if isinstance(error, SecretMissing) or detect_phase(seen).phase is not Phase.FINALIZED:
                 raise
-            log.warning("The claim is not renewed: the migration is final, and ZooKeeper is gone (%s)", error.problem)
+            raise Unreachable(
+                f"the claim can't be taken in ZooKeeper: {error.problem}",
+                way_out=(
+                    f"{error.way_out}; or, where the ensemble is gone for good and the migration's run has ended, take"
+                    f" 'zookeeper' out of the cluster file {self.cluster.spec.name}.yaml. Then clear this task"
+                ),
+            ) from None
         remove_what_killed_runs_left()
 
     def await_groups(self) -> None:
         """Before a node stops, once the claim says that this task acts, so that no further one begins to act on a
-        consumer group: wait for those that do. One that was killed and left its claim so is said, not waited for. Where
-        ZooKeeper is gone for good nobody moves a group. Raises Acts where one takes too long, Refused where a claim
-        can't be understood, Unreachable.
+        consumer group: wait for those that do. One that was killed and left its claim so is said, not waited for.
+        Raises Acts where one takes too long, Refused where a claim can't be understood, Unreachable.
         """
         if self.cluster.spec.zookeeper is None or not self.acts:
             return
