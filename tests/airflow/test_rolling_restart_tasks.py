@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from acted import ROLLING, Acted
 from airflow.sdk.exceptions import AirflowFailException
@@ -9,6 +11,7 @@ from observations import SPEC, WHY, a_controller, both, broker, observation, par
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.evidence.store import append_record
 
 TASKS = {
     "restart_controllers.controller_103.restart": "controller-103",
@@ -43,6 +46,24 @@ def test_where_the_cluster_file_asks_for_no_gate_the_claim_is_enough(acted: Acte
     acted.run(task, dag=ROLLING, nodes="both")
     assert acted.played == [f"played restart_node on {TASKS[task]}"]
     assert acted.did[0] == "claimed"
+
+
+@each_task
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.ENOSPC, "No space left on device"), PermissionError(errno.EACCES, "Permission denied", "/e")],
+)
+def test_it_restarts_nothing_where_the_evidence_can_not_be_written(acted: Acted, task: str, error: OSError) -> None:
+    """Without a gate, nothing else would be written before."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    acted.spec = WITHOUT_THE_GATE
+    acted.replace(append_record, fails)
+    with pytest.raises(AirflowFailException, match=str(error.strerror)):
+        acted.run(task, dag=ROLLING, nodes="both")
+    assert acted.played == []
 
 
 @each_task

@@ -160,6 +160,13 @@ def full(*_: object, **__: object) -> None:
             "could not write /srv/proof: Read-only file system",
             "let it be mounted for writing",
         ),
+        (
+            errno.EACCES,
+            "/srv/proof",
+            "could not read or write /srv/proof: Permission denied",
+            "let this task's user (uid ",
+        ),
+        (errno.EPERM, "/srv/proof", "could not read or write /srv/proof: Operation not permitted", "clear this task"),
     ],
 )
 def test_a_disk_that_takes_no_file_is_named_with_the_way_out(
@@ -171,8 +178,9 @@ def test_a_disk_that_takes_no_file_is_named_with_the_way_out(
     assert (str(state) in told.value.problem) is (file is None)
 
 
-@pytest.mark.parametrize("number", [errno.ENOENT, errno.EIO])
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.EIO, errno.EACCES])
 def test_what_says_nothing_of_a_disk_stays_what_it_is(number: int) -> None:
+    """Such as a connection that a firewall does not allow."""
     with pytest.raises(OSError, match=os.strerror(number)) as raised, disk_in_words():
         raise OSError(number, os.strerror(number))
     assert raised.value.errno == number

@@ -16,22 +16,31 @@ from kraft_runbook.evidence.store import evidence_directory
 
 log = logging.getLogger(__name__)
 
+CLEAR = "then clear this task: it looks at the cluster first, and what is done by now is left alone"
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 NOT_WRITABLE = NO_ROOM | {errno.EROFS}
 """What the kernel says of a disk on which nothing can be written."""
+DENIED = frozenset({errno.EACCES, errno.EPERM})
+"""What it says of a file that this user may not use. Of a connection it says the same, and names no file."""
 
 
 @contextmanager
 def disk_in_words() -> Iterator[None]:
-    """Raise StepFailed, with the way out, where this host's disk takes no file any more. The kernel names the file only
-    where it was opened.
+    """Raise StepFailed, with the way out, where this host's disk takes no file any more, or this user may not use one.
+    The kernel names the file only where it was opened.
     """
     try:
         yield
     except OSError as error:
-        if error.errno not in NOT_WRITABLE:
+        denied = error.errno in DENIED and bool(error.filename)
+        if error.errno not in NOT_WRITABLE and not denied:
             raise
         log.warning("Where it came from:", exc_info=True)
+        if denied:
+            raise StepFailed(
+                f"{socket.gethostname()} could not read or write {error.filename}: {error.strerror}",
+                way_out=f"let this task's user (uid {os.geteuid()}) use it, and make files beside it, {CLEAR}",
+            ) from error
         places = (
             f"this task writes below {evidence_directory(os.environ)}, the state directory, and {tempfile.gettempdir()}"
         )
@@ -39,9 +48,7 @@ def disk_in_words() -> Iterator[None]:
         raise StepFailed(
             f"{socket.gethostname()} could not write {error.filename or 'a file'}:"
             f" {error.strerror}{'' if error.filename else f' ({places})'}",
-            way_out=(
-                f"{mend}, then clear this task: it looks at the cluster first, and what is done by now is left alone"
-            ),
+            way_out=f"{mend}, {CLEAR}",
         ) from error
 
 

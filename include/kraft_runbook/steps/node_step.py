@@ -151,12 +151,10 @@ def take_step(run: Run, step: NodeStep, node: int) -> dict[str, Any]:
         run.already_done(look.phase.value, step.step, done, node=node)
         return {"changed": [], "already_done": done}
     step.require_stage(look)
-    asks = is_signed_for(run, step)
-    if asks:
+    if is_signed_for(run, step):
         run.signatures.require(step.operation, step.gate, look.seen, turn=look.together, exhibit=step.signed(look))
     step.guard(look)
-    if asks:
-        run.signatures.begins(step.gate)
+    run.signatures.begins(step.gate)  # also where nobody is asked: nothing is played that could not go on record
     step.before(run, look)
     result = run.cluster.play(step.play(look))
     look.tell(f"{result.playbook} on node {node}: {', '.join(result.changed) or 'nothing to change'}")
