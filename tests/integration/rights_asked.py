@@ -346,6 +346,9 @@ def _make(tool: Limited) -> str:
 
 def _remove(tool: Limited) -> str:
     make_topic(tool.lab.spec, DRILL, secrets=tool.secrets)
+    for broker in tool.lab.spec.brokers:  # in KRaft mode a broker hears of it after the controller's answer
+        listed = _admin(tool.lab, broker)
+        by_hand.wait_until(f"broker {broker.id} lists it", lambda on=listed: DRILL in on.list_topics(timeout=10).topics)
     remove_topics(tool.spec, DRILL, secrets=tool.secrets)
     return "" if DRILL not in _admin(tool.lab).list_topics(timeout=10).topics else "left"
 

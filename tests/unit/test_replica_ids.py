@@ -69,3 +69,10 @@ def test_a_topic_that_the_answer_lacks_and_one_without_an_id_count_for_nothing()
     found, fetched = held({"t-0": IDS["t-0"], "t-1": "nonsense"}, {"t-0": None, "t-1": 0, "t-9": 0})  # type: ignore[dict-item]
     assert found == IdsHeld(0, (), {"t-0": "the broker did not name it"})
     assert len(fetched) == 1
+
+
+def test_a_topic_that_is_not_shown_was_not_looked_at() -> None:
+    """Metadata leaves out, without an error, what the identity may not describe."""
+    found, fetched = held({"t-0": IDS["t-0"], "t-1": IDS["t-1"]}, {"t-0": 0})
+    assert (found.alike, list(found.unread), len(fetched)) == (1, ["t-1"], 1)
+    assert "may not describe the topic" in found.unread["t-1"]

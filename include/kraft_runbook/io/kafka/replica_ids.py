@@ -52,14 +52,19 @@ def ask_for_ids(
     connect: Connect = connect_to,
 ) -> IdsHeld:
     """Ask this broker for one replica of each topic that it has one of. ``topic_ids``: ZooKeeper's. Needs Read on the
-    topics. Raises Unreachable.
+    topics, and Describe, which Read gives. Raises Unreachable.
     """
-    alike, otherwise, unread = 0, [], {}
+    alike, otherwise = 0, []
     with connect(spec, broker, secrets=secrets, timeout=20.0) as connection:
         first = {
             each.name: next((p.partition_index for p in each.partitions if broker.id in p.replica_nodes), None)
             for each in connection.send(metadata_request(None)).topics
             if is_kafka_uuid(topic_ids.get(each.name, ""))
+        }
+        unread = {
+            name: "the broker does not show it: this tool's identity may not describe the topic, or it is gone"
+            for name, topic_id in topic_ids.items()
+            if is_kafka_uuid(topic_id) and name not in first
         }
         wanted = {topic_ids[name]: (name, number) for name, number in first.items() if number is not None}
         asked = list(wanted)
