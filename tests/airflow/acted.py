@@ -30,9 +30,18 @@ from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport
 from kraft_runbook.io.kafka import metadata_quorum
 from kraft_runbook.migration import kept_ends
 from kraft_runbook.migration.copy_tuning import SMALL
+from kraft_runbook.migration.leaving import Departure
 from kraft_runbook.parity import dual_write as parity_dual_write
 from kraft_runbook.parity import final_proof
-from kraft_runbook.procedures import copy_size, kept_log_ends, known_controller, observe, observe_features, settled
+from kraft_runbook.procedures import (
+    copy_size,
+    give_back,
+    kept_log_ends,
+    known_controller,
+    observe,
+    observe_features,
+    settled,
+)
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.conditions import Condition
 from kraft_runbook.steps import waiting, way_back_facts
@@ -109,6 +118,7 @@ class Acted:
             (observe_features.observe_features, lambda *_, **__: all_registered()),
             (waiting.wait_for, self._await),
             (final_proof.what_lies_behind, lambda *_, **__: None),
+            (give_back.what_settling_changes, lambda *_, **__: Departure(began_at=datetime.now(UTC))),
             (way_back_facts.not_deletable, lambda *_, **__: self.not_deletable),
             (way_back_facts.epoch_not_writable, lambda *_, **__: None),
             (cluster_claim.release_cluster, lambda *_, **__: self.did.append("gave the claim back")),

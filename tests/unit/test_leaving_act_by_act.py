@@ -24,7 +24,7 @@ from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import LogAccount
 from kraft_runbook.procedures import give_back, resume_departure
 from kraft_runbook.procedures import leave_kraft as departure
-from kraft_runbook.procedures.give_back import Departed, see_brokers_follow, settle_in_zookeeper
+from kraft_runbook.procedures.give_back import Departed, see_brokers_follow, settle_in_zookeeper, what_settling_changes
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 
 HIGH = 1000
@@ -586,6 +586,29 @@ def test_a_controller_that_can_write_nothing_needs_the_right_to_delete_it(scene:
     scene.not_deletable = None
     assert settle().epoch_set is None
     assert scene.epochs == [None] and scene.did == ["deleted", "followed"]
+
+
+@pytest.mark.parametrize(
+    ("shows", "deleted", "epoch"),
+    [
+        ({}, (), None),
+        ({"offsets": [HIGH]}, ("/migration",), None),
+        ({"set_at": 8}, ("/controller",), None),
+        ({"of_states": 9}, ("/controller",), 9),
+        ({"of_states": 9, "held": False}, ("/controller",), 9),
+        ({"kraft": True, "offsets": [HIGH]}, (), None),
+    ],
+)
+def test_what_settling_would_change_is_told_and_nothing_is_changed(
+    scene: Scene, shows: dict[str, Any], deleted: tuple[str, ...], epoch: int | None
+) -> None:
+    vars(scene).update({"kraft": False, "offsets": [None], **shows})
+    told = what_settling_changes(SPEC, secrets=environment_secrets({}))
+    assert (told.deleted, told.epoch_set) == (deleted, epoch)
+    assert scene.did == ["elected"] * (not shows.get("held", True)) and not scene.epochs
+    if not scene.kraft:
+        done = settle()
+        assert (done.deleted, done.epoch_set) == (deleted, epoch), "what the run then does"
 
 
 def test_between_two_controllers_nothing_is_set_before_one_is_elected(scene: Scene) -> None:

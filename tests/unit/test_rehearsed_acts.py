@@ -15,8 +15,9 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import ConfigDiff, PlaybookResult
 from kraft_runbook.migration import plays
-from kraft_runbook.migration.leaving import FencePlan
+from kraft_runbook.migration.leaving import Departure, FencePlan
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.procedures.give_back import what_settling_changes
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.back import BACK_TO_HYBRID
 from kraft_runbook.steps.finalization import finalize_active_controller
@@ -47,14 +48,18 @@ def cluster(
     return shown(seen)
 
 
-def shown(seen: ClusterObservation) -> RehearsedCluster:
-    """Of a cluster that no playbook is rehearsed on."""
+def shown(seen: ClusterObservation, intended: Departure | None = None) -> RehearsedCluster:
+    """Of a cluster that no playbook is rehearsed on. ``intended``: what settling in ZooKeeper would change."""
 
     class Shown(RehearsedCluster):
         def observe(self, **_: Any) -> ClusterObservation:
             return seen
 
         settled = observe
+
+        def ask(self, question: Callable[..., Any], *given: Any, **how: Any) -> Any:
+            assert question is what_settling_changes and intended is not None
+            return intended
 
     return Shown(SPEC, lambda ref: "a secret", lambda line: None)
 
@@ -110,10 +115,38 @@ def test_a_step_that_is_done_is_not_listed(step: NodeStep, node: int, why: str) 
     assert made.acts == []
 
 
-def test_a_rollback_behind_the_fence_lists_what_is_left_of_leaving_kraft() -> None:
-    made = shown(observation(Phase.ZOOKEEPER))
+SEEN = "see every broker follow ZooKeeper's controller, and that controller elect a leader"
+
+
+@pytest.mark.parametrize(
+    ("intended", "lines"),
+    [
+        ({}, [f"1. {SEEN}"]),
+        ({"deleted": ("/migration",), "controller_epoch": 4}, ["1. delete /migration", f"2. {SEEN}"]),
+        (
+            {"deleted": ("/controller",), "controller_epoch": 4},
+            ["1. delete /controller, so that a broker is elected anew", f"2. {SEEN}"],
+        ),
+        (
+            {"deleted": ("/migration", "/controller"), "controller_epoch": 4, "epoch_set": 9},
+            [
+                "1. delete /migration and /controller in one transaction, which also sets /controller_epoch from 4 to"
+                " 9, so that a broker is elected anew",
+                f"2. {SEEN}",
+            ],
+        ),
+    ],
+    ids=["nothing is left", "a /migration is left", "its controller can write nothing", "an epoch is too low"],
+)
+def test_a_rollback_behind_the_fence_lists_what_it_would_delete_and_set(
+    intended: dict[str, Any], lines: list[str]
+) -> None:
+    made = shown(observation(Phase.ZOOKEEPER), Departure(began_at=AT, **intended))
     leave(run_on(made), parity_task="parity")
-    assert made.acts == [FOLLOW]
+    assert made.acts == [Act(FOLLOW.what, tuple(lines))]
+
+
+def test_a_rollback_from_dual_write_lists_the_order_of_leaving() -> None:
     made = shown(DUAL_WRITE)
     leave(run_on(made), parity_task="parity")
     assert [each.what for each in made.acts] == ["leave KRaft in this order"] and len(made.acts[0].lines) > 3

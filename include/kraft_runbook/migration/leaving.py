@@ -10,7 +10,7 @@ high watermark - 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,8 @@ from typing import Any
 from kraft_runbook.cluster.naming import by_number, name_ids, nodes
 from kraft_runbook.cluster.observation import ClusterObservation, ControllerState, Unread, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+
+_SEE_FOLLOW = "see every broker follow ZooKeeper's controller, and that controller elect a leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,11 @@ class FencePlan:
                 "delete /controller and /migration in one transaction, which also sets /controller_epoch if the state"
                 " of a partition may hold a greater epoch"
             ),
-            "see every broker follow ZooKeeper's controller, and that controller elect a leader",
+            _SEE_FOLLOW,
         ]
         if self.gone:
             steps.insert(0, f"count {nodes('controller', self.gone)} as stopped, on the word of the trigger form")
-        return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+        return _numbered(steps)
 
 
 def fence_plan(seen: ClusterObservation, *, gone: Collection[int] = ()) -> FencePlan:
@@ -264,6 +266,26 @@ class Departure:
         named = {"raised": list(self.raised[:NAMED]), "raised_count": len(self.raised)}
         windows = {name: getattr(self, name) for name in ("window_seconds", "window_at_least", "window_at_most")}
         return {**plain, **lists, **named, **windows}
+
+
+def render_settling(intended: Departure) -> str:
+    """What is done in ZooKeeper where no KRaft controller has the role any more, in order, for a person. ``intended``:
+    with what is to be deleted, and what /controller_epoch is to be set to.
+    """
+    steps = []
+    if intended.deleted:
+        told = f"delete {' and '.join(intended.deleted)}"
+        if intended.epoch_set is not None:
+            told += (
+                " in one transaction, which also sets /controller_epoch from"
+                f" {intended.controller_epoch} to {intended.epoch_set}"
+            )
+        steps.append(f"{told}, so that a broker is elected anew" if "/controller" in intended.deleted else told)
+    return _numbered([*steps, _SEE_FOLLOW])
+
+
+def _numbered(steps: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
 
 
 def _seconds(since: datetime | None, until: datetime | None) -> float | None:

@@ -68,10 +68,7 @@ def settle_in_zookeeper(
     with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
         greatest = greatest_state_epoch(spec, secrets=secrets)
         for last in (*[False] * (LOOKS - 1), True):
-            znodes = read_controller_znodes(zookeeper)
-            if znodes.controller is None and (begun is not None or znodes.epoch_wanted(greatest) is not None):
-                await_election(zookeeper, spec, within=ELECTED_WITHIN)  # see io.zookeeper.handover
-                znodes = read_controller_znodes(zookeeper)
+            znodes = _read_with_a_controller(zookeeper, spec, greatest, always=begun is not None)
             if znodes.held_by_kraft:
                 break
             found = found or (begun and take_up(begun, znodes))
@@ -97,6 +94,28 @@ def settle_in_zookeeper(
         return see_brokers_follow(
             spec, zookeeper, moments, secrets=secrets, tell=tell, known_within=known_within, departed=departed
         )
+
+
+def what_settling_changes(spec: ClusterSpec, *, secrets: Secrets) -> Departure:
+    """What ``settle_in_zookeeper`` would delete now, and set /controller_epoch to. Changes nothing. Raises Refused if
+    Kafka can't count on from an epoch; StepFailed where an epoch must be set and no broker is elected; Unreachable.
+    """
+    moments = Departure(began_at=now())
+    with ZookeeperReader(spec.ensemble, secrets=secrets) as zookeeper:
+        greatest = greatest_state_epoch(spec, secrets=secrets)
+        znodes = _read_with_a_controller(zookeeper, spec, greatest)
+        return moments if znodes.held_by_kraft else intend(znodes, greatest, moments)
+
+
+def _read_with_a_controller(
+    zookeeper: ZookeeperReader, spec: ClusterSpec, greatest: int, *, always: bool = False
+) -> ControllerZnodes:
+    """The znodes; where nobody is in /controller and its epoch must be set, or ``always``, once a broker is."""
+    znodes = read_controller_znodes(zookeeper)
+    if znodes.controller is None and (always or znodes.epoch_wanted(greatest) is not None):
+        await_election(zookeeper, spec, within=ELECTED_WITHIN)  # see io.zookeeper.handover
+        znodes = read_controller_znodes(zookeeper)
+    return znodes
 
 
 def greatest_state_epoch(spec: ClusterSpec, *, secrets: Secrets) -> int:

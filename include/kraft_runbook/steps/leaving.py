@@ -13,14 +13,14 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import LeavesKraft, LeftKraft
 from kraft_runbook.gates.signatures import concluded
 from kraft_runbook.migration import conditions
-from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, why_no_fence
+from kraft_runbook.migration.leaving import Departure, FencePlan, fence_plan, render_settling, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.resumed_departure import unfinished
 from kraft_runbook.migration.transitions import TABLE, Gate, Step
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.parity.parity_report import Verdict
-from kraft_runbook.procedures.give_back import settle_in_zookeeper
+from kraft_runbook.procedures.give_back import settle_in_zookeeper, what_settling_changes
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.steps.back import KNOWN_WITHIN
 from kraft_runbook.steps.handle import Act
@@ -41,8 +41,8 @@ def leaving(plan: FencePlan, *, once_led: bool = False, where: str = "") -> Act:
 def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
     """Give the controller role back to ZooKeeper: fence, drain, prove, stop, delete, wait for every broker. Safe to
     kill and clear anywhere. ``parity_task``: the task of this run that proved parity in full. In a rehearsal, tell the
-    plan: the controllers that it would stop, in order, and what it would prove and delete; or what is left to do where
-    ZooKeeper leads.
+    plan: the controllers that it would stop, in order, and what it would prove and delete; or what is left to delete
+    and to set where ZooKeeper leads, as ZooKeeper shows it now.
     """
     if unasked := MIGRATION.left_out(Step.LEAVE_KRAFT, run.params):
         run.cluster.tell(unasked)
@@ -50,7 +50,8 @@ def leave(run: Run, *, parity_task: str) -> dict[str, Any]:
     if run.cluster.rehearses:
         seen = run.cluster.settled()
         if detect_phase(seen).phase is Phase.ZOOKEEPER:
-            run.cluster.do(settle_in_zookeeper, would=[FOLLOW])
+            intended = render_settling(run.cluster.ask(what_settling_changes))
+            run.cluster.do(settle_in_zookeeper, would=[replace(FOLLOW, lines=tuple(intended.splitlines()))])
             return {"dry_run": True}
         run.cluster.do(leave_kraft, would=list(_rehearsed(run, seen)))
         return {"dry_run": True}
