@@ -165,13 +165,17 @@ def test_a_rollback_without_a_leader_lists_the_order_of_one_that_leads_again(see
         Act(
             "leave KRaft in this order",
             (
-                "1. stop controllers 101, 102, 103 except the one that is elected: without a majority the quorum can"
+                "1. raise the version of each state znode that is lower than its partition's epoch",
+                "2. stop controllers 101, 102, 103 except the one that is elected: without a majority the quorum can"
                 " acknowledge nothing more",
-                "2. wait until the elected controller, the active one, has written everything to ZooKeeper; else start"
+                "3. wait until the elected controller, the active one, has written everything to ZooKeeper; else start"
                 " the others again, and nothing has changed",
-                "3. prove in ZooKeeper what was changed since the last full parity",
-                "4. stop the elected controller",
-                *FencePlan(None, ()).render().replace("1. ", "5. ").replace("2. ", "6. ").splitlines(),
+                "4. prove in ZooKeeper what was changed since the last full parity",
+                "5. stop the elected controller",
+                "6. delete /migration and, if it names a KRaft controller, /controller with any"
+                " /admin/reassign_partitions, in one transaction, which also sets /controller_epoch if the state of a"
+                " partition may hold a greater epoch",
+                f"7. {SEEN}",
             ),
         )
     ]

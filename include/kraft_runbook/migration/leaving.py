@@ -49,6 +49,8 @@ class FencePlan:
         if once_led:
             active, others = "the elected controller", f"{others} except the one that is elected"
         led = once_led or self.active is not None
+        if led:
+            steps.append("raise the version of each state znode that is lower than its partition's epoch")
         if self.fenced:
             steps.append(
                 f"stop {others}: without a majority the quorum can acknowledge nothing more"
@@ -64,8 +66,9 @@ class FencePlan:
             ]
         steps += [
             (
-                "delete /controller and /migration in one transaction, which also sets /controller_epoch if the state"
-                " of a partition may hold a greater epoch"
+                "delete /migration and, if it names a KRaft controller, /controller with any"
+                " /admin/reassign_partitions, in one transaction, which also sets /controller_epoch if the state of a"
+                " partition may hold a greater epoch"
             ),
             _SEE_FOLLOW,
         ]
