@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 from observations import SPEC, a_controller, both, broker, observation, zookeeper
-from recording import AT, run_on
+from recording import AT, RecordingCluster, run_on
 
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, Unread, ZkMigrationState
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.io.hosts import playbooks
 from kraft_runbook.io.hosts.playbooks import ConfigDiff, PlaybookResult
 from kraft_runbook.migration import plays
 from kraft_runbook.migration.leaving import Departure, FencePlan
-from kraft_runbook.migration.never_copied import may_have_died_in_the_copy
+from kraft_runbook.migration.never_copied import LogAccount, may_have_died_in_the_copy
 from kraft_runbook.procedures.give_back import what_settling_changes
+from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.runbook.plays import Play
 from kraft_runbook.steps.back import BACK_TO_HYBRID
 from kraft_runbook.steps.finalization import finalize_active_controller
@@ -181,22 +182,42 @@ def test_a_rollback_without_a_leader_lists_the_order_of_one_that_leads_again(see
     ]
 
 
+MAY_HAVE_DIED = both(
+    zookeeper(migration=None),
+    *(broker(i, mode=BrokerMode.HYBRID) for i in (1, 2, 3)),
+    *(a_controller(i, metrics=Unread("down")) for i in (101, 102, 103)),
+)(NO_LEADER)
+PROOF = "the controllers' logs prove that the metadata copy was never committed"
+
+
 def test_where_the_copy_may_have_died_in_the_middle_both_orders_are_listed() -> None:
     """What the controllers' own logs prove decides, and a dry run stops no controller to read them."""
-    silent = Unread("down")
-    seen = both(
-        zookeeper(migration=None),
-        *(broker(i, mode=BrokerMode.HYBRID) for i in (1, 2, 3)),
-        *(a_controller(i, metrics=silent) for i in (101, 102, 103)),
-    )(NO_LEADER)
-    assert may_have_died_in_the_copy(seen)
-    made = shown(seen)
+    assert may_have_died_in_the_copy(MAY_HAVE_DIED)
+    made = shown(MAY_HAVE_DIED)
     leave(run_on(made), parity_task="parity")
-    proof = "the controllers' logs prove that the metadata copy was never committed"
     assert made.acts == [
-        leaving(FencePlan(None, (101, 102, 103)), where=f", if {proof}"),
-        leaving(FencePlan(None, (101, 102, 103)), once_led=True, where=f", unless {proof}"),
+        leaving(FencePlan(None, (101, 102, 103)), where=f", if {PROOF}"),
+        leaving(FencePlan(None, (101, 102, 103)), once_led=True, where=f", unless {PROOF}"),
     ]
+
+
+ONE_RUNS = both(a_controller(101, running=False), a_controller(103, running=False))(MAY_HAVE_DIED)
+
+
+def test_where_the_copy_may_have_died_the_stops_for_the_logs_and_the_starts_after_them_are_listed() -> None:
+    made = shown(ONE_RUNS)
+    assert restore_quorum(run_on(made)) == {"dry_run": True}
+    assert [each.what for each in made.acts] == [
+        "stop controller 102",
+        *(f"start controller {each}, unless {PROOF}" for each in (101, 102, 103)),
+    ]
+
+
+def test_a_controller_that_is_stopped_for_its_log_is_an_act_of_the_run() -> None:
+    logs = [LogAccount(each, frozenset({ZkMigrationState.PRE_MIGRATION.value})) for each in (101, 102, 103)]
+    made = RecordingCluster(ONE_RUNS, answers={read_logs: lambda *, stop, **_: logs if stop else []})
+    assert restore_quorum(run_on(made)) == {"started": [], "died_in_the_copy": True}
+    assert made.did == ["stop controller 102"]
 
 
 def test_a_rollback_lists_the_controllers_that_it_would_start_for_a_leader() -> None:

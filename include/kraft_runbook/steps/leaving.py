@@ -24,7 +24,7 @@ from kraft_runbook.procedures.give_back import settle_in_zookeeper, what_settlin
 from kraft_runbook.procedures.leave_kraft import leave_kraft
 from kraft_runbook.steps.back import KNOWN_WITHIN
 from kraft_runbook.steps.handle import Act
-from kraft_runbook.steps.restore_quorum import died_in_the_copy, restore
+from kraft_runbook.steps.restore_quorum import PROOF, died_in_the_copy, restore
 from kraft_runbook.steps.run import Run
 from kraft_runbook.steps.way_back_facts import examine_the_hosts_of_those_down
 
@@ -79,11 +79,11 @@ def _rehearsed(run: Run, seen: ClusterObservation) -> Iterator[Act]:
     if not quorum_is_lost(seen):
         yield leaving(fence_plan(seen, gone=run.cluster.gone))
         return
-    plan, proof = _of_all(run), "the controllers' logs prove that the metadata copy was never committed"
+    plan = _of_all(run)
     decides = may_have_died_in_the_copy(seen)
     if decides:
-        yield leaving(plan, where=f", if {proof}")
-    yield leaving(plan, once_led=True, where=f", unless {proof}" if decides else "")
+        yield leaving(plan, where=f", if {PROOF}")
+    yield leaving(plan, once_led=True, where=f", unless {PROOF}" if decides else "")
 
 
 def _of_all(run: Run) -> FencePlan:

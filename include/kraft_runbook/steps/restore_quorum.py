@@ -18,10 +18,14 @@ from kraft_runbook.procedures.start_controllers import start_controllers
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.run import Run
 
+PROOF = "the controllers' logs prove that the metadata copy was never committed"
+"""What decides where they may have died in the copy."""
+
 
 def restore_quorum(run: Run) -> dict[str, Any]:
     """Where controllers should lead and none does, start those that are down, with the files they have, once all are
-    proven to be in migration mode.
+    proven to be in migration mode. In a rehearsal, tell which; where their own logs decide, whom it would stop to read
+    them, and the starts that depend on it.
 
     Not where their own logs prove that they died in the copy before anything was acknowledged: they would copy again,
     and die again.
@@ -35,8 +39,9 @@ def restore_quorum(run: Run) -> dict[str, Any]:
         return {"started": []}
     if run.cluster.rehearses:
         if may_have_died_in_the_copy(seen):
-            told = "read the controllers' logs, and start the controllers unless they died in the copy"
-            run.cluster.tell(f"Dry run: would {told}: {lost}")
+            run.cluster.do(read_logs, would=_stopping(run, seen))
+            every = [each for each in run.spec.controller_ids if each not in run.cluster.gone]
+            run.cluster.do(start_controllers, would=_starting(every, where=f", unless {PROOF}"))
         else:
             run.cluster.do(start_controllers, would=_starting(_down(run, seen)))
         return {"dry_run": True}
@@ -59,7 +64,9 @@ def died_in_the_copy(run: Run, seen: ClusterObservation) -> bool:
     if not may_have_died_in_the_copy(seen):
         return False
     run.cluster.tell("nothing shows that the metadata copy was completed: reading the controllers' own logs")
-    logs = run.cluster.ask(read_logs, stop=True, gone=run.cluster.gone, tell=run.cluster.tell)
+    would = _stopping(run, seen)
+    logs = run.cluster.do(read_logs, would=would, stop=True, gone=run.cluster.gone, tell=run.cluster.tell)
+    assert logs is not None, "a rehearsal ends before"
     why_not = why_not_proven(logs, run.spec.controller_ids)
     run.journal.record(
         LogsRead(phase=detect_phase(seen).phase.value, logs=tuple(map(str, logs)), why_not=why_not),
@@ -90,5 +97,12 @@ def _down(run: Run, seen: ClusterObservation) -> list[int]:
     return [c.id for c in seen.controllers.values() if c.running is not True and c.id not in run.cluster.gone]
 
 
-def _starting(down: Iterable[int]) -> list[Act]:
-    return [Act(f"start controller {each}") for each in down]
+def _stopping(run: Run, seen: ClusterObservation) -> list[Act]:
+    """Those that may run, whose logs are read once they are stopped."""
+    those = [c.id for c in seen.controllers.values() if c.running is not False and c.id not in run.cluster.gone]
+    return [Act(f"stop controller {each}") for each in those]
+
+
+def _starting(down: Iterable[int], *, where: str = "") -> list[Act]:
+    """``where``: what decides whether they are started."""
+    return [Act(f"start controller {each}{where}") for each in down]
