@@ -12,7 +12,8 @@ import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
-from group_scene import BOTH, NEW, OLD, STOPPED, Scene, begin, pages_put_before, resumed
+from group_scene import BOTH, NEW, OLD, STOPPED, T0, T1, Scene, begin, pages_put_before, resumed
+from groups_seen_as import kafka, new
 from in_run import Claimed, Signed, run_in
 from observations import SPEC, broker, observation
 from signed_run import PASSED, sign
@@ -22,6 +23,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.gates.proof import Exhibit, make_proof
 from kraft_runbook.gates.signatures import standing
+from kraft_runbook.groups.look import CLASSIC, CONSUMER
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stopped import INTERVALS
@@ -455,6 +457,31 @@ def test_the_dry_run_lists_the_acts_of_the_real_run_in_their_order(scene: Scene)
         "fence 2 partitions of group g\nt-0\nt-1",
         "write 2 offsets of group g to Kafka\nt-0: nothing -> 5\nt-1: nothing -> 6",
     ]
+
+
+@pytest.mark.parametrize("group_type", [CLASSIC, CONSUMER])
+@pytest.mark.parametrize("static", [0, 1])
+def test_the_dry_run_back_lists_the_static_members_that_the_run_then_removes(
+    scene: Scene, static: int, group_type: str
+) -> None:
+    """Of the consumer protocol nobody may remove one."""
+    side = kafka(new("app", T0, T1, instance="a-1" if static else None), offsets={T0: 9, T1: 9})
+    scene.looks = (replace(NEW, kafka=replace(side, group_type=group_type)),)
+    scene.static = static if group_type == CLASSIC else 0
+    scene.context["params"]["direction"] = "back to ZooKeeper"
+    scene.plan()
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask, observe=scene.cluster.observe)
+    assert Awaited(False, 1, 60).begin(run_in(scene.context, would)) == {}
+    for step in Step:
+        move_groups(run_in(scene.context, would), step=step, number=1)
+    await_silence(scene)
+    scene.read_at_the_stop()
+    for step in Step:
+        scene.step(step)
+    assert [each.what for each in would.acts] == [each.what for each in scene.cluster.acts]
+    removals = [str(each) for each in would.acts[:-2]]
+    assert removals == ["remove the static members of group g that are left alone in it\na-1"] * scene.static
 
 
 def test_the_report_says_what_became_of_each_group(scene: Scene) -> None:

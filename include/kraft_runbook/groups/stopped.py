@@ -11,7 +11,7 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka, of_no_use
 from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
-from kraft_runbook.groups.look import GroupLook, KafkaSide, Partition, ZookeeperSide
+from kraft_runbook.groups.look import CONSUMER, GroupLook, KafkaSide, Partition, ZookeeperSide
 from kraft_runbook.groups.move_plan import MovePlan, unread_topics
 from kraft_runbook.groups.planned_offsets import (
     Direction,
@@ -122,6 +122,16 @@ def static_alone(look: GroupLook) -> tuple[str, ...]:
     kafka = in_kafka(look)
     names = [each.instance_id for each in kafka.members] if kafka is not None else []
     return tuple(each for each in names if each is not None) if all(names) else ()
+
+
+def static_left(look: GroupLook) -> tuple[str, ...]:
+    """The group.instance.ids that would be left in Kafka's group once its members have stopped, and that somebody may
+    remove: of the consumer protocol nobody may.
+    """
+    kafka = in_kafka(look)
+    if kafka is None or kafka.group_type == CONSUMER:
+        return ()
+    return tuple(each.instance_id for each in kafka.members if each.instance_id is not None)
 
 
 def _written(look: GroupLook, direction: Direction) -> Mapping[Partition, object]:

@@ -18,6 +18,7 @@ from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
 from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stayed import Act, Stayed
+from kraft_runbook.groups.stopped import static_left
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.move_group import (
@@ -32,6 +33,7 @@ from kraft_runbook.procedures.move_group import (
     write_back_group,
 )
 from kraft_runbook.procedures.offsets_retention import read_offsets_retention
+from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.procedures.watch_groups import Starting
 from kraft_runbook.steps.claim_of_run import BUSY_SECONDS
 from kraft_runbook.steps.handle import Act as Change
@@ -167,9 +169,8 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
             run.cluster.tell(f"Static members are removed later: {busy.problem}")
             run.claim.rest()
             return
-        change = Change(f"remove the static members of group {plan.group} that are left alone in it")
         try:
-            removed = run.cluster.do(remove_static_group, plan, would=(change,))
+            removed = run.cluster.do(remove_static_group, plan, would=())
         except RunbookError as error:
             run.cluster.tell(
                 f"{plan.group}: static members stay for their session.timeout.ms: {error.problem}."
@@ -177,10 +178,22 @@ def remove_static(run: Run, plans: Sequence[MovePlan], claimed: Sequence[str]) -
             )
             continue
         if removed:
+            run.cluster.acts.append(_removal(plan.group))
             run.cluster.tell(
                 f"{plan.group}: {removed} static members of stopped processes were removed from Kafka's group"
             )
             run.journal.record(Moves(what="static members removed", partitions=None, told=f"{plan.group} ({removed})"))
+
+
+def rehearse_static(run: Run, plans: Sequence[MovePlan]) -> None:
+    """In a rehearsal, of the same groups: list the removal of those static members that a look shows now."""
+    for look in run.cluster.ask(look_at_groups, names=[each.group for each in plans]):
+        if names := static_left(look):
+            run.cluster.do(remove_static_group, would=(_removal(look.name, names),))
+
+
+def _removal(group: str, names: Sequence[str] = ()) -> Change:
+    return Change(f"remove the static members of group {group} that are left alone in it", tuple(names))
 
 
 def fence(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Done[Any]:

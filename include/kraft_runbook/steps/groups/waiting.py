@@ -22,6 +22,7 @@ from kraft_runbook.steps.groups.acts import (
     Done,
     not_started,
     read_all,
+    rehearse_static,
     remove_static,
     require_signed,
     still_in_place,
@@ -143,7 +144,7 @@ class Awaited:
     def begin(self, run: Run) -> dict[str, Any] | Waits:
         wave = wave_of(run, self.wave)
         if run.cluster.rehearses:
-            return self._rehearse(run)
+            return self._rehearse(run, wave)
         require_signed(run, wave.digest, wave.every, waits=True)
         if wave.over and not self.starts:
             return _over(run)
@@ -172,7 +173,7 @@ class Awaited:
         """From what the looks have ``found`` (``WhileWaiting``); the reading looks again for itself."""
         wave = wave_of(run, self.wave)
         if run.cluster.rehearses:
-            return self._rehearse(run)
+            return self._rehearse(run, wave)
         late = run.cluster.now() >= until
         require_signed(run, wave.digest, wave.every, waits=True)
         if wave.over and not self.starts:
@@ -194,7 +195,7 @@ class Awaited:
 
     def _wait(self, run: Run, wave: Wave, until: float) -> Waits:
         plans = self._awaited(wave)
-        if not self.starts and wave.plan.direction is Direction.BACK and (asked := wave.not_read(Act.STOP)):
+        if asked := self._asked_to_stop(wave):
             remove_static(run, asked, wave.every)
         interval = None if self.starts else float(run.params["commit_interval"])
         return Waits(wave.files.name, wave.digest, tuple(each.group for each in plans), interval, until)
@@ -234,12 +235,18 @@ class Awaited:
             return self._wait(run, wave, until)
         return _started(run, wave, plans, stayed)
 
-    def _rehearse(self, run: Run) -> dict[str, Any]:
+    def _asked_to_stop(self, wave: Wave) -> list[MovePlan]:
+        """On the way back: the groups whose new members were stopped for this very step."""
+        return wave.not_read(Act.STOP) if not self.starts and wave.plan.direction is Direction.BACK else []
+
+    def _rehearse(self, run: Run, wave: Wave) -> dict[str, Any]:
         awaited = "the members own every partition and read on"
         run.cluster.tell(
             f"Dry run: would wait up to {self.deadline / 60:.0f} min until"
             f" {awaited if self.starts else 'nobody is left, and read the offsets again'}"
         )
+        if asked := self._asked_to_stop(wave):
+            rehearse_static(run, asked)
         return {}
 
 
