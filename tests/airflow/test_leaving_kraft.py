@@ -396,6 +396,14 @@ def test_a_rehearsal_starts_and_ends_no_controller(acted: Acted) -> None:
     assert acted.did == []
 
 
+def test_a_rehearsal_that_is_cleared_and_finds_nothing_to_do_lists_nothing(acted: Acted) -> None:
+    for seen in (observation(Phase.HYBRID), LEADERLESS, observation(Phase.HYBRID), observation(Phase.HYBRID)):
+        acted.seen = seen
+        acted.run(RESTORE, dag=BACK, goal="ZOOKEEPER", dry_run=True)
+    listed = [body["acts"] for body in acted.recorded() if body["outcome"] == "rehearsed"]
+    assert listed == [[f"start controller {each}" for each in (101, 102, 103)], []]
+
+
 # -- before and after --------------------------------------------------------------------------------------------------
 
 

@@ -194,7 +194,9 @@ class SecretsRemoved(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed(Kind):
-    """``acts``: what the task of a dry run would have done, in its order, each with what it would change."""
+    """``acts``: what the task of a dry run would have done, in its order, each with what it would change. The last such
+    record of a task holds; without acts, what an earlier try would have done is not to be done any more.
+    """
 
     outcome = Outcome.REHEARSED
     acts: tuple[str, ...]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.evidence.kinds import Began, Closed, Rehearsed, of_kind
+from kraft_runbook.evidence.kinds import Began, Closed, of_kind
 from kraft_runbook.evidence.outcomes import ENDED_IN_ERROR, outcome_of
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.runbook.operation import Operation
-from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.run import Run, listed_by_task
 
 
 def would_be_done(run: Run) -> str:
@@ -22,8 +22,7 @@ def would_be_done(run: Run) -> str:
             "not known: this host holds nothing of the run. Let KRAFT_RUNBOOK_STATE name one directory that every"
             " worker shares (docs/hosts.md)"
         )
-    of_task = {record.body["task"]: told.acts for record, told in of_kind(records, Rehearsed)}
-    acts = [act for acts in of_task.values() for act in acts]
+    acts = [act for acts in listed_by_task(records).values() for act in acts]
     return "\n".join(f"{number}. {act}" for number, act in enumerate(acts, 1)) or "nothing"
 
 

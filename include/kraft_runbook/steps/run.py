@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,6 +92,11 @@ class Claim(Protocol):
         """Release them at the run's end, as ``give_back``."""
 
 
+def listed_by_task(records: Iterable[EvidenceRecord]) -> dict[str, tuple[str, ...]]:
+    """The acts that each task of a dry run has listed; of one that was cleared, those of its last try."""
+    return {record.body["task"]: told.acts for record, told in of_kind(records, Rehearsed)}
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """``params``: what the run's form says. ``name``: of its files. ``state``: the directory that all workers share.
@@ -115,8 +120,18 @@ class Run:
 
     def listed(self) -> tuple[str, ...]:
         """In a rehearsal: the acts that the tasks before this one and itself have listed, in their order."""
-        before = [act for _, told in of_kind(self.journal.records(), Rehearsed) for act in told.acts]
+        before = [act for acts in listed_by_task(self.journal.records()).values() for act in acts]
         return (*before, *map(str, self.cluster.acts))
+
+    def lists(self, task: str, *left_out: str) -> dict[str, tuple[str, ...]]:
+        """In a rehearsal: what is to go on record when ``task`` has ended, by task. Its acts; and nothing where an
+        earlier try has listed some: of its own, or of a task that is ``left_out`` now.
+        """
+        if not self.cluster.rehearses:
+            return {}
+        earlier = listed_by_task(self.journal.records())
+        now = {task: tuple(map(str, self.cluster.acts)), **dict.fromkeys(left_out, ())}
+        return {each: acts for each, acts in now.items() if acts or earlier.get(each)}
 
     def already_done(self, phase: str, step: str, why: str, *, node: int | None = None) -> None:
         """Tell, and put on record, that nothing is left to do on the node; on any, without one."""

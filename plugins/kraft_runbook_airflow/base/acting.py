@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kraft_runbook.evidence.kinds import Rehearsed
 from kraft_runbook.steps.run import Failed, NothingToDo, Run
 from kraft_runbook_airflow.base.environment import is_dry_run
-from kraft_runbook_airflow.base.journal import require_shared_state, told_to_a_person
+from kraft_runbook_airflow.base.journal import record_for, require_shared_state, told_to_a_person
 from kraft_runbook_airflow.base.task_run import hand, run_of
 
 Does = Callable[[Any, Run], Any]
@@ -26,6 +26,7 @@ class ActsOrRehearses:
 
     cluster: str
     upstream_task_ids: set[str]
+    get_flat_relative_ids: Callable[..., set[str]]
     log: Any
 
     def execute(self, context: Any) -> Any:
@@ -41,14 +42,19 @@ class ActsOrRehearses:
             try:
                 answer = (rehearse if dry else act)(context, run)
             except NothingToDo as why:
+                self._keep_listed(context, run, *self.get_flat_relative_ids(upstream=False))
                 raise AirflowSkipException(str(why)) from None
             except Failed as why:
                 raise AirflowFailException(str(why)) from None
             finally:
                 run.claim.rest()
-            if dry and run.cluster.acts:
-                run.journal.record(Rehearsed(acts=tuple(map(str, run.cluster.acts))))
+            self._keep_listed(context, run)
             return answer
+
+    def _keep_listed(self, context: Any, run: Run, *left_out: str) -> None:
+        ti = context["ti"]
+        for task, acts in run.lists(ti.task_id, *left_out).items():
+            record_for(self.cluster, ti.dag_id, ti.run_id, task, Rehearsed(acts=acts))
 
     def begin(self, context: Any, *, dry: bool) -> Run:
         """What this task has in hand: made once, of the cluster file as it is now. Raises Refused."""
