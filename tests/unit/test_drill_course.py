@@ -427,6 +427,29 @@ def test_a_dry_run_lists_the_acts_of_the_drill_in_its_order(phase: Phase, partit
     assert done[0] == done[1] and len(done[0]) == (2 if phase is Phase.ZOOKEEPER else 3) + (not partitions)
 
 
+@pytest.mark.parametrize(
+    ("fault", "phase"),
+    [(Fault.FAILOVER, Phase.ZOOKEEPER), (Fault.SHUTDOWN, Phase.ZOOKEEPER), (Fault.SHUTDOWN, Phase.KRAFT)],
+)
+def test_a_dry_run_lists_each_fault_as_often_as_the_run_causes_it(fault: Fault, phase: Phase) -> None:
+    done: list[list[str]] = []
+    for kind in (Rehearsing, RecordingCluster):
+        run, kept = made(cluster=kind(observation(phase), answers=ANSWERS), fault=fault.value, repeats=3)
+        with_baseline(kept)
+        drill.cause_faults(run, opening(), lambda *_: nullcontext(None))
+        assert isinstance(run.cluster, RecordingCluster)
+        done.append([each for each in run.cluster.did if not each.startswith("awaited")])
+    assert done[0] == done[1] and len(done[0]) == (3 if fault is Fault.FAILOVER else 6)
+
+
+def test_of_a_fault_that_hits_whoever_leads_a_dry_run_knows_the_first_node_alone() -> None:
+    run, _ = made(cluster=Rehearsing(observation(Phase.KRAFT), answers=ANSWERS | {drill._one: None}), repeats=3)
+    drill.cause_faults(run, opening())
+    assert isinstance(run.cluster, RecordingCluster)
+    again = "play stop_node and start_node on whoever is the controller then, 2 time(s) more"
+    assert run.cluster.did == [STOP, START, again]
+
+
 def test_a_partition_with_one_replica_is_refused_where_a_broker_is_stopped() -> None:
     """Nobody else could lead it meanwhile: the silence would be of the drill's own making."""
     replicas = {0: SimpleNamespace(replicas=[1]), 1: SimpleNamespace(replicas=[1, 2])}

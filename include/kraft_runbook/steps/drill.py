@@ -343,12 +343,18 @@ def _deadline(run: Run) -> float:
 
 
 def _rehearse(run: Run, form: Form) -> dict[str, Any]:
+    """Each fault in its turn. Whom one hits that stops the controller is known of the first alone."""
     seen: ClusterObservation = run.cluster.settled()
     found = aim(form, seen, run.spec)
     what = found.stop()
     if what is None or found.node is None:
-        run.cluster.do(depose, would=[Act("delete /controller")])
-    else:
+        run.cluster.do(depose, would=[Act("delete /controller")] * form.repeats)
+        return {"dry_run": True}
+    follows = form.fault is not Fault.SHUTDOWN
+    for _ in range(1 if follows else form.repeats):
         run.cluster.play(what)
         run.cluster.play(start(found.node))
+    if follows and form.repeats > 1:
+        told = f"play {what.playbook} and {start(found.node).playbook} on whoever is the controller then"
+        run.cluster.do(_one, would=[Act(f"{told}, {form.repeats - 1} time(s) more")])
     return {"dry_run": True}
