@@ -274,6 +274,19 @@ def test_each_node_waits_for_its_own_snapshots_interval() -> None:
     assert "it takes one within 10 min of" in way.render_text()
 
 
+def test_a_node_that_takes_snapshots_by_the_logs_size_alone_is_never_said_to_take_one_within_a_time() -> None:
+    seen = disks(look(kafka4()), node_101=on_disk(101, snapshot=98, after={130: 22, 140: 21}))
+    host = seen.hosts[101]
+    assert isinstance(host, NodeHost)
+    hosts = {**seen.hosts, 101: replace(host, config={"metadata.log.max.snapshot.interval.ms": "0"})}
+    told = way_to(replace(seen, hosts=hosts), kafka3(), kafka4()).render_text()
+    assert told.endswith(
+        "Wait for a snapshot past 130: it takes them by the log's size alone"
+        " (metadata.log.max.record.bytes.between.snapshots), for metadata.log.max.snapshot.interval.ms is 0. Set that"
+        " to a time in the cluster file and restart it, and it takes one within that time."
+    )
+
+
 @pytest.mark.parametrize("node_id", CONTROLLERS)
 def test_a_host_that_was_not_read_leaves_it_unknown(node_id: int) -> None:
     seen = in_log(look(kafka3()))

@@ -28,7 +28,7 @@ def unreadable(
 ) -> tuple[Obstacle, ...]:
     """What keeps a node (``who``: "controller 103") from starting on that software; nothing: it can read its log.
 
-    ``interval_ms``: how often it takes a snapshot.
+    ``interval_ms``: how often it takes a snapshot; 0: by the size of its log alone.
     """
     if isinstance(disk, Unread):
         return (
@@ -91,16 +91,27 @@ def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: 
 
 
 def _way_out(feature: str, now: int, past: int, software: SoftwareLevels, interval_ms: int, *, lower: bool) -> str:
-    wait = (
-        f"wait for a snapshot past {past}: it takes one within {_span(interval_ms)} of its last one or its start"
-        " (metadata.log.max.snapshot.interval.ms, read at the start)"
-    )
+    wait = f"wait for a snapshot past {past}: {_taken(interval_ms)}"
     if not lower:
         return wait
     table = software.features.get(feature)
     below = table is not None and now < table.supported.lowest
     change = f"raise {feature} to {table.supported.lowest} or higher" if below and table else f"lower {feature}"
     return f"{change} first (upgrade_features), if Kafka still allows that; then {wait}"
+
+
+def _taken(interval_ms: int) -> str:
+    """When a node takes its next snapshot."""
+    if interval_ms == 0:
+        return (
+            "it takes them by the log's size alone (metadata.log.max.record.bytes.between.snapshots), for"
+            " metadata.log.max.snapshot.interval.ms is 0. Set that to a time in the cluster file and restart it, and it"
+            " takes one within that time"
+        )
+    return (
+        f"it takes one within {_span(interval_ms)} of its last one or its start"
+        " (metadata.log.max.snapshot.interval.ms, read at the start)"
+    )
 
 
 def _bootstrap(who: str, disk: NodeOnDisk, software: SoftwareLevels) -> Iterator[Obstacle]:

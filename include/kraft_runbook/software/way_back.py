@@ -99,7 +99,7 @@ def _levels_in(features: FeatureObservation, home: str) -> SoftwareLevels | None
 
 
 def snapshot_interval(seen: FeatureObservation, node_id: int) -> int:
-    """How often the node takes a snapshot, in milliseconds, by its own file."""
+    """How often the node takes a snapshot, in milliseconds, by its own file; 0: by the size of its log alone."""
     host = seen.hosts[node_id]
     config = None if isinstance(host, Unread) else host.config
     return interval_in(None if isinstance(config, Unread) else config)
@@ -108,7 +108,7 @@ def snapshot_interval(seen: FeatureObservation, node_id: int) -> int:
 def interval_in(config: Mapping[str, str] | None) -> int:
     """The same of one file; Kafka's default where it does not say, or was not read."""
     given = (config or {}).get(INTERVAL, "")
-    return int(given) if given.isdigit() and int(given) > 0 else SNAPSHOT_INTERVAL_MS
+    return int(given) if given.isdigit() else SNAPSHOT_INTERVAL_MS
 
 
 def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLevels) -> list[str]:
