@@ -251,6 +251,19 @@ def test_one_snapshot_is_enough_and_one_record_is_not() -> None:
     assert of_one.unknown and "not yet" not in of_one.render_text()
 
 
+def test_a_directory_that_was_just_formatted_proves_no_committed_level_and_keeps_older_software_away() -> None:
+    """4.4 formats a controller's directory with a snapshot that ends at 0, at its newest level or at another one."""
+    without = replace(look(kafka4(), 22), log=NO_LEADER)
+    fresh = replace(on_disk(103, snapshot=0, held=27), end=0, bootstrap={})
+    for disk in (fresh, replace(fresh, end=150, after=(level_at(22, 3),))):
+        way = way_to(disks(without, node_103=disk), kafka3(), kafka4())
+        assert not way.closed and way.unknown and 103 in way.in_the_way
+    two = disks(without, node_102=replace(fresh, node_id=102), node_103=fresh)
+    assert not way_to(two, kafka3(), kafka4()).closed
+    began = {f"node_{i}": replace(fresh, node_id=i, end=150, after=(level_at(27, 3),)) for i in (102, 103)}
+    assert way_to(disks(without, **began), kafka3(), kafka4()).closed, "a majority wrote it into its log"
+
+
 def test_a_way_that_no_leader_tells_of_is_never_called_not_yet() -> None:
     waits = on_disk(103, snapshot=98, after={130: 22, 140: 21})
     seen = disks(look(kafka4()), node_103=waits)

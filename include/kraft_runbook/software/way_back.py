@@ -140,8 +140,9 @@ def _closed(seen: FeatureObservation, software: SoftwareLevels, now: SoftwareLev
 def _committed_on_disks(seen: FeatureObservation) -> int:
     """The highest metadata.version that the nodes' own disks prove to have been committed; 0: they prove none.
 
-    A snapshot holds only what was committed. A record after it may never be committed: it counts where a majority of
-    the controllers hold it, or a higher level.
+    A snapshot holds only what was committed, but for one that ends at 0, which says nothing: 4.4 formats a directory
+    with that. A record after it may never be committed: it counts where a majority of the controllers hold it, or a
+    higher level.
     """
     disks = {i: host.disk for i, host in seen.hosts.items() if not isinstance(host, Unread)}
     read = {i: disk for i, disk in disks.items() if not isinstance(disk, Unread)}
@@ -152,7 +153,7 @@ def _committed_on_disks(seen: FeatureObservation) -> int:
 
 
 def _last_level(disk: NodeOnDisk) -> int:
-    held = disk.snapshot.levels.get(METADATA_VERSION, 0) if disk.snapshot else 0
+    held = disk.snapshot.levels.get(METADATA_VERSION, 0) if disk.snapshot and disk.snapshot.end else 0
     return next((each.level for each in reversed(disk.after) if each.feature == METADATA_VERSION), held)
 
 
