@@ -86,7 +86,23 @@ def test_days_and_kinds_are_bounded() -> None:
     days = after(at(0, b1=[]), at(1, b1=[("Fetch", "3", 1)]), at((DAYS + 2) * DAY, b1=[("Fetch", "3", 1)]))
     assert days.asking == ()
     many = [("Produce", str(n), 1) for n in range(MOST_KINDS + 9)]
-    assert len(after(at(0, b1=[]), at(1, b1=many)).kinds) == MOST_KINDS
+    days = after(at(0, b1=[]), at(1, b1=many))
+    assert (len(days.asking), days.dropped) == (MOST_KINDS, True)
+    assert "More than 300 kinds of client and request came" in table_of_days(days, "4.1.1", watch=WATCH)
+    anew = with_look(days, at(2, b1=[]))
+    assert anew is not None and len(anew.kinds) == MOST_KINDS, "the broker counts anew: nothing is left of the rest"
+
+
+def test_what_more_kinds_than_are_kept_counted_before_is_never_taken_for_new() -> None:
+    """Nobody asks anything for three days. Then the one does that stands last, and the one that stands first."""
+    standing = {f"{n:03}": 1000 for n in range(MOST_KINDS + 9)}
+    looks = [standing, standing, standing, {**standing, "000": 1002, f"{MOST_KINDS + 8}": 1001}]
+    days = after(*(at(n * DAY, b1=[("Produce", *each) for each in held.items()]) for n, held in enumerate(looks)))
+    assert {asked: sum(each.values()) for asked, each in requests(days).items()} == {
+        "Produce 000": 2,
+        f"Produce {MOST_KINDS + 8}": 1,
+    }
+    assert not days.dropped
 
 
 def test_it_comes_back_from_its_file_and_what_is_no_such_file_is_left_alone(tmp_path: Path) -> None:

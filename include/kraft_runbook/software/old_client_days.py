@@ -21,7 +21,9 @@ from kraft_runbook.cluster.spans import in_words
 DAYS = 35
 """So long a day is kept."""
 MOST_KINDS = 300
-"""Kinds that are kept; of more, those that were seen last."""
+"""Kinds whose days are kept; of more, those that asked last. What the brokers counted of the others is kept, so that
+what they ask later is counted from there on.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class KindDays:
 class OldClientDays:
     """``since``, ``last``: the first and the last look. ``gap_seconds``: the longest time between two. ``brokers``:
     whose counts were ever read; ``unread``: those that run and whose counts were not read at the last look.
+    ``dropped``: whether there were ever more kinds than ``MOST_KINDS``, so that days of some are missing.
     """
 
     cluster: str
@@ -50,6 +53,7 @@ class OldClientDays:
     brokers: frozenset[int] = frozenset()
     unread: frozenset[int] = frozenset()
     kinds: tuple[KindDays, ...] = ()
+    dropped: bool = False
     version: int = 1
 
     @property
@@ -99,6 +103,7 @@ def with_look(kept: OldClientDays | None, seen: ClusterObservation) -> OldClient
             came = _came(count, kind.totals.get(broker_id, 0)) if broker_id in before.brokers else 0
             days = {**kind.days, day: kind.days.get(day, 0) + came} if came else kind.days
             found[key] = replace(kind, days=days, totals={**kind.totals, broker_id: count})
+    kinds, dropped = _bounded(found.values(), (seen.observed_at - timedelta(days=DAYS)).date().isoformat())
     return replace(
         before,
         last=seen.observed_at,
@@ -106,7 +111,8 @@ def with_look(kept: OldClientDays | None, seen: ClusterObservation) -> OldClient
         gap_seconds=max(before.gap_seconds, (seen.observed_at - before.last).total_seconds()),
         brokers=before.brokers | read.keys(),
         unread=frozenset(broker.id for broker in on_3 if broker.id not in read),
-        kinds=_bounded(found.values(), (seen.observed_at - timedelta(days=DAYS)).date().isoformat()),
+        kinds=kinds,
+        dropped=before.dropped or dropped,
     )
 
 
@@ -127,10 +133,15 @@ def _came(now: int, before: int) -> int:
     return now - before if now >= before else now
 
 
-def _bounded(kinds: Iterable[KindDays], oldest: str) -> tuple[KindDays, ...]:
+def _bounded(kinds: Iterable[KindDays], oldest: str) -> tuple[tuple[KindDays, ...], bool]:
+    """With the days of no more kinds than are kept, and whether any lost theirs. A kind that has no days, and of which
+    no broker has counted anything since its start, is as one that never came.
+    """
     every = [replace(each, days={day: n for day, n in each.days.items() if day >= oldest}) for each in kinds]
     every.sort(key=lambda each: (max(each.days, default=""), each.software, each.asked), reverse=True)
-    return tuple(every[:MOST_KINDS])
+    rest = [replace(each, days={}) for each in every[MOST_KINDS:]]
+    kept = (*every[:MOST_KINDS], *(each for each in rest if any(each.totals.values())))
+    return kept, any(each.days for each in every[MOST_KINDS:])
 
 
 def table_of_days(days: OldClientDays | str | None, version: str, *, watch: str) -> str:
@@ -158,6 +169,8 @@ def _table(days: OldClientDays | str | None, version: str, watch: str) -> Iterat
     )
     if days.unread:
         yield f"At the last look the counts of {nodes('broker', sorted(days.unread))} were not read."
+    if days.dropped:
+        yield f"More than {MOST_KINDS} kinds of client and request came: only those that came last are here."
     yield ""
     if not days.asking:
         yield "None came."
