@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from feature_looks import CONTROLLERS, host_module, in_log, kafka3, kafka4, look, on_disk
+from asked_java import ask_java
+from feature_looks import CONTROLLERS, host_module, in_log, kafka3, kafka4, look, on_disk, software_in
 from hypothesis import given
 from hypothesis import strategies as st
 from metadata_encoding import ABORT, BEGIN, END, NO_OP, batch
@@ -24,10 +25,15 @@ from kraft_runbook.cluster.feature_levels import (
 )
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import on_disk_of
-from kraft_runbook.metadata.metadata_version import BRINGS
+from kraft_runbook.metadata.metadata_version import BRINGS, LEVELS
 from kraft_runbook.software.readable import unreadable
 from kraft_runbook.software.way_back import way_to
+from lab.installation import JARS, OTHERS, fetch_jars, jars_of, kafka4_version
+from lab.layout import load
 
+THREE, FOUR = load().kafka.version, kafka4_version()
+OLDEST_FORMATTED = 4
+"""No Kafka formats a directory at an earlier level (3.3-IV0)."""
 host_module("kafka_host")
 scan = host_module("metadata_log_scan")
 
@@ -81,9 +87,33 @@ def test_another_feature_that_was_on_counts_as_much() -> None:
 
 def test_a_directory_that_was_formatted_by_newer_software_is_read_at_each_start() -> None:
     new = replace(on_disk(103), bootstrap={METADATA_VERSION: 27})
-    assert "its directory was formatted at metadata.version 27 (bootstrap.checkpoint)" in said(new, kafka3())[0]
+    (text,) = said(new, kafka3())
+    assert text == (
+        "controller 103 cannot run 3.9.2: its directory was formatted at metadata.version 27, and 3.9.2 ends on a"
+        " bootstrap.checkpoint of a level that it does not know. Move that file aside on its host (do not delete it):"
+        " only a quorum that has no log yet begins at its levels."
+    )
     assert said(new, kafka4()) == []
+    assert said(replace(on_disk(103), bootstrap={METADATA_VERSION: 33}), kafka4()) == []
     assert said(replace(on_disk(103), bootstrap={METADATA_VERSION: 5}), kafka4()) == []
+
+
+@pytest.mark.parametrize(
+    "version", [THREE, FOUR, *(pytest.param(each, marks=pytest.mark.long) for each in ("4.0.0", *OTHERS))]
+)
+def test_which_bootstrap_checkpoint_ends_a_node_is_what_its_own_jars_do(version: str, tmp_path: Path) -> None:
+    """4.0.1 and later read one of any level (KAFKA-19192); 4.0.0 and 3.9 end on one that they do not know."""
+    jars = JARS if version == THREE else fetch_jars(version, jars=jars_of(version))
+    directories = [tmp_path / str(number) for number in sorted(LEVELS.values()) if number >= OLDEST_FORMATTED]
+    for each in directories:
+        each.mkdir()
+        (each / "bootstrap.checkpoint").write_bytes(batch(0, level(int(each.name))))
+    told = ask_java(Path(__file__).with_name("AskBootstrap.java"), *directories, jars=jars).splitlines()
+    ours = [
+        said(replace(on_disk(103), bootstrap={METADATA_VERSION: int(each.name)}), software_in(jars))
+        for each in directories
+    ]
+    assert [bool(each) for each in ours] == [each == "ends" for each in told]
 
 
 def test_a_node_that_was_down_meets_what_the_others_have_behind_them() -> None:

@@ -148,11 +148,6 @@ FAULTS = (
         {"4.0": (0, 1)},
     ),
     KnownFault("KAFKA-19522", "with eligible leader replicas a fenced broker is elected leader", {"4.0": (0, None)}),
-    KnownFault(
-        "KAFKA-19192",
-        "a node does not start on a bootstrap.checkpoint with a metadata.version below 7",
-        {"4.0": (0, 1)},
-    ),
     KnownFault("KAFKA-20505", "fetches of share groups of one broker may block each other for good", {"4.2": (0, 1)}),
     KnownFault(
         "KAFKA-19561",
@@ -161,7 +156,7 @@ FAULTS = (
         only_with=Use.REAUTHENTICATION,
     ),
 )
-"""Worst first. Left out: what only clients have, and what another check names (``KRB-UPG-019``)."""
+"""Worst first. Left out: what only clients have, and what another check names (``KRB-UPG-004``, ``KRB-UPG-019``)."""
 
 
 def was_looked_at(version: KafkaVersion) -> bool:

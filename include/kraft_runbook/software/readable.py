@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeOnDisk, SoftwareLevels, WrittenLevel
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.runbook.obstacle import Obstacle
 
@@ -115,16 +116,20 @@ def _taken(interval_ms: int) -> str:
 
 
 def _bootstrap(who: str, disk: NodeOnDisk, software: SoftwareLevels) -> Iterator[Obstacle]:
-    """bootstrap.checkpoint is read at each start, and never written again. A level below the software's lowest does no
-    harm there (4.1.1, ``BootstrapMetadata.fromRecords``).
+    """bootstrap.checkpoint is read at each start, and never written again. 4.0.1 and later take any level there
+    (KAFKA-19192), earlier ones those of their own list, released or not (``BootstrapMetadata.fromRecords``). Which
+    release of 4.0 a Confluent Platform 8.0 holds is not known: it is judged as 4.0.0.
     """
-    level, table = disk.bootstrap.get(METADATA_VERSION, 0), software.features.get(METADATA_VERSION)
-    if table is not None and level > table.supported.highest:
+    version = KafkaVersion.of(software.version)
+    level, table = disk.bootstrap.get(METADATA_VERSION), software.features.get(METADATA_VERSION)
+    if level is None or table is None or table.level(level) is not None:
+        return
+    if version.release < (4, 0) or (version.release == (4, 0) and not version.patch):
         yield Obstacle(
-            f"{who} cannot run {software.version}: its directory was formatted at {METADATA_VERSION} {level}"
-            f" (bootstrap.checkpoint), and {software.version} supports {software.ranges(METADATA_VERSION)}",
-            "set its data aside and format its directory with the older software: a controller that is one of three"
-            " copies the log from the others",
+            f"{who} cannot run {software.version}: its directory was formatted at {METADATA_VERSION} {level}, and"
+            f" {software.version} ends on a bootstrap.checkpoint of a level that it does not know",
+            "move that file aside on its host (do not delete it): only a quorum that has no log yet begins at its"
+            " levels",
         )
 
 
