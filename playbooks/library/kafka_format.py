@@ -35,6 +35,9 @@ options:
     description: Whether the voters stand in the metadata log, so that this controller begins as an observer (KIP-853).
     type: bool
     default: false
+  release_version:
+    description: The metadata.version to format with, such as 3.9-IV0; where it is not given, Kafka's newest.
+    type: str
   name: {description: The service., type: str, required: true}
   manager: {description: What runs the service., type: str, required: true, choices: [supervisor, systemd]}
   socket: {description: The serverurl of supervisor., type: str}
@@ -55,6 +58,7 @@ def main() -> None:
             "cluster_id": {"type": "str", "required": True},
             "node_id": {"type": "int", "required": True},
             "joins": {"type": "bool", "default": False},
+            "release_version": {"type": "str"},
             "name": {"type": "str", "required": True},
             "manager": {"type": "str", "required": True, "choices": ["supervisor", "systemd"]},
             "socket": {"type": "str"},
@@ -134,19 +138,11 @@ def mount_points(fstab: str, units: str) -> list:
 
 
 def run_format(asked: dict) -> None:
-    """``kafka-storage format``, as the user who owns the place. The id follows an equals sign: ids may begin with a
-    dash.
-    """
+    """``kafka-storage format``, as the user who owns the place."""
     service = service_manager(asked["manager"], asked["name"], asked["socket"], CALL_SECONDS)
     make_directory(asked["log_dir"], kafka_user(service, service.status().pid, asked["log_dir"])[:2])
     java = any_java(service)
-    command = [
-        script(asked["kafka_home"], "kafka-storage"),
-        "format",
-        f"--cluster-id={asked['cluster_id']}",
-        f"--config={asked['config_file']}",
-        *(["--no-initial-controllers"] if asked["joins"] else []),
-    ]
+    command = format_command(asked)
     uid, gid = owner_of(asked["log_dir"])
     try:
         done = subprocess.run(
@@ -167,6 +163,18 @@ def run_format(asked: dict) -> None:
             f"{' '.join(command)} failed with exit code {done.returncode}:\n{said}",
             "correct what it names, then run this step again",
         )
+
+
+def format_command(asked: dict) -> list:
+    """The id follows an equals sign: ids may begin with a dash."""
+    return [
+        script(asked["kafka_home"], "kafka-storage"),
+        "format",
+        f"--cluster-id={asked['cluster_id']}",
+        f"--config={asked['config_file']}",
+        *(["--no-initial-controllers"] if asked["joins"] else []),
+        *([f"--release-version={asked['release_version']}"] if asked["release_version"] else []),
+    ]
 
 
 def _become(uid: int, gid: int) -> None:

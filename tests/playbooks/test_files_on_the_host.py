@@ -305,6 +305,16 @@ def test_a_controller_is_not_formatted_beside_a_volume_that_is_not_mounted(
     assert module.formatted({"log_dir": str(tmp_path / "the disk of another" / "kraft")}, *files) is False
 
 
+def test_a_controller_that_joins_a_quorum_is_formatted_at_the_level_that_it_is_given(
+    on_the_host: SimpleNamespace,
+) -> None:
+    asked = {"kafka_home": "/k", "config_file": "/c", "cluster_id": "-id", "joins": True, "release_version": "3.9-IV0"}
+    begins = ["/k/bin/kafka-storage.sh", "format", "--cluster-id=-id", "--config=/c"]
+    of = on_the_host.kafka_format.format_command
+    assert of(asked) == [*begins, "--no-initial-controllers", "--release-version=3.9-IV0"]
+    assert of({**asked, "joins": False, "release_version": None}) == begins
+
+
 @needs_root
 def test_on_a_volume_that_is_mounted_it_is(on_the_host: SimpleNamespace, mounted: Path, tmp_path: Path) -> None:
     files = to_mount(tmp_path, mounted)

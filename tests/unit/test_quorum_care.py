@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host, part
+from observations import SPEC, WHY, Spoil, a_controller, both, gauges, observation, on_host, part, with_quorum
 from recording import Ports, RecordingCluster, run_on
 
 from kraft_runbook.cluster.observation import ClusterObservation, HostState, Unread, was_read
@@ -140,6 +140,24 @@ def test_an_empty_directory_is_formatted_with_the_id_that_the_others_have_and_it
     assert "zookeeper.connect" not in played.variables["properties"]
 
 
+@pytest.mark.parametrize(("level", "name"), [(21, "3.9-IV0"), (7, "3.3-IV3"), (33, "4.4-IV2")])
+def test_it_is_formatted_at_the_level_in_force(level: int, name: str) -> None:
+    """Kafka 4 would write its newest level there, and no way back would be open for this node alone."""
+    seen = both(DOWN, with_quorum(metadata_version=level))(observation(Phase.KRAFT))
+    played = STEPS[Care.LOST_DISK].play(_look(RecordingCluster(seen, facts=hosts(seen)), seen))
+    assert played.variables["release_version"] == name
+
+
+@pytest.mark.parametrize(
+    ("level", "why"),
+    [(None, "metadata.version could not be read"), (99, "metadata.version is 99, which this tool does not know")],
+)
+def test_without_the_level_in_force_nothing_is_formatted(level: int | None, why: str) -> None:
+    cluster, answer = taking(LOST_DISK, both(DOWN, with_quorum(metadata_version=level)), node=103)
+    assert cluster.did == []
+    assert isinstance(answer, Refused) and why in str(answer) and "controller 103 was not touched" in str(answer)
+
+
 def test_it_is_formatted_by_the_kafka_that_its_service_starts() -> None:
     """A roll to another Kafka leads the link there, and kafka.home stays: by that one it would be formatted with what
     the others have left behind.
@@ -149,8 +167,9 @@ def test_it_is_formatted_by_the_kafka_that_its_service_starts() -> None:
             "controllers": tuple(c.model_copy(update={"home_link": f"/opt/{c.id}/kafka"}) for c in SPEC.controllers)
         }
     )
-    assert bring_back_controller(linked, 103, "an id").variables["kafka_home"] == "/opt/103/kafka"
-    assert "kafka_home" not in bring_back_controller(SPEC, 103, "an id").variables, "kafka.home, as for every play"
+    assert bring_back_controller(linked, 103, "an id", "3.9-IV0").variables["kafka_home"] == "/opt/103/kafka"
+    given = bring_back_controller(SPEC, 103, "an id", "3.9-IV0").variables
+    assert "kafka_home" not in given, "kafka.home, as for every play"
 
 
 def _look(cluster: RecordingCluster, seen: ClusterObservation) -> Look:

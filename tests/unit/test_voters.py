@@ -368,11 +368,11 @@ def only_addresses(node: int) -> Spoil:
 
 
 def test_the_directory_is_formatted_without_voters_of_its_own() -> None:
-    given = bring_back_controller(DYNAMIC, 103, "an id").variables
+    given = bring_back_controller(DYNAMIC, 103, "an id", "3.9-IV0").variables
     assert given["joins_a_quorum"] is True
     assert given["properties"]["controller.quorum.bootstrap.servers"].count(":") == 3
     assert "controller.quorum.voters" not in given["properties"]
-    assert "joins_a_quorum" not in bring_back_controller(SPEC, 103, "an id").variables
+    assert "joins_a_quorum" not in bring_back_controller(SPEC, 103, "an id", "3.9-IV0").variables
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,13 @@ def highest_level(version: str) -> int | None:
     return max((level for name, level in LEVELS.items() if name.startswith(f"{release}-")), default=None)
 
 
+def level_name(level: int) -> str | None:
+    """What kafka-storage takes as ``--release-version`` for that level, in every release that knows it; None for a
+    level of a later Kafka.
+    """
+    return next((name for name, each in LEVELS.items() if each == level), None)
+
+
 def required_level(ibp: str) -> int:
     """The level of an inter.broker.protocol.version: the highest that its brokers take, so the least that covers it.
     Before 3.0: 0.

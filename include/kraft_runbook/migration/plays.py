@@ -68,12 +68,16 @@ def finalize_controller(spec: ClusterSpec, node_id: int) -> Play:
     return Play("finalize_controller", node_id, _controller_files(spec, node_id, ControllerMode.KRAFT))
 
 
-def bring_back_controller(spec: ClusterSpec, node_id: int, cluster_id: str) -> Play:
+def bring_back_controller(spec: ClusterSpec, node_id: int, cluster_id: str, level: str) -> Play:
     """Render the files of a controller in KRaft mode, format its empty directory with the cluster's id, start it. A
     formatted directory is left alone. It is formatted by the Kafka that its service starts: a roll to another one leads
     ``home_link`` there, and leaves ``kafka.home`` as it is. In a dynamic quorum it starts as an observer.
+
+    ``level``: metadata.version as it is in force, by name. Kafka would write its own newest level into the directory,
+    which keeps older software away that all other nodes can still go back to.
     """
-    given = {**_controller_files(spec, node_id, ControllerMode.KRAFT), "cluster_id": cluster_id}
+    files = _controller_files(spec, node_id, ControllerMode.KRAFT)
+    given = {**files, "cluster_id": cluster_id, "release_version": level}
     if spec.quorum is QuorumKind.DYNAMIC:
         given["joins_a_quorum"] = True
     if link := spec.controller(node_id).home_link:

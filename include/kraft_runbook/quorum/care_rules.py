@@ -200,8 +200,8 @@ def _what(care: Care, node: int, spec: ClusterSpec) -> str:
         )
     empty = "its directory, where it is empty," if care is Care.ADD else "its empty directory"
     starts = (
-        f"Writes the files of controller {node}, formats {empty} with the cluster's id, and starts it."
-        " It fetches the whole metadata log from the leader."
+        f"Writes the files of controller {node}, formats {empty} with the cluster's id and at the metadata.version in"
+        " force, and starts it. It fetches the whole metadata log from the leader."
     )
     if care is Care.ADD:
         return (

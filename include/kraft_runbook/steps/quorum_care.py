@@ -16,6 +16,7 @@ from kraft_runbook.cluster.spec_parts import QuorumKind
 from kraft_runbook.errors import Refused
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.metadata.canonical_rows import kafka_uuid
+from kraft_runbook.metadata.metadata_version import level_name
 from kraft_runbook.migration.plays import bring_back_controller
 from kraft_runbook.procedures.change_voters import add_voter, await_committed, remove_voter
 from kraft_runbook.quorum.care import CARE, FOLLOWS, QUORUM_CARE, care_for
@@ -104,7 +105,20 @@ def _bring_back(look: Look) -> Play:
             f"the directories of controllers {name_ids(others)} do not show one id of the cluster: {told}",
             way_out="make their hosts readable (docs/hosts.md), then clear this task",
         )
-    return bring_back_controller(look.spec, look.node, ids.pop())
+    return bring_back_controller(look.spec, look.node, ids.pop(), _level_in_force(look))
+
+
+def _level_in_force(look: Look) -> str:
+    level = needed(look.seen.quorum).metadata_version
+    name = None if level is None else level_name(level)
+    if name is None:
+        raise Refused(
+            "metadata.version could not be read in the metadata log"
+            if level is None
+            else f"metadata.version is {level}, which this tool does not know: what to format with can't be told",
+            way_out=f"see kraft-runbook features, then clear this task; controller {look.node} was not touched",
+        )
+    return name
 
 
 def _form(look: Look) -> str:
