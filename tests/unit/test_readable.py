@@ -135,6 +135,17 @@ def test_what_a_node_will_be_sent_is_unknown_and_no_yes_where_no_leader_was_aske
     assert found.unknown and "is not known: no leader" in found.problem
 
 
+def test_a_directory_that_4_4_formatted_is_no_obstacle_to_4_3_which_passes_over_its_snapshot() -> None:
+    """Formatted by 4.4.0 at 33, 4.3.0 and 4.3.1 started on it; 3.9.2, 4.0.0, 4.0.2, 4.2.1 and 4.2.2 ended."""
+    fresh, after = (
+        replace(on_disk(103, snapshot=0, held=33), bootstrap={}),
+        replace(on_disk(103, held=33), bootstrap={}),
+    )
+    for version, ends in (("4.2.2", True), ("4.3.0", False), ("4.3.1", False)):
+        software = replace(kafka4(), version=version)
+        assert [bool(said(fresh, software)), bool(said(after, software))] == [ends, True]
+
+
 def level_at(number: int, offset: int) -> WrittenLevel:
     return WrittenLevel(METADATA_VERSION, number, offset)
 

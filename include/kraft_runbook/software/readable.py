@@ -15,8 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft_runbook.cluster.feature_levels import METADATA_VERSION, NodeOnDisk, SoftwareLevels, WrittenLevel
-from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.feature_levels import (
+    METADATA_VERSION,
+    NodeOnDisk,
+    Snapshot,
+    SoftwareLevels,
+    WrittenLevel,
+)
+from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.runbook.obstacle import Obstacle
 
@@ -67,7 +73,8 @@ def _to_come(who: str, levels: tuple[WrittenLevel, ...] | Unread, software: Soft
 
 
 def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: int) -> Iterator[Obstacle]:
-    held = dict(disk.snapshot.levels) if disk.snapshot else {}
+    snapshot = disk.snapshot if _loads(disk.snapshot, software) else None
+    held = dict(snapshot.levels) if snapshot else {}
     last = {**held, **{each.feature: each.level for each in disk.after}}
     features = sorted(
         {*held, *(each.feature for each in disk.after)}, key=lambda name: (name != METADATA_VERSION, name)
@@ -82,13 +89,20 @@ def _too_new(who: str, disk: NodeOnDisk, software: SoftwareLevels, interval_ms: 
         lower = not software.supports(feature, last[feature])
         shown = [f"{feature} {each.level} at offset {each.offset}" for each in records]
         what = f"its log holds {', '.join(shown)}" if shown else f"its newest snapshot holds {feature} {held[feature]}"
-        past = max((each.offset for each in records), default=disk.snapshot.end if disk.snapshot else 0)
-        ends = f"its newest snapshot ends at {disk.snapshot.end}" if disk.snapshot else "it has no snapshot"
+        past = max((each.offset for each in records), default=snapshot.end if snapshot else 0)
+        ends = f"its newest snapshot ends at {snapshot.end}" if snapshot else "it has no snapshot"
         yield Obstacle(
             f"{who} cannot run {software.version} yet: {what}, {ends}, and {software.version} supports"
             f" {software.ranges(feature)}",
             _way_out(feature, last[feature], past, software, interval_ms, lower=lower),
         )
+
+
+def _loads(snapshot: Snapshot | None, software: SoftwareLevels) -> bool:
+    """Whether that software loads the snapshot. One that ends at 0 is what 4.4 formats a directory with: up to 4.2 it
+    is a snapshot as any other, from 4.3 on no metadata is read of it.
+    """
+    return snapshot is not None and (snapshot.end > 0 or release_of(software.version) < (4, 3))
 
 
 def _way_out(feature: str, now: int, past: int, software: SoftwareLevels, interval_ms: int, *, lower: bool) -> str:
