@@ -15,6 +15,7 @@ from observations import WHY, Spoil, a_controller, broker, nobody, topics
 from recording import RecordingCluster, run_on
 from test_upgrade_checks import ALL, NEW_HOME, OLD_HOME, PLAIN, cluster
 
+from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses
 from kraft_runbook.cluster.observation import ClusterObservation, Unread
 from kraft_runbook.cluster.spec_parts import Software
 from kraft_runbook.errors import Refused
@@ -191,6 +192,14 @@ def test_a_file_that_the_target_refuses_is_named() -> None:
     config = {"process.roles": "controller", "log.segment.bytes": "1024"}
     with pytest.raises(Refused, match=r"controller 101: log\.segment\.bytes=1024 is below"):
         judge({"config": config}, software=SPEC.kafka.upgrade_to)
+
+
+def test_what_the_version_before_does_not_start_with_is_refused_before_the_node_is_stopped() -> None:
+    said = back(config={"process.roles": "controller", "group.coordinator.append.linger.ms": "-1"})
+    assert "controller 101: group.coordinator.append.linger.ms=-1 is below the smallest that 3.9.2 takes (0)" in said
+    named = NamedClass("metric.reporters", "com.Mine", {OLD_HOME: None, NEW_HOME: "new.jar"})
+    assert f"com.Mine, which no jar of {OLD_HOME} has" in back(classes=NamedClasses((named,)))
+    assert "controller 101 was not touched" in said
 
 
 def test_a_host_s_answer_is_read_as_a_value() -> None:

@@ -10,8 +10,8 @@ import org.apache.kafka.storage.internals.log.LogConfig;
 /**
  * What this Kafka's definitions of configuration know and take. For brokers and for topics, each key: its type, and of
  * numbers the least and the greatest that its own validator takes; "-" where it takes any of its type. Then of lists
- * whether they may be empty ("filled": no) and have an empty entry ("entries": no, too), else "-"; last the default,
- * "-" where it has none or an empty one.
+ * whether they may be empty ("filled": no) and have an empty entry ("entries": no, too), else "-"; then the default,
+ * "-" where it has none or an empty one; last the words that a text or a list may hold, else "-".
  */
 public class PrintConfigBounds {
     public static void main(String[] none) throws Exception {
@@ -30,7 +30,7 @@ public class PrintConfigBounds {
             ConfigDef.ConfigKey key = each.getValue();
             String[] bounds = bounds(key);
             System.out.println(kind + " " + key.name + " " + key.type + " " + bounds[0] + " " + bounds[1]
-                + " " + list(key) + " " + byDefault(key));
+                + " " + list(key) + " " + byDefault(key) + " " + words(key));
         }
     }
 
@@ -39,6 +39,12 @@ public class PrintConfigBounds {
             return "-";
         }
         return valid(key, List.of()) ? "entries" : "filled";
+    }
+
+    private static String words(ConfigDef.ConfigKey key) {
+        String shown = String.valueOf(key.validator).replace(" ", "");
+        boolean isText = key.type == ConfigDef.Type.LIST || key.type == ConfigDef.Type.STRING;
+        return isText && shown.matches("\\[.+]") ? shown.substring(1, shown.length() - 1) : "-";
     }
 
     private static String byDefault(ConfigDef.ConfigKey key) {

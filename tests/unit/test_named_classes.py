@@ -17,11 +17,12 @@ from asked_java import ask_java
 from feature_looks import MODULES, host_module, software_in
 
 from kraft_runbook.cluster import login_modules
-from kraft_runbook.cluster.class_keys import BUILT_IN, CLASS_KEYS, TYPED_CLASS, TYPED_OTHERWISE, class_key
+from kraft_runbook.cluster.class_keys import BUILT_IN, CAME_WITH, CLASS_KEYS, TYPED_CLASS, TYPED_OTHERWISE, class_key
 from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import classes_of
-from lab.installation import JARS, JARS4, kafka4_version
+from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 
 for needed in ("kafka_host", "installation", "properties_text", "kafka_user", "login_modules", "references"):
@@ -92,6 +93,21 @@ def test_the_keys_that_name_a_class_are_those_that_kafka_types_or_documents_so()
                 told.add(key)
     assert typed == TYPED_CLASS - LATER
     assert told - OTHER_WORDS == TYPED_OTHERWISE.keys() - LATER
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        load().kafka.version,
+        kafka4_version(),
+        *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS),
+    ],
+)
+def test_a_release_has_not_got_the_keys_that_came_later(version: str) -> None:
+    jars = JARS if version == load().kafka.version else fetch_jars(version, jars=jars_of(version))
+    told = ask_java(Path(__file__).with_name("AskConfigTypes.java"), jars=jars).splitlines()
+    known = {line.split()[0] for line in told}
+    assert CLASS_KEYS.keys() - known == {key for key, came in CAME_WITH.items() if came > release_of(version)}
 
 
 @pytest.mark.parametrize(

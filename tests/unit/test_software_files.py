@@ -19,9 +19,11 @@ from kraft_runbook.cluster.config_tables import (
     LEAST_IN_3_9,
     MEBIBYTE,
     SAME_IN_OTHER_WORDS,
+    STRICTER,
     ConfigTable,
     config_table,
 )
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
 from kraft_runbook.cluster.observation import BrokerMode, ControllerMode, Unread
 from kraft_runbook.cluster.properties_text import render_properties
@@ -35,13 +37,14 @@ THREE, FOUR = load().kafka.version, kafka4_version()
 
 
 class Definition(NamedTuple):
-    """Of one key; ``refused``: what a list may not be (``PrintConfigBounds``)."""
+    """Of one key; ``refused``: what a list may not be; ``words``: those that it may hold (``PrintConfigBounds``)."""
 
     of_type: str
     least: int | None
     greatest: int | None
     refused: str
     default: str
+    words: frozenset[str]
 
 
 @cache
@@ -49,9 +52,10 @@ def definitions(jars: Path) -> Mapping[tuple[str, str], Definition]:
     """By kind and key."""
     found = {}
     for line in ask_java(Path(__file__).with_name("PrintConfigBounds.java"), jars=jars).splitlines():
-        kind, key, of_type, low, high, refused, default = line.split()
+        kind, key, of_type, low, high, refused, default, words = line.split()
         least, greatest = (None if each == "-" else int(each) for each in (low, high))
-        found[kind, key] = Definition(of_type, least, greatest, refused, default)
+        told = frozenset(words.split(",")) - {"-"}
+        found[kind, key] = Definition(of_type, least, greatest, refused, default, told)
     return found
 
 
@@ -71,7 +75,8 @@ def require_the_difference(version: str, jars: Path) -> None:
     still, what they say.
     """
     ours = table(version)
-    for kind, gone, least in (("broker", ours.gone, ours.least), ("topic", ours.topics_gone, ours.topics_least)):
+    raised = {key: low for key, low in ours.least.items() if key not in not_yet(version).least}
+    for kind, gone, least in (("broker", ours.gone, raised), ("topic", ours.topics_gone, ours.topics_least)):
         old, new = (of_kind(kind, each) for each in (JARS, jars))
         assert {key for key in old.keys() - new.keys() if not key.startswith(GONE_FAMILIES)} == gone & old.keys()
         assert not [key for key in new if key in gone or key.startswith(GONE_FAMILIES)]
@@ -100,6 +105,37 @@ def require_the_difference(version: str, jars: Path) -> None:
             came = {key: each for key, each in ours.defaults.items() if key not in DEFAULTS_OF_3_9}
             assert {key: new[key].default for key in came} == came
             assert {key: new[key].greatest for key in ours.greatest} == ours.greatest
+
+
+def not_yet(version: str) -> ConfigTable:
+    return STRICTER.get(KafkaVersion.of(version).minor, ConfigTable())
+
+
+def require_what_a_later_one_takes(version: str, later: str) -> None:
+    """What that release refuses and the later one takes is what its jars are stricter in."""
+    for kind in ("broker", "topic"):
+        old, new = (of_kind(kind, jars(each)) for each in (version, later))
+        both = old.keys() & new.keys()
+        lows = {key: (old[key].least, new[key].least) for key in both}
+        highs = {key: (old[key].greatest, new[key].greatest) for key in both}
+        found = ConfigTable(
+            least={key: low for key, (low, then) in lows.items() if low is not None and (then is None or then < low)},
+            greatest={
+                k: high for k, (high, then) in highs.items() if high is not None and (then is None or then > high)
+            },
+            words={key: more for key in both if (more := new[key].words - old[key].words)},
+        )
+        ours, still = (not_yet(each) if kind == "broker" else ConfigTable() for each in (version, later))
+        assert found == ConfigTable(
+            least={key: low for key, low in ours.least.items() if key not in still.least},
+            greatest=ours.greatest,
+            words={key: words for key, words in ours.words.items() if key in new and new[key].words},
+        )
+        assert not [key for key in both if old[key].refused != "-" != new[key].refused == "-"]
+
+
+def jars(version: str) -> Path:
+    return JARS if version == THREE else fetch_jars(version, jars=jars_of(version))
 
 
 def of_kind(kind: str, jars: Path) -> Mapping[str, Definition]:
@@ -149,6 +185,55 @@ def test_what_a_roll_within_kafka_4_takes_away_and_changes_is_what_the_jars_of_b
     assert ours.families == ()
 
 
+def test_what_3_9_does_not_take_yet_is_what_its_jars_are_stricter_in() -> None:
+    require_what_a_later_one_takes(THREE, FOUR)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", [THREE, FOUR, *OTHERS[:-1]])
+def test_what_each_release_does_not_take_yet_is_what_its_jars_are_stricter_in(version: str) -> None:
+    require_what_a_later_one_takes(version, OTHERS[-1])
+
+
+ONLY_LATER = {
+    "group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor, uniform",
+    "group.coordinator.append.linger.ms": "-1",
+    "group.coordinator.rebalance.protocols": "classic,consumer,streams",
+    "group.share.max.size": "9",
+    "group.share.record.lock.duration.ms": "60001",
+    "share.coordinator.append.linger.ms": "-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"),
+    [
+        (THREE, [key for key in ONLY_LATER if not key.startswith("share.")]),
+        ("4.0.2", [key for key in ONLY_LATER if "linger" in key or "protocols" in key]),
+        (FOUR, [key for key in ONLY_LATER if "linger" in key]),
+        ("4.2.2", []),
+        ("4.4.0", []),
+    ],
+)
+def test_what_only_a_later_release_takes_is_named_for_the_ones_before_it(version: str, refused: list[str]) -> None:
+    held = {"process.roles": "broker", **ONLY_LATER}
+    found = file_findings(held, version, now="4.4.0")
+    assert sorted(each.key for each in found) == sorted(refused) and all(each.refused for each in found)
+
+
+@pytest.mark.parametrize("version", [THREE, FOUR, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)])
+def test_kafka_itself_refuses_just_that(version: str, tmp_path: Path) -> None:
+    kraft = broker_properties(SPEC, SPEC.broker(1), BrokerMode.KRAFT)
+    shown = {key: value for key, value in kraft.items() if not value.startswith("${")}
+    shown["group.share.max.record.lock.duration.ms"] = "60001" if version != THREE else "60000"
+    paths = [tmp_path / key for key in ONLY_LATER]
+    for path in paths:
+        path.write_text(render_properties({**shown, path.name: ONLY_LATER[path.name]}, header=path.name))
+    said = said_of_files(jars(version), *paths)
+    ours = [bool(file_findings({**kraft, path.name: ONLY_LATER[path.name]}, version, now=version)) for path in paths]
+    assert [bool(text) for text in said] == ours, said
+
+
 def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_has_no_table() -> None:
     assert "segment.bytes" not in table("4.0.2").topics_least and "segment.bytes" in table("4.2.0").topics_least
     assert "num.replica.fetchers" not in table("4.1.1").least and table("4.4.0").least["num.replica.fetchers"] == 1
@@ -156,7 +241,7 @@ def test_each_release_has_what_the_ones_before_it_took_away_and_an_unknown_one_h
     assert "log.dirs" in table("4.2.0").entries and not table("4.1.1").entries
     assert table("4.0.2").defaults["group.coordinator.append.linger.ms"] == "5"
     assert table("4.3.0").defaults["group.coordinator.append.linger.ms"] == "-1"
-    assert table("3.9.2") == ConfigTable()
+    assert table("3.9.2") == STRICTER["3.9"] and table("3.8.1") == ConfigTable()
     lost = "max.decompressed.message.bytes"
     assert [version for version in ("4.2.2", "4.3.0", "4.3.1", "4.4.0") if lost in table(version).topics_gone] == [
         "4.3.0",
@@ -277,8 +362,9 @@ def test_kafka_4_asks_no_url_of_oauthbearer_that_is_not_allowed() -> None:
     assert all(ALLOWED_URLS in each and "https://id/keys" in each for each in told[JARS4]) and len(told[JARS4]) == 2
 
 
-def test_the_older_software_is_asked_nothing() -> None:
-    assert file_findings({"zookeeper.connect": "x"}, THREE) == ()
+def test_the_older_software_takes_what_4_no_longer_does() -> None:
+    held = {"zookeeper.connect": "x", "log.segment.bytes": "14", "authorizer.class.name": ACL_AUTHORIZER}
+    assert file_findings(held, THREE) == ()
 
 
 def test_each_software_needs_the_java_that_its_own_class_files_are_for() -> None:

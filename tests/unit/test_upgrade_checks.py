@@ -558,6 +558,51 @@ def test_a_host_that_lacks_what_the_target_needs_may_go_back() -> None:
     assert not_passing(without(cluster(ALL)), Gate.BACK) == {"KRB-UPG-013": ("FAIL", f"broker 1: {WHY.reason}")}
 
 
+def names_in_old(found: object, key: str) -> Spoil:
+    """Broker 2's file names a class. ``found``: what the home of the version before has of it."""
+    named = NamedClass(key, "com.Mine", {OLD_HOME: found, NEW_HOME: "new.jar"})  # type: ignore[dict-item]
+    return host_changed(2, classes=NamedClasses((named,)))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict", "words"),
+    [
+        (
+            file_of("group.coordinator.rebalance.protocols", "classic,consumer,streams"),
+            "FAIL",
+            "broker 2: group.coordinator.rebalance.protocols holds streams, which 3.9.2 does not take. Take it out.",
+        ),
+        (file_of("group.coordinator.append.linger.ms", "-1"), "FAIL", "is below the smallest that 3.9.2 takes (0)"),
+        (file_of("group.consumer.assignors", "uniform"), "FAIL", "holds uniform, which 3.9.2 does not take"),
+        (names_in_old(None, "principal.builder.class"), "FAIL", f"com.Mine, which no jar of {OLD_HOME} has (new.jar"),
+        (names_in_old(WHY, "principal.builder.class"), "UNKNOWN", WHY.reason),
+        (host_changed(2, classes=WHY), "UNKNOWN", WHY.reason),
+        (host_changed(2, config=WHY), "UNKNOWN", WHY.reason),
+    ],
+)
+def test_what_only_the_target_takes_keeps_the_way_back_shut_until_it_is_out_of_the_files(
+    spoil: Spoil, verdict: str, words: str
+) -> None:
+    seen = spoil(cluster(ALL))
+    ((code, (told, evidence)),) = not_passing(seen, Gate.BACK).items()
+    assert (code, told) == ("KRB-UPG-028", verdict) and words in evidence
+    assert "KRB-UPG-028" not in not_passing(spoil(cluster()), Gate.UP)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        file_of("group.share.assignors", "simple"),
+        file_of("zookeeper.connect", "x"),
+        names_in_old(None, "listener.name.x.sasl.oauthbearer.jwt.validator.class"),
+        names_in_old(None, "the dynamic sasl.oauthbearer.jwt.validator.class of broker 2"),
+        host_changed(2, config=None),
+    ],
+)
+def test_what_the_version_before_reads_over_or_is_given_anew_does_not_shut_the_way_back(spoil: Spoil) -> None:
+    assert not_passing(spoil(cluster(ALL)), Gate.BACK) == {}
+
+
 def test_old_clients_are_no_matter_of_a_roll_that_stays_below_or_above_4() -> None:
     old = broker(2, metrics=BrokerMetrics(0, 0, deprecated_requests=(OldRequests("x", "1", "Fetch", "2", 1),)))(
         cluster()

@@ -51,6 +51,15 @@ TYPED_OTHERWISE: Mapping[str, Names] = {
     JAAS_CONFIG: Names.LOGIN,
 }
 """Keys of ``Type.STRING``, ``LIST`` and ``PASSWORD`` whose documentation calls the value a class, or classes."""
+CAME_WITH: Mapping[str, tuple[int, int]] = {
+    "group.share.assignors": (4, 1),
+    "group.share.dlq.manager.class.name": (4, 4),
+    "group.share.persister.class.name": (4, 0),
+    "group.streams.topology.description.plugin.class": (4, 4),
+    "sasl.oauthbearer.jwt.retriever.class": (4, 1),
+    "sasl.oauthbearer.jwt.validator.class": (4, 1),
+}
+"""The release that brought a key, where 3.9 has not got it. An earlier one reads over it, and loads no class by it."""
 CLASS_KEYS: Mapping[str, Names] = {**dict.fromkeys(sorted(TYPED_CLASS), Names.CLASS), **TYPED_OTHERWISE}
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     "group.consumer.assignors": ("uniform", "range"),

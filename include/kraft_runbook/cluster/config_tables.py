@@ -1,6 +1,6 @@
 """What each release of Kafka 4 no longer knows and takes of what 3.9 does: keys that went, numbers whose least value
-rose, lists that may have no empty entry, and defaults that changed. For the files of brokers and controllers, for their
-dynamic configurations, and for topics.
+rose, lists that may have no empty entry, and defaults that changed. And what a release does not take yet that a later
+one does. For the files of brokers and controllers, for their dynamic configurations, and for topics.
 
 Made by ``tests/unit/PrintConfigBounds.java`` from the jars of 3.9.2, 4.0.0 to 4.0.2, 4.1.0 to 4.1.2, 4.2.0 to 4.2.2,
 4.3.0, 4.3.1 and 4.4.0: all releases of one minor version said the same, but for one key of 4.2.2 (``_NOT_YET``). Tests
@@ -58,10 +58,10 @@ GONE_FAMILIES = ("zookeeper.", "password.encoder.")
 class ConfigTable:
     """One release against 3.9, and of keys that came with Kafka 4 against the release that brought them. ``gone``,
     ``least``, ``greatest``: of brokers and controllers; ``topics_gone``, ``topics_least``: of topics. ``least``,
-    ``greatest``: what it takes, where less or more was taken before. ``entries``: lists of brokers and controllers that
-    may have no empty entry, such as a trailing comma leaves; ``filled``: those that may not be empty either.
-    ``defaults``: of brokers, where they are others than in 3.9 (``DEFAULTS_OF_3_9``), or change after 4.0.
-    ``families``: keys that begin so are gone.
+    ``greatest``: what it takes, where less or more was taken before, or is later. ``words``: of lists, those that it
+    refuses and a later release takes. ``entries``: lists of brokers and controllers that may have no empty entry, such
+    as a trailing comma leaves; ``filled``: those that may not be empty either. ``defaults``: of brokers, where they are
+    others than in 3.9 (``DEFAULTS_OF_3_9``), or change after 4.0. ``families``: keys that begin so are gone.
     """
 
     gone: frozenset[str] = frozenset()
@@ -73,14 +73,15 @@ class ConfigTable:
     defaults: Mapping[str, str] = field(default_factory=dict)
     greatest: Mapping[str, int] = field(default_factory=dict)
     families: tuple[str, ...] = ()
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def has_lost(self, key: str) -> bool:
         """Whether the release reads over this key of a broker or controller."""
         return key in self.gone or key.startswith(self.families)
 
     def beyond(self, before: ConfigTable) -> ConfigTable:
-        """What the way to this release from that one takes away: not what the former lacks already. Defaults are those
-        of this release.
+        """What the way up to this release from that one takes away: not what the former lacks already, and so no words.
+        Defaults are those of this release.
         """
 
         def news(ours: Mapping[str, int], theirs: Mapping[str, int]) -> Mapping[str, int]:
@@ -213,6 +214,20 @@ _STEPS: Mapping[str, ConfigTable] = {
     "4.4": ConfigTable(),
 }
 """What each minor version took away besides what the ones before it did."""
+_PROTOCOLS = "group.coordinator.rebalance.protocols"
+_LINGERS = {"group.coordinator.append.linger.ms": 0, "share.coordinator.append.linger.ms": 0}
+STRICTER: Mapping[str, ConfigTable] = {
+    "3.9": ConfigTable(
+        least={"group.coordinator.append.linger.ms": 0, "group.share.max.size": 10},
+        greatest={"group.share.record.lock.duration.ms": 60_000},
+        words={_PROTOCOLS: frozenset({"streams"}), "group.consumer.assignors": frozenset({"uniform", "range"})},
+    ),
+    "4.0": ConfigTable(least=_LINGERS, words={_PROTOCOLS: frozenset({"streams"})}),
+    "4.1": ConfigTable(least=_LINGERS),
+}
+"""What each minor version refuses at its start and a later one takes. The short names of assignors are classes to 3.9,
+which it does not find.
+"""
 _DECOMPRESSED = frozenset({"max.decompressed.message.bytes"})
 _NOT_YET: Mapping[str, frozenset[str]] = {"4.3.0": _DECOMPRESSED, "4.3.1": _DECOMPRESSED}
 """By release, keys of brokers and topics that a patch of an earlier minor version has: this one came with 4.2.2 and
@@ -221,10 +236,11 @@ with 4.4.0.
 
 
 def config_table(version: str) -> ConfigTable | Unread:
-    """What that Kafka takes no longer. Empty before 4.0; Unread for a release that was not asked."""
-    if release_of(version) < (4, 0):
-        return ConfigTable()
+    """What that Kafka takes no longer, or not yet. Empty before 3.9; Unread for a release that was not asked."""
     minor = KafkaVersion.of(version).minor
+    stricter = STRICTER.get(minor, ConfigTable())
+    if release_of(version) < (4, 0):
+        return stricter
     if minor not in _STEPS:
         known = list(_STEPS)
         return Unread(
@@ -236,14 +252,15 @@ def config_table(version: str) -> ConfigTable | Unread:
     gone = lacks.union(*(each.gone for each in upto))
     return ConfigTable(
         gone,
-        {key: least for each in upto for key, least in each.least.items()},
+        {key: least for each in (*upto, stricter) for key, least in each.least.items()},
         lacks.union(*(each.topics_gone for each in upto)),
         {key: least for each in upto for key, least in each.topics_least.items()},
         frozenset().union(*(each.entries for each in upto)),
         frozenset().union(*(each.filled for each in upto)),
         {key: default for each in upto for key, default in each.defaults.items() if key not in gone},
-        {key: greatest for each in upto for key, greatest in each.greatest.items()},
+        {key: greatest for each in (*upto, stricter) for key, greatest in each.greatest.items()},
         GONE_FAMILIES,
+        stricter.words,
     )
 
 

@@ -64,12 +64,11 @@ def require_readable(
     problems = [(each.problem, each.way_out) for each in obstacles]
     refused = file_findings(config, software.version) if config else ()
     problems += [(f"{who}: {each.problem}", each.way_out) for each in refused if each.refused]
-    if software != spec.kafka:
-        table = config_table(software.version)
-        if isinstance(table, Unread):
-            problems.append((f"{who}: {table.reason}", "name another target"))
-        missing = [each for each in missing_classes(host, software) if isinstance(each, str)]
-        problems += [(f"{who}: {each}", "put its jar into that home, or name another class") for each in missing]
+    table = config_table(software.version)
+    if isinstance(table, Unread) and software != spec.kafka:
+        problems.append((f"{who}: {table.reason}", "name another target"))
+    missing = [each for each in missing_classes(host, software) if isinstance(each, str)]
+    problems += [(f"{who}: {each}", "put its jar into that home, or name another class") for each in missing]
     if problems:
         ways = "; ".join(dict.fromkeys(way for _, way in problems))
         raise Refused(

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from kraft_runbook.cluster.class_keys import CAME_WITH, class_key
 from kraft_runbook.cluster.feature_levels import NamedClass, NodeHost
+from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs, Unread
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -95,12 +97,17 @@ def without_version(jar: str) -> str:
 
 
 def missing_classes(host: NodeHost, software: Software) -> Iterator[str | Unread]:
-    """What a node would not find on that software, one text for each class; Unread for what could not be told."""
+    """What a node would not find on that software, one text for each class; Unread for what could not be told. A key
+    that it does not know names no class to it.
+    """
     if isinstance(host.classes, Unread):
         yield host.classes
         return
     yield from (Unread(each) for each in host.classes.unread)
+    release = release_of(software.version)
     for named in host.classes.named:
+        if any(release < CAME_WITH.get(class_key(word) or "", (0, 0)) for word in named.key.split()):
+            continue
         there = named.found.get(software.home, Unread(f"{software.home} was not looked at"))
         if isinstance(there, Unread):
             yield Unread(f"whether {software.home} has {_what(named)} could not be read: {there.reason}")

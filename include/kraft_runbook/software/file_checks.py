@@ -39,11 +39,34 @@ def no_file_holds_what_the_target_refuses(seen: ClusterObservation, spec: Cluste
     target = both(spec)[-1]
 
     def judge(host: NodeHost) -> Iterator[str | Unread]:
-        yield from _told(host, spec, lambda found: (str(each) for each in found if each.refused))
+        yield from _told(host, target.version, spec.kafka.version, _refused)
         missing = list(missing_classes(host, target))
         yield from (each for each in missing if isinstance(each, Unread))
         if any(isinstance(each, str) for each in missing):
             yield f"it names classes that {target.version} lacks (KRB-UPG-017)"
+
+    return each_host(seen, judge, "none does")
+
+
+@check(
+    "KRB-UPG-028",
+    severity=BLOCKING,
+    gates={Gate.BACK},
+    needs=Needs.HOSTS,
+    fix="correct the cluster file's properties, and let the nodes have them before the way back; put a jar that is"
+    " missing into kafka.home",
+)
+def no_file_holds_what_the_version_before_refuses(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No node's file holds what makes the version before exit at its start.
+
+    What only the target takes may have come into the files since: a word, a number, the name of a class that kafka.home
+    has not got. A file that is missing is written by the way back.
+    """
+
+    def judge(host: NodeHost) -> Iterator[str | Unread]:
+        if host.config is not None:
+            yield from _told(host, spec.kafka.version, both(spec)[-1].version, _refused)
+        yield from missing_classes(host, spec.kafka)
 
     return each_host(seen, judge, "none does")
 
@@ -67,7 +90,8 @@ def no_file_holds_what_the_target_reads_over(seen: ClusterObservation, spec: Clu
         if keys:
             yield ", ".join(keys)
 
-    return _each_file(seen, spec, ignored)
+    target = both(spec)[-1].version
+    return each_host(seen, lambda host: _told(host, target, spec.kafka.version, ignored), "none does")
 
 
 @check(
@@ -108,17 +132,14 @@ def controller_files_are_as_rendered(seen: ClusterObservation, spec: ClusterSpec
     return settle(wrong, unread, "all are")
 
 
-def _each_file(
-    seen: ClusterObservation, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
-) -> Finding:
-    """What the target says to each node's file."""
-    return each_host(seen, lambda host: _told(host, spec, told), "none does")
+def _refused(found: Iterable[FileFinding]) -> Iterator[str]:
+    return (str(each) for each in found if each.refused)
 
 
 def _told(
-    host: NodeHost, spec: ClusterSpec, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
+    host: NodeHost, version: str, now: str, told: Callable[[tuple[FileFinding, ...]], Iterable[str]]
 ) -> Iterator[str | Unread]:
-    version = both(spec)[-1].version
+    """What that version says to a node's file, which ``now`` reads."""
     table = config_table(version)
     if isinstance(table, Unread):
         yield table
@@ -127,4 +148,4 @@ def _told(
     elif isinstance(host.config, Unread):
         yield host.config
     else:
-        yield from told(file_findings(host.config, version, now=spec.kafka.version))
+        yield from told(file_findings(host.config, version, now=now))

@@ -1,5 +1,5 @@
-"""What a node's configuration file may not hold for a version of Kafka: keys that make it exit, and keys that it reads
-over in silence, so that what they asked for is off without a word.
+"""What a node's configuration file may not hold for a version of Kafka, newer or older than the one that runs: keys
+that make it exit, and keys that it reads over in silence, so that what they asked for is off without a word.
 
 Which ones is in ``config_tables``, release by release.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kraft_runbook.cluster.config_meaning import listed
 from kraft_runbook.cluster.config_tables import ConfigTable, config_table
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.kafka_version import release_of
@@ -38,21 +39,20 @@ class FileFinding(Obstacle):
 
 
 def file_findings(properties: Mapping[str, str], version: str, *, now: str = "") -> tuple[FileFinding, ...]:
-    """What Kafka of that version refuses in a node's file, and what it ignores. Before 4.0: nothing is asked. For a
-    release without a table (``config_table``) only what every Kafka 4 refuses. ``now``: the version that reads the file
-    until then; keys that it ignores too are left out.
+    """What Kafka of that version refuses in a node's file, and what it ignores. Of 3.9, only what it refuses and a
+    later one takes; of earlier ones nothing. For a release without a table (``config_table``) only what every Kafka 4
+    refuses. ``now``: the version that reads the file until then; keys that it ignores too are left out.
     """
-    if release_of(version) < (4, 0):
-        return ()
     table = config_table(version)
     if isinstance(table, Unread):
         table = ConfigTable()
     before = config_table(now)
     changed = table if isinstance(before, Unread) else table.beyond(before)
-    return (*_refused(properties, version, table), *_ignored(properties, version, changed))
+    of_zookeeper = _of_zookeeper(properties, version) if release_of(version) >= (4, 0) else ()
+    return (*of_zookeeper, *_refused(properties, version, table), *_ignored(properties, version, changed))
 
 
-def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
+def _of_zookeeper(properties: Mapping[str, str], version: str) -> Iterator[FileFinding]:
     if not properties.get("process.roles"):
         yield FileFinding(
             f"without process.roles it is a broker of ZooKeeper, which {version} does not know",
@@ -65,6 +65,9 @@ def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) ->
             "use org.apache.kafka.metadata.authorizer.StandardAuthorizer, as the migration's end writes it",
             key="authorizer.class.name",
         )
+
+
+def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) -> Iterator[FileFinding]:
     for key, smallest in table.least.items():
         given = java_int(trim(properties.get(key, "")))
         if given is not None and given < smallest:
@@ -81,6 +84,10 @@ def _refused(properties: Mapping[str, str], version: str, table: ConfigTable) ->
                 "lower it, or leave it out",
                 key=key,
             )
+    for key, words in table.words.items():
+        for word in listed(properties.get(key, "")):
+            if word in words:
+                yield FileFinding(f"{key} holds {word}, which {version} does not take", "take it out", key=key)
     yield from _lists(properties, version, table)
 
 
