@@ -75,7 +75,6 @@ def secrets_of(lab: Lab, zookeeper: KazooClient) -> set[bytes]:
     return held
 
 
-@pytest.mark.long
 def test_forward_and_back_with_the_labs_own_metadata(
     source: ClusterSpec, quiet_lab: Lab, zookeeper: KazooClient, spark: SparkSession
 ) -> None:
