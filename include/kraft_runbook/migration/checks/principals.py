@@ -148,12 +148,12 @@ def _by_certificate(
         yield who, where, None, store.reason
         return
     assert store.certificate is not None
-    subject, rules = store.certificate.subject, rules or "DEFAULT"
+    subject, rules = store.certificate.subject, "DEFAULT" if rules is None else rules
     if subject is None:
         why = f"the certificate in {path} has a name with an attribute of which Java writes the bytes"
         yield who, where, None, f"{why}: compare it with super_users by hand"
         return
-    yield who, where, of_certificate(subject, rules), f"{rules} makes no name of {subject} that can be told here"
+    yield who, where, of_certificate(subject, rules), f"{RULES}={rules} makes no name of {subject} that is known here"
 
 
 def _own_builder(properties: Properties) -> bool:
