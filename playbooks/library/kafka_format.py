@@ -13,10 +13,12 @@ from ansible.module_utils.kafka_host import (
     HostError,
     holds_metadata_log,
     host_lock,
+    is_mount_point,
     make_directory,
     owner_of,
     read_text,
     why,
+    without_octal,
 )
 from ansible.module_utils.kafka_user import kafka_user
 from ansible.module_utils.properties_text import properties_of, shown_log
@@ -117,7 +119,7 @@ def require_mounted(log_dir: str, points: list) -> None:
     """
     inside = os.path.realpath(log_dir)
     for point, told in points:
-        if f"{inside}/".startswith(f"{point}/") and not os.path.ismount(point):
+        if f"{inside}/".startswith(f"{point}/") and not is_mount_point(point):
             raise HostError(
                 f"{log_dir} lies on {point}, which {told} names and which is not mounted",
                 f"mount it, then run this step again; if it is no longer used, take it out of {told} first",
@@ -130,7 +132,7 @@ def mount_points(fstab: str, units: str) -> list:
     for line in (read_text(fstab) or "").splitlines():
         fields = line.split()
         if len(fields) > 1 and not line.lstrip().startswith("#"):
-            found.append((fields[1].replace("\\040", " "), fstab))
+            found.append((without_octal(fields[1]), fstab))
     for path in glob.glob(f"{units}/*.mount"):
         lines = (read_text(path) or "").splitlines()
         found += [(line.partition("=")[2].strip(), path) for line in lines if line.startswith("Where=")]

@@ -10,7 +10,7 @@ import stat
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, change, host_lock, place_of, why
+from ansible.module_utils.kafka_host import HostError, change, host_lock, is_mount_point, place_of, why
 from ansible.module_utils.service_manager import ABSENT, STOPPED, service_manager
 
 DOCUMENTATION = """
@@ -67,12 +67,12 @@ def main() -> None:
 
 
 def is_left(path: str) -> bool:
-    """Whether it is still to be set aside. A mount point stays where it is, and is left while it holds anything else
-    than what was set aside in it.
+    """Whether it is still to be set aside. A directory that is a mount point stays where it is, and is left while it
+    holds anything else than what was set aside in it.
     """
-    if not os.path.ismount(path):
-        return os.path.lexists(path)
-    return any(not stays(name) for name in os.listdir(path))
+    if os.path.isdir(path) and is_mount_point(path):
+        return any(not stays(name) for name in os.listdir(path))
+    return os.path.lexists(path)
 
 
 def stays(name: str) -> bool:

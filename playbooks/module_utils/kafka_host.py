@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
 import stat
 import time
@@ -203,6 +204,22 @@ def holds_metadata_log(log_dir: str) -> bool:
         return os.listdir(os.path.join(log_dir, "__cluster_metadata-0")) != [BOOTSTRAP_CHECKPOINT]
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def is_mount_point(path: str) -> bool:
+    """Whether something is mounted there: a directory of the same file system too (a bind mount), which
+    ``os.path.ismount`` takes for none. A link is none itself. Raises OSError where the mounts can't be read.
+    """
+    if os.path.ismount(path):
+        return True
+    with open("/proc/self/mountinfo", "rb") as stream:
+        points = {without_octal(os.fsdecode(line.split(b" ")[4])) for line in stream}
+    return not os.path.islink(path) and os.path.realpath(path) in points
+
+
+def without_octal(field: str) -> str:
+    """A path as it is, of a table of mounts, where a blank is written as ``\\040``."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)
 
 
 def owner_of(path: str) -> tuple[int, int]:

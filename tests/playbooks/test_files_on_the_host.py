@@ -244,12 +244,16 @@ def test_a_configuration_set_aside_is_its_owners_alone_and_a_directory_keeps_its
     assert not (tmp_path / "data").exists()
 
 
-@pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Path]:
-    """A directory that is a mount point, as a controller's disk is."""
-    point = tmp_path / "disk"
+@pytest.fixture(params=["tmpfs", "bind"])
+def mounted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A directory that is a mount point, as a controller's disk is: a file system's, or a bind mount's of the same
+    file system.
+    """
+    point, source = tmp_path / "the disk", tmp_path / "source"
     point.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(point)], capture_output=True).returncode:
+    source.mkdir()
+    command = ["mount", "-t", "tmpfs", "tmpfs"] if request.param == "tmpfs" else ["mount", "--bind", str(source)]
+    if subprocess.run([*command, str(point)], capture_output=True).returncode:
         pytest.skip("nothing may be mounted here")
     yield point
     subprocess.run(["umount", str(point)], check=True)
@@ -283,6 +287,32 @@ def test_any_other_path_is_left_while_it_is_there(on_the_host: SimpleNamespace, 
     assert module.is_left(str(tmp_path / "link")), "a link that leads nowhere is a name that is taken"
 
 
+@needs_root
+def test_a_link_to_a_mount_point_is_a_name_like_any_other(
+    on_the_host: SimpleNamespace, mounted: Path, tmp_path: Path
+) -> None:
+    module = on_the_host.kafka_set_aside
+    (tmp_path / "link").symlink_to(mounted)
+    assert module.is_left(str(tmp_path / "link"))
+    assert Path(module.set_aside(str(tmp_path / "link"), "set-aside-1")).is_symlink()
+    assert not module.is_left(str(tmp_path / "link"))
+
+
+@needs_root
+def test_a_file_that_is_a_mount_point_is_left(on_the_host: SimpleNamespace, mounted: Path, tmp_path: Path) -> None:
+    """As a container's configuration may be: it can't be renamed, and that is said."""
+    file = tmp_path / "controller.properties"
+    file.touch()
+    (mounted / "source").touch()
+    subprocess.run(["mount", "--bind", str(mounted / "source"), str(file)], check=True)
+    try:
+        assert on_the_host.kafka_set_aside.is_left(str(file))
+        with pytest.raises(OSError, match=str(file)):
+            on_the_host.kafka_set_aside.set_aside(str(file), "set-aside-1")
+    finally:
+        subprocess.run(["umount", str(file)], check=True)
+
+
 def to_mount(directory: Path, *points: Path, unit: Path | None = None) -> tuple[str, str]:
     """The files of a host that say that it is to mount these."""
     fstab = "".join(f"UUID=1 {str(point).replace(' ', chr(92) + '040')} ext4 defaults 0 2\n" for point in points)
@@ -313,6 +343,10 @@ def test_a_controller_that_joins_a_quorum_is_formatted_at_the_level_that_it_is_g
     of = on_the_host.kafka_format.format_command
     assert of(asked) == [*begins, "--no-initial-controllers", "--release-version=3.9-IV0"]
     assert of({**asked, "joins": False, "release_version": None}) == begins
+
+
+def test_a_table_of_mounts_writes_blanks_and_backslashes_by_their_numbers(on_the_host: SimpleNamespace) -> None:
+    assert on_the_host.kafka_host.without_octal("/a\\040b\\011c\\134040") == "/a b\tc\\040"
 
 
 @needs_root
