@@ -19,6 +19,8 @@ CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE---
 PRIVATE = re.compile(r"-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----(.*?)-----END ", re.DOTALL)
 ENTRY = re.compile(r"^Alias name: (.*)$", re.MULTILINE)
 KEYS = "keystore"
+_OF_JAVA = ("JKS", "PKCS12", "JCEKS")
+"""The types that every Java reads by itself."""
 ENGLISH = ("-J-Duser.language=en", "-J-Duser.country=US")
 _REFUSED = re.compile(r"password was incorrect|password verification failed|keystore password", re.IGNORECASE)
 _NO_KEY = re.compile(r"Cannot recover key|UnrecoverableKey|Get Key failed|not properly padded", re.IGNORECASE)
@@ -45,8 +47,7 @@ def opened(store: dict, password: str | None, key_password: str | None, java: Ca
     first private key, that key's own first; of a trust store those that it trusts. ``java``: the path of the Java that
     is to open it; it raises Unknown where there is none. Raises Wrong, Unknown, OSError.
     """
-    if not os.path.exists(store["path"]):
-        raise Wrong("it is not there")
+    _require_readable(store["path"])
     if store["unknown"]:
         raise Unknown(store["unknown"])
     if store["type"] == "PEM":
@@ -58,6 +59,10 @@ def opened(store: dict, password: str | None, key_password: str | None, java: Ca
     if done.returncode:
         if _REFUSED.search(said):
             raise Wrong("its password does not open it" if password is not None else "it has a password; none is set")
+        if store["type"] not in _OF_JAVA:
+            raise Unknown(
+                f"keytool did not open it, and a store of type {store['type']} may need a provider that Kafka has"
+            )
         raise Wrong(f"it is no store of type {store['type']}, or is damaged")
     entries = list(zip(ENTRY.findall(said), ENTRY.split(said)[2::2]))
     if store["kind"] != KEYS:
@@ -72,6 +77,17 @@ def opened(store: dict, password: str | None, key_password: str | None, java: Ca
     for alias, _ in keys:  # Java opens all of them with the one password
         _open_key(java, store, alias.strip(), password, key_password)
     return CERTIFICATE.findall(keys[0][1])
+
+
+def _require_readable(path: str) -> None:
+    """Raises Wrong where no file is there, OSError where Ansible's user may not read it: Kafka's may."""
+    try:
+        with open(path, "rb"):
+            pass
+    except (FileNotFoundError, NotADirectoryError):
+        raise Wrong("it is not there") from None
+    except IsADirectoryError:
+        raise Wrong("it is a directory") from None
 
 
 def _open_key(java: Callable[[], str], store: dict, alias: str, password: str | None, key_password: str | None) -> None:

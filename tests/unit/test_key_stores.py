@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,35 @@ def test_zookeepers_client_has_one_password_for_both(stores: Path) -> None:
     assert look(stores / "pbes1.pem", OF_KEY, None, of_zookeeper=True) == ""
     assert "does not open its private key" in look(stores / "pbes1.pem", GUESSED, None, of_zookeeper=True)
     assert look(stores / "bare.pem", "", None, of_zookeeper=True) == ""
+
+
+def test_what_is_no_store_is_told_and_a_type_that_java_has_not_by_itself_is_not_judged(
+    stores: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "k.p12").write_text("no store")
+    assert look(tmp_path / "k.p12", OF_STORE, None) == "it is no store of type PKCS12, or is damaged"
+    assert look(tmp_path / "k.p12", OF_STORE, None, type="JCEKS") == "it is no store of type JCEKS, or is damaged"
+    assert look(stores / "k.p12", OF_STORE, None, type="BCFKS").startswith("?keytool did not open it, and a store of")
+    assert look(tmp_path, OF_STORE, None, type="JKS") == "it is a directory"
+    for gone in (tmp_path / "none.p12", tmp_path / "k.p12" / "none.p12"):
+        assert look(gone, OF_STORE, None) == "it is not there"
+
+
+def test_a_store_that_kafka_alone_may_read_is_not_judged(stores: Path) -> None:
+    before = os.geteuid()
+    with tempfile.TemporaryDirectory() as directory:
+        store = Path(directory) / "closed" / "k.p12"
+        store.parent.mkdir()
+        shutil.copy(stores / "k.p12", store)
+        for mode_of_file, mode_of_directory in ((0, 0o755), (0o644, 0)):
+            os.chmod(directory, 0o755)
+            store.chmod(mode_of_file)
+            store.parent.chmod(mode_of_directory)
+            if before == 0:
+                os.seteuid(65534)
+            try:
+                with pytest.raises(PermissionError):
+                    look(store, OF_STORE, None)
+            finally:
+                os.seteuid(before)
+                store.parent.chmod(0o755)
