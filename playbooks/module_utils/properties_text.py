@@ -48,12 +48,6 @@ def is_secret(key: str, value: str) -> bool:
     return is_sensitive(key) or bool(SECRET_VALUE.search(value))
 
 
-def read_file(path: str) -> str:
-    """A properties file's text: Kafka reads the bytes as Latin-1."""
-    with open(path, encoding="latin-1", newline="") as stream:
-        return stream.read()
-
-
 def logical_lines(text: str) -> Iterator[str]:
     """The lines of a properties file, a continued one joined with its following lines (java.util.Properties); comments
     and blank lines as they are.

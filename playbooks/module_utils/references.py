@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable
 
 from ansible.module_utils.kafka_host import HostError, why
-from ansible.module_utils.properties_text import properties_of, read_file
+from ansible.module_utils.properties_text import properties_of
 
 _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _PROVIDERS = "org.apache.kafka.common.config.provider."
 
 
 class Lacking(HostError):
-    """The file that a reference names is not there, or has no such key: Kafka could not use it either."""
+    """The file that a reference names is not there, is no UTF-8 or has no such key: Kafka could not use it either."""
 
 
 def followed(text: str, properties: dict, environment: Callable | None = None) -> tuple:
@@ -41,7 +41,7 @@ def followed(text: str, properties: dict, environment: Callable | None = None) -
 def _provided(properties: dict, provider: str, path: str, key: str, environment: Callable | None) -> str:
     named = properties.get(f"config.providers.{provider}.class", "no class").strip()
     if named == f"{_PROVIDERS}FileConfigProvider":
-        found = properties_of(read_file(path)).get(key)
+        found = properties_of(_secrets(path)).get(key)
     elif named == f"{_PROVIDERS}DirectoryConfigProvider":
         with open(os.path.join(path, os.path.basename(key)), encoding="utf-8", errors="replace") as stream:
             found = stream.read()
@@ -52,3 +52,12 @@ def _provided(properties: dict, provider: str, path: str, key: str, environment:
     if found is None:
         raise Lacking(f"{path or provider} has no {key}", "")
     return found
+
+
+def _secrets(path: str) -> str:
+    """A file's text as ``FileConfigProvider`` reads it: by its characters, unlike a node's configuration."""
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except UnicodeDecodeError:
+        raise Lacking(f"{path} is not UTF-8, as which Kafka reads it", "") from None
