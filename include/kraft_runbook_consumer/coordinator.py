@@ -260,7 +260,9 @@ class Coordinator:
 
     def _start(self, actions: Sequence[Action]) -> int:
         partitions = [each.partition for each in actions]
-        begins = self._handover_().take_over(partitions, wait=self.state.mode is Mode.KAFKA)
+        follows_kafka = self.state.mode is Mode.KAFKA
+        toggled = follows_kafka or self.sight.view.mode is not None
+        begins = self._handover_().take_over(partitions, wait=follows_kafka, toggled=toggled)
         if begins and self.listener is not None:
             self.listener.before_starting_fetchers(self.state.member, self.sight.whole_group(self.state.mode))
         for each in actions:

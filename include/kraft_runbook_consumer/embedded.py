@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -25,6 +25,8 @@ from kraft_runbook_consumer.znodes import Partition, is_made
 CALL_SECONDS = 10.0
 GIVEN_UP_SECONDS = 600.0
 """After this time librdkafka gives up a request by itself (``_ask``)."""
+MARK = "migrating member"
+"""The metadata of each commit to Kafka. Others leave it empty, and so do Kafka's own tools."""
 PASSING = frozenset(
     {
         *(KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError._WAIT_COORD),
@@ -41,6 +43,13 @@ REFUSED = frozenset(
 )
 """Answers that no waiting changes."""
 logger = logging.getLogger("kraft_runbook_consumer")
+
+
+class InKafka(NamedTuple):
+    """An offset that Kafka has. ``ours``: a migrating member committed it, and held the partition's lock then."""
+
+    offset: int
+    ours: bool
 
 
 def make_consumer(config: Mapping[str, object], prefix: str = "") -> Consumer:
@@ -169,7 +178,7 @@ class EmbeddedConsumer:
         """Whether what was sent without waiting is not answered yet."""
         return bool(self._sent)
 
-    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int | None]:
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, InKafka | None]:
         """Their offsets; None where there is none. One that Kafka says nothing of is left out. Raises Unreachable,
         ConsumerError where Kafka refuses.
 
@@ -191,7 +200,7 @@ class EmbeddedConsumer:
                     raise _no_answer(each.error)
                 logger.warning("the offset of %s-%d in Kafka: %s", each.topic, each.partition, each.error.str())
         return {
-            (each.topic, each.partition): each.offset if each.offset >= 0 else None
+            (each.topic, each.partition): InKafka(each.offset, each.metadata == MARK) if each.offset >= 0 else None
             for each in found
             if each.error is None
         }
@@ -324,7 +333,7 @@ def embeds(group: str, client_id: str, migrating: Collection[str]) -> bool:
 
 
 def _named(offsets: Mapping[Partition, int]) -> list[TopicPartition]:
-    return [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+    return [TopicPartition(topic, number, offset, MARK) for (topic, number), offset in offsets.items()]
 
 
 def _plain(partitions: Collection[TopicPartition]) -> frozenset[Partition]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from kraft_runbook_consumer.embedded import EmbeddedConsumer, make_consumer
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, InKafka, make_consumer
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.settings import Settings, fetch_config
 from kraft_runbook_consumer.znodes import Partition
@@ -55,26 +55,28 @@ class Handover:
         self.lost: set[Partition] = set()
         """Held partitions that Kafka has given to somebody else: nothing of them is committed to Kafka."""
 
-    def take_over(self, partitions: Collection[Partition], *, wait: bool) -> dict[Partition, int]:
-        """Where each begins: at the higher offset of both sides, and both say so from here on. Without any offset it
-        begins at the log's start or end, by number: otherwise nothing could be committed, and an old member that gets
-        the partition would skip what comes in between. Left out: those that Kafka says nothing of, whose log can't be
-        read, or whose begin Kafka has not taken; ask again.
+    def take_over(self, partitions: Collection[Partition], *, wait: bool, toggled: bool) -> dict[Partition, int]:
+        """Where each begins (``_begin``), and both sides say so from here on. Without any offset it begins at the log's
+        start or end, by number: otherwise nothing could be committed, and an old member that gets the partition would
+        skip what comes in between. Left out: those that Kafka says nothing of, whose log can't be read, or whose begin
+        Kafka has not taken; ask again.
 
-        Raises Unreachable.
+        ``toggled``: the group follows Kafka, or its mode was written once. Raises Unreachable.
         """
         stored = self._zookeeper.offsets(partitions)
-        nothing = dict.fromkeys(partitions)
-        committed = self._embedded.committed(partitions) if self._embedded is not None else nothing
-        known = {each: [n for n in (stored.get(each), committed[each]) if n is not None] for each in committed}
-        begins = {each: max(numbers) for each, numbers in known.items() if numbers}
-        begins |= self._edges([each for each, numbers in known.items() if not numbers])
+        committed: dict[Partition, InKafka | None] = dict.fromkeys(partitions)
+        if self._embedded is not None:
+            committed = self._embedded.committed(partitions)
+        known = {each: _begin(each, stored.get(each), kafka, toggled=toggled) for each, kafka in committed.items()}
+        begins = {each: begin for each, begin in known.items() if begin is not None}
+        begins |= self._edges([each for each, begin in known.items() if begin is None])
         self._zookeeper.commit({each: begin for each, begin in begins.items() if stored.get(each) != begin})
         if self._embedded is not None:
             if wait and begins:
                 taken = self._embedded.commit(begins)
                 begins = {each: begin for each, begin in begins.items() if each in taken}
-            differing = {each: begin for each, begin in begins.items() if committed.get(each) != begin}
+            in_kafka = {each: its.offset for each, its in committed.items() if its is not None}
+            differing = {each: begin for each, begin in begins.items() if in_kafka.get(each) != begin}
             if not wait and differing:
                 self._embedded.send_commit(differing)
         self._in_zookeeper |= begins
@@ -190,3 +192,22 @@ class Handover:
         if bounds is None:
             raise Unreachable(f"the log of {partition[0]}-{partition[1]} is not known", way_out="wait")
         return int(bounds[1] if self._reset_to_end else bounds[0])
+
+
+def _begin(partition: Partition, zookeeper: int | None, kafka: InKafka | None, *, toggled: bool) -> int | None:
+    """The higher offset of both sides. But until a group is toggled nobody but its migrating members rightly commits to
+    Kafka, which write both sides: a higher offset of somebody else there, such as a canary that was stopped, would skip
+    what the group has not read.
+    """
+    if kafka is None or zookeeper is None:
+        return zookeeper if kafka is None else kafka.offset
+    if kafka.ours or toggled or kafka.offset <= zookeeper:
+        return max(zookeeper, kafka.offset)
+    logger.warning(
+        "%s-%d begins at %d, ZooKeeper's offset: Kafka's %d was committed by none of the migrating members, and the"
+        " group was never toggled",
+        *partition,
+        zookeeper,
+        kafka.offset,
+    )
+    return zookeeper

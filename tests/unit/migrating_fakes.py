@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kraft_runbook_consumer.coordinator import Coordinator
+from kraft_runbook_consumer.embedded import InKafka
 from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease, sent_now
@@ -109,7 +110,9 @@ class ZooKeeper:
 
 @dataclass
 class Kafka:
-    """The embedded consumer. ``commits``: each that was taken, in order. ``failing``: partitions with an error."""
+    """The embedded consumer. ``commits``: each that was taken, in order. ``failing``: partitions with an error.
+    ``others``: partitions of which somebody else has committed.
+    """
 
     lease: Lease = field(default_factory=lambda: Lease(45.0))
     assigned: frozenset[Partition] | None = frozenset()
@@ -120,6 +123,7 @@ class Kafka:
     commits: list[dict[Partition, int]] = field(default_factory=list)
     known: dict[Partition, int] = field(default_factory=dict)
     failing: set[Partition] = field(default_factory=set)
+    others: set[Partition] = field(default_factory=set)
     takes: bool = True
     waited: int = 0
     closed: bool = False
@@ -142,9 +146,11 @@ class Kafka:
     def send_commit(self, offsets: Mapping[Partition, int]) -> None:
         self.commits.append(dict(offsets))
         self.known |= offsets
+        self.others -= offsets.keys()
 
-    def committed(self, partitions: Collection[Partition]) -> dict[Partition, int | None]:
-        return {each: self.known.get(each) for each in partitions if each not in self.failing}
+    def committed(self, partitions: Collection[Partition]) -> dict[Partition, InKafka | None]:
+        found = {each: self.known.get(each) for each in partitions if each not in self.failing}
+        return {each: None if n is None else InKafka(n, each not in self.others) for each, n in found.items()}
 
     def close(self) -> None:
         self.closed = True
@@ -227,7 +233,7 @@ class Group:
         self.zookeeper.owners |= dict.fromkeys(partitions, MINE)
         self.zookeeper.written |= dict.fromkeys(partitions, at)
         self.kafka.known |= dict.fromkeys(partitions, at)
-        begins = self.handover.take_over(partitions, wait=False)
+        begins = self.handover.take_over(partitions, wait=False, toggled=True)
         for each in partitions:
             self.records.start(each, begins[each])
             self.coordinator._hold(each, Held(0, Phase.RUNNING))

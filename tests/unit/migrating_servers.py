@@ -13,7 +13,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from kraft_runbook_consumer import session as session_of_kazoo
 from kraft_runbook_consumer import zookeeper
 from kraft_runbook_consumer.coordinator import Coordinator
-from kraft_runbook_consumer.embedded import EmbeddedConsumer
+from kraft_runbook_consumer.embedded import EmbeddedConsumer, InKafka
 from kraft_runbook_consumer.handover import Handover
 from kraft_runbook_consumer.lease import Lease
 from kraft_runbook_consumer.settings import read_settings
@@ -135,7 +135,7 @@ class Embedded:
         self.calls.append(("members", seconds))
         return self.told
 
-    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, int | None]:
+    def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, InKafka | None]:
         return dict.fromkeys(partitions)
 
     def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> frozenset[Partition]:
