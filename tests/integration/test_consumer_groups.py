@@ -112,7 +112,7 @@ def test_real_clients_are_told_apart(own_lab: Lab, zookeeper: KazooClient, tmp_p
         assert [fault.kind for fault in escaped.faults] == [FaultKind.ESCAPED_TWICE]
         assert "[.]" in escaped.refused[0]
 
-        assert FaultKind.KAFKA_COMMITS in {fault.kind for fault in to_kafka.faults}
+        assert FaultKind.KAFKA_AHEAD in {fault.kind for fault in to_kafka.faults}
 
         with new_consumer(own_lab, "old", "canary"):
             both = await_group(own_lab, "old", lambda g: g.group_class is not GroupClass.UNKNOWN)

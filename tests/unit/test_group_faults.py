@@ -40,15 +40,31 @@ def test_a_plain_old_group_has_no_fault() -> None:
     assert kinds(look(zookeeper(OLD, offsets={T0: 50}), kafka(offsets={T0: 50}), logs=LOG)) == set()
 
 
-def test_a_commit_to_kafka_beside_a_live_old_member() -> None:
+def test_kafka_ahead_beside_a_live_old_member() -> None:
     ahead = look(zookeeper(OLD, offsets={T0: 50}), kafka(offsets={T0: 60}), logs=LOG)
     absent = look(zookeeper(OLD), kafka(offsets={T0: 60}), logs=LOG)
     for seen, shown in ((ahead, "t-0 (ZooKeeper 50, Kafka 60)"), (absent, "t-0 (ZooKeeper none, Kafka 60)")):
-        assert where(seen, FaultKind.KAFKA_COMMITS) == (shown,)
+        assert where(seen, FaultKind.KAFKA_AHEAD) == (shown,)
         assert FaultKind.SIDES_DIFFER not in kinds(seen)
     behind = look(zookeeper(OLD, offsets={T0: 60}), kafka(offsets={T0: 50}), logs=LOG)
     assert kinds(behind) == {FaultKind.SIDES_DIFFER}
-    assert FaultKind.KAFKA_COMMITS not in kinds(look(zookeeper(offsets={T0: 50}), kafka(offsets={T0: 60}), logs=LOG))
+    assert FaultKind.KAFKA_AHEAD not in kinds(look(zookeeper(offsets={T0: 50}), kafka(offsets={T0: 60}), logs=LOG))
+
+
+def test_what_a_migrating_member_owns_beside_an_old_one_is_of_both_sides() -> None:
+    """It commits to Kafka and to ZooKeeper, and a look reads one after the other."""
+    owners = {T0: Owner(f"{OLD_ID}-0", False), T1: Owner(f"{OTHER_ID}-0", False)}
+    side = zookeeper(MIGRATING, member(Kind.OLD, OTHER_ID), owners=owners, offsets={T0: 50, T1: 50})
+    seen = look(side, kafka(EMBEDDED, offsets={T0: 60, T1: 60}), logs={"t": {n: LogBounds(10, 100) for n in (0, 1)}})
+    assert where(seen, FaultKind.KAFKA_AHEAD) == ("t-1 (ZooKeeper 50, Kafka 60)",)
+    assert where(seen, FaultKind.SIDES_DIFFER) == ("t-0 (ZooKeeper 50, Kafka 60)",)
+
+
+def test_offsets_in_kafka_that_one_look_shows_are_no_proof_of_a_commit() -> None:
+    found = report(look(zookeeper(OLD, offsets={T0: 50}), kafka(offsets={T0: 60}), logs=LOG))
+    (why,) = found.refused
+    assert "or these offsets are left from an earlier try" in why
+    assert why.endswith("and delete them there: kafka-consumer-groups --delete-offsets --group GROUP --topic TOPIC")
 
 
 @pytest.mark.parametrize(
@@ -223,7 +239,7 @@ def test_a_report_names_members_owners_next_step_and_what_is_refused() -> None:
     assert found.last_write is not None and found.last_write.timestamp() * 1000 == NOW - 60_000
     assert len(found.refused) == 1 and "offsets.storage=zookeeper" in found.refused[0]
     text = GroupScan("lab", None, 0.1, (found,)).render_text()
-    for part in (OLD_ID, "t-0 · ", "next: move it", "refused: commits to Kafka", "1 ALL_OLD", "1 need ZooKeeper"):
+    for part in (OLD_ID, "t-0 · ", "next: move it", "refused: Kafka is ahead", "1 ALL_OLD", "1 need ZooKeeper"):
         assert part in text
     both = report(look(zookeeper(OLD), kafka(new("app"))))
     assert [each.split(":")[0] for each in both.refused] == ["it is CONTRADICTORY", "new beside old (1"]

@@ -26,7 +26,7 @@ from kraft_runbook.groups.planned_offsets import (
     Without,
 )
 from kraft_runbook.groups.report import GroupScan, report, summary
-from kraft_runbook.groups.stopped import moved_since
+from kraft_runbook.groups.stopped import moved_since, read_at_the_stop
 
 OLD = member(Kind.OLD, topics={"t": 1})
 T0, T1 = ("t", 0), ("t", 1)
@@ -264,6 +264,25 @@ def test_what_can_not_be_planned_is_named(
     seen: GroupLook, without: Without | None, obstacle: Obstacle, says: str
 ) -> None:
     assert any(kind is obstacle and says in why for kind, why in refused(seen, TO_KAFKA, without))
+
+
+def test_kafka_s_offsets_beside_a_live_member_are_refused_until_a_person_has_decided() -> None:
+    """Nobody can tell from one look whether a member commits to Kafka, or a canary has left them."""
+
+    def ahead(*members: Any, at: int = 50) -> GroupLook:
+        return look(zookeeper(*members, offsets={T0: at, T1: 60}), kafka(offsets={T0: 90, T1: 60}), logs=LOGS)
+
+    for without in (None, 70, {"t-1": 70}):
+        ((obstacle, why),) = refused(ahead(OLD), TO_KAFKA, without)
+        assert obstacle is Obstacle.FAULT and why.startswith("Kafka is ahead beside a live member: t-0: ")
+    assert plan(ahead(OLD), TO_KAFKA, {"t-0": 50}).offsets[0] == PlannedOffset(T0, 50, Origin.ZOOKEEPER, 90)
+    assert plan(ahead(OLD), TO_KAFKA, {"t-0": 90}).offsets[0] == PlannedOffset(T0, 90, Origin.FORM, 90, 50)
+    # at the stop: as the form says, unless the old members have read further
+    for at, without, expected in ((55, {"t-0": 50}, 55), (55, {"t-0": 90}, 90), (95, {"t-0": 90}, 95)):
+        shown = plan(ahead(OLD), TO_KAFKA, without)
+        stopped = read_at_the_stop(shown, ahead(at=at), without)
+        assert isinstance(stopped, MovePlan) and stopped.offsets[0].offset == expected
+        assert moved_since(stopped, ahead(at=at)) == ()
 
 
 def test_faults_that_matter_only_beside_new_members_do_not_stop_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,7 +27,7 @@ OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
 
 class FaultKind(StrEnum):
     NEW_BESIDE_OLD = "new beside old"
-    KAFKA_COMMITS = "commits to Kafka beside a live member"
+    KAFKA_AHEAD = "Kafka is ahead beside a live member"
     SIDES_DIFFER = "sides differ"
     HASHES_COLLIDE = "hashes collide"
     ESCAPED_TWICE = "pattern escaped twice"
@@ -58,7 +58,7 @@ class Fault:
 STOPPING = frozenset(
     {
         FaultKind.NEW_BESIDE_OLD,
-        FaultKind.KAFKA_COMMITS,
+        FaultKind.KAFKA_AHEAD,
         FaultKind.HASHES_COLLIDE,
         FaultKind.ESCAPED_TWICE,
         FaultKind.OFFSET_UNUSABLE,
@@ -67,6 +67,28 @@ STOPPING = frozenset(
     }
 )
 """The others are decided, or waited for, when the group is moved."""
+WHY_REFUSED: Mapping[FaultKind, str] = {
+    FaultKind.NEW_BESIDE_OLD: "both sides consume every partition",
+    FaultKind.KAFKA_AHEAD: "an old member commits to Kafka, and such commits are lost once a new member joins; or these"
+    " offsets are left from an earlier try, and whoever begins there skips records",
+    FaultKind.HASHES_COLLIDE: "with roundrobin its members may order these partitions differently",
+    FaultKind.ESCAPED_TWICE: "1.1.1 escapes such a pattern twice, so that the member owns nothing",
+    FaultKind.OFFSET_UNUSABLE: "these offsets can't be carried over",
+    FaultKind.OFFSET_OUTSIDE_LOG: "a member would begin where auto.offset.reset says",
+    FaultKind.OTHER_ASSIGNOR: "a migrating consumer knows cooperative-sticky, range and roundrobin alone",
+}
+WAY_OUT: Mapping[FaultKind, str] = {
+    FaultKind.NEW_BESIDE_OLD: "stop one side",
+    FaultKind.KAFKA_AHEAD: "where they move from one scan to the next: deploy its members with dual.commit.enabled=true"
+    " until ZooKeeper has them too, then with offsets.storage=zookeeper and dual.commit.enabled=false. Else stop"
+    " whoever is in Kafka's group, and delete them there:"
+    " kafka-consumer-groups --delete-offsets --group GROUP --topic TOPIC",
+    FaultKind.HASHES_COLLIDE: "set partition.assignment.strategy=range on all its members",
+    FaultKind.ESCAPED_TWICE: "write [.] for \\. in the pattern",
+    FaultKind.OFFSET_UNUSABLE: "correct or delete these znodes",
+    FaultKind.OFFSET_OUTSIDE_LOG: "decide where it is to begin, and write that offset",
+    FaultKind.OTHER_ASSIGNOR: "give the new members one of these in partition.assignment.strategy",
+}
 SAMPLES = 5
 
 _FOLLOWS_ZOOKEEPER = frozenset(
@@ -183,6 +205,23 @@ def subscribed(zookeeper: ZookeeperSide) -> set[str]:
     return {topic for each in zookeeper.members if each.pattern == "static" for topic in each.subscription}
 
 
+def ahead_in_kafka(look: GroupLook) -> list[Partition]:
+    """The partitions that old members may read and of which Kafka has an offset, and ZooKeeper none or a lower one. One
+    that a migrating member owns is none of them: it commits to both sides, and a look reads one after the other.
+    """
+    zookeeper = look.zookeeper
+    if not was_read(zookeeper) or not any(each.kind in (Kind.OLD, Kind.FOREIGN) for each in zookeeper.members):
+        return []
+    found: list[Partition] = []
+    for partition, kafka in _kafka_offsets(look):
+        owner, stored = zookeeper.owners.get(partition), zookeeper.offsets.get(partition)
+        if owner is not None and owner.who.rpartition("-")[0] in zookeeper.migrating_ids:
+            continue
+        if stored is None or (stored.value is not None and kafka > stored.value):
+            found.append(partition)
+    return found
+
+
 def name(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
@@ -195,16 +234,12 @@ def _new_beside_old(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
         yield from (f"{each.client_id} ({each.host})" for each in standing.new)
 
 
-def _kafka_commits(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
-    """An old member with offsets.storage=kafka: Kafka is ahead of the znode, or there is none. Beside a member of
-    Kafka's group its commits are lost, on both sides and without an error (measured).
-    """
-    if not any(each.kind in (Kind.OLD, Kind.FOREIGN) for each in zookeeper.members):
-        return
-    for partition, kafka in _kafka_offsets(look):
+def _kafka_ahead(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    kafka = dict(_kafka_offsets(look))
+    for partition in ahead_in_kafka(look):
         stored = zookeeper.offsets.get(partition)
-        if stored is None or (stored.value is not None and kafka > stored.value):
-            yield f"{name(partition)} (ZooKeeper {shown(stored.value if stored is not None else None)}, Kafka {kafka})"
+        told = shown(stored.value if stored is not None else None)
+        yield f"{name(partition)} (ZooKeeper {told}, Kafka {kafka[partition]})"
 
 
 def _sides_differ(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
@@ -213,15 +248,10 @@ def _sides_differ(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide)
     """
     if standing.group_class not in _BOTH_SIDES_COUNT:
         return
-    old = any(each.kind in (Kind.OLD, Kind.FOREIGN) for each in zookeeper.members)
+    ahead = set(ahead_in_kafka(look))
     for partition, kafka in _kafka_offsets(look):
         stored = zookeeper.offsets.get(partition)
-        if (
-            stored is not None
-            and stored.value is not None
-            and stored.value != kafka
-            and not (old and kafka > stored.value)
-        ):
+        if stored is not None and stored.value is not None and stored.value != kafka and partition not in ahead:
             yield f"{name(partition)} (ZooKeeper {stored.value}, Kafka {kafka})"
 
 
@@ -301,7 +331,7 @@ def _other_assignor(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
 _Finder = Callable[[GroupLook, Standing, ZookeeperSide], Iterable[str]]
 _FINDERS: dict[FaultKind, _Finder] = {
     FaultKind.NEW_BESIDE_OLD: _new_beside_old,
-    FaultKind.KAFKA_COMMITS: _kafka_commits,
+    FaultKind.KAFKA_AHEAD: _kafka_ahead,
     FaultKind.SIDES_DIFFER: _sides_differ,
     FaultKind.HASHES_COLLIDE: _hashes_collide,
     FaultKind.ESCAPED_TWICE: _escaped_twice,

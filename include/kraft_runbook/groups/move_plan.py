@@ -12,8 +12,11 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, classify
 from kraft_runbook.groups.faults import (
+    WAY_OUT,
+    WHY_REFUSED,
     Fault,
     FaultKind,
+    ahead_in_kafka,
     exists,
     faults,
     name,
@@ -66,6 +69,8 @@ MOVABLE: Mapping[Direction, frozenset[GroupClass]] = {
 }
 _FOR_MIGRATING_MEMBERS = frozenset({FaultKind.HASHES_COLLIDE, FaultKind.ESCAPED_TWICE, FaultKind.OTHER_ASSIGNOR})
 """Faults that matter where old and new members share a group, and not where all old ones are stopped first."""
+_NOT_OF_A_MOVE = _FOR_MIGRATING_MEMBERS | {FaultKind.KAFKA_AHEAD}
+"""And one that is refused partition by partition (``_of_ahead``)."""
 
 
 def plan_move(
@@ -77,6 +82,7 @@ def plan_move(
     if refused:
         return tuple(refused)
     refused += [each for fault in faults(look, standing) for each in _of_fault(fault, direction)]
+    refused += _of_ahead(look, without)
     refused += unread_topics(look)
     offsets: list[PlannedOffset] = []
     every = [each for each in partitions_of(look) if exists(look, each)]
@@ -149,12 +155,23 @@ def _first(standing: Standing, direction: Direction) -> str:
 def _of_fault(fault: Fault, direction: Direction) -> Iterator[MoveRefused]:
     """On the way back the znodes are written anew, so what is wrong in them does not matter."""
     in_znodes = fault.kind is FaultKind.OFFSET_UNUSABLE
-    if fault.stops and fault.kind not in _FOR_MIGRATING_MEMBERS and not (direction is Direction.BACK and in_znodes):
+    if fault.stops and fault.kind not in _NOT_OF_A_MOVE and not (direction is Direction.BACK and in_znodes):
         yield MoveRefused(
             Obstacle.FAULT,
             f"{fault.kind}: {', '.join(fault.where)}"
             + (f" and {fault.count - len(fault.where)} more" if fault.count > len(fault.where) else ""),
             "correct it, then scan again",
+        )
+
+
+def _of_ahead(look: GroupLook, without: Without | None) -> Iterator[MoveRefused]:
+    """Kafka's offsets beside a live member, but for those that a person has decided on."""
+    named: Mapping[str, int] = without if isinstance(without, Mapping) else {}
+    if left := [name(each) for each in ahead_in_kafka(look) if name(each) not in named]:
+        yield MoveRefused(
+            Obstacle.FAULT,
+            f"{FaultKind.KAFKA_AHEAD}: {some(left)}: {WHY_REFUSED[FaultKind.KAFKA_AHEAD]}",
+            f"{WAY_OUT[FaultKind.KAFKA_AHEAD]}. Or name in the form where each begins, at least: {left[0]}=OFFSET",
         )
 
 

@@ -138,6 +138,8 @@ def plan_offset(
     else:
         usual = _of_half_a_move(look, partition, found, replaces) if replaces != replaced else None
     if usual is None and found is not None:
+        if direction is Direction.TO_KAFKA and _is_told_further(partition, found, replaces, without):
+            return _of_rule(look, partition, source, without, replaces, found)
         return PlannedOffset(partition, found, Origin(source.value), replaces)
     if usual is None and replaces is not None:
         usual = MoveRefused(
@@ -215,6 +217,15 @@ def _of_half_a_move(
         " Kafka, and a part of the group is fenced: its new members may have read on",
         f"start its new members, move it back, or name the offset in the form: {name(partition)}=OFFSET",
     )
+
+
+def _is_told_further(partition: Partition, zookeeper: int, kafka: int | None, without: Without | None) -> bool:
+    """Whether Kafka is ahead and the form's offset of this partition is, too: the form decides then. Its old members
+    may have read on since it was written, so ZooKeeper's counts where it is the higher one.
+    """
+    if kafka is None or kafka <= zookeeper or not isinstance(without, Mapping):
+        return False
+    return without.get(name(partition), zookeeper) > zookeeper
 
 
 def _of_rule(

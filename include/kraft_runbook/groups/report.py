@@ -12,8 +12,9 @@ from kraft_runbook.cluster.consumer_groups import ConsumerGroups, GroupClass, So
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, classify, in_kafka, needs_zookeeper
 from kraft_runbook.groups.faults import (
+    WAY_OUT,
+    WHY_REFUSED,
     Fault,
-    FaultKind,
     Side,
     bounds_of,
     faults,
@@ -170,25 +171,6 @@ NEXT: Mapping[GroupClass, str] = {
     GroupClass.UNKNOWN: "make readable what is named, or wait until the group has settled, and look again",
 }
 _CLASS_REFUSES = frozenset({GroupClass.CONTRADICTORY, GroupClass.UNKNOWN})
-
-WHY_REFUSED: Mapping[FaultKind, str] = {
-    FaultKind.NEW_BESIDE_OLD: "both sides consume every partition",
-    FaultKind.KAFKA_COMMITS: "a member commits to Kafka, and such commits are lost once a new member joins",
-    FaultKind.HASHES_COLLIDE: "with roundrobin its members may order these partitions differently",
-    FaultKind.ESCAPED_TWICE: "1.1.1 escapes such a pattern twice, so that the member owns nothing",
-    FaultKind.OFFSET_UNUSABLE: "these offsets can't be carried over",
-    FaultKind.OFFSET_OUTSIDE_LOG: "a member would begin where auto.offset.reset says",
-    FaultKind.OTHER_ASSIGNOR: "a migrating consumer knows cooperative-sticky, range and roundrobin alone",
-}
-WAY_OUT: Mapping[FaultKind, str] = {
-    FaultKind.NEW_BESIDE_OLD: "stop one side",
-    FaultKind.KAFKA_COMMITS: "deploy its members with offsets.storage=zookeeper and dual.commit.enabled=false first",
-    FaultKind.HASHES_COLLIDE: "set partition.assignment.strategy=range on all its members",
-    FaultKind.ESCAPED_TWICE: "write [.] for \\. in the pattern",
-    FaultKind.OFFSET_UNUSABLE: "correct or delete these znodes",
-    FaultKind.OFFSET_OUTSIDE_LOG: "decide where it is to begin, and write that offset",
-    FaultKind.OTHER_ASSIGNOR: "give the new members one of these in partition.assignment.strategy",
-}
 
 
 def report(look: GroupLook) -> GroupReport:

@@ -11,11 +11,10 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import STABLE, Standing, classify, in_kafka, kafka_mode
-from kraft_runbook.groups.faults import FaultKind, exists, faults, name
+from kraft_runbook.groups.faults import WAY_OUT, WHY_REFUSED, FaultKind, exists, faults, name
 from kraft_runbook.groups.look import GroupLook, KafkaSide, Mode, Partition, ZookeeperSide
 from kraft_runbook.groups.old_assignors import by_range, by_round_robin
 from kraft_runbook.groups.planned_offsets import Direction, MoveRefused, Obstacle
-from kraft_runbook.groups.report import WAY_OUT, WHY_REFUSED
 from kraft_runbook.runbook.digests import sha256_of
 
 MODES: Mapping[Direction, Mode] = {Direction.TO_KAFKA: Mode.KAFKA, Direction.BACK: Mode.ZOOKEEPER}
