@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from groups_seen_as import OLD_ID, kafka, look, member, new, zookeeper
 from observations import observation
-from toggled_group import LOGS, T0, T1, A, B, by_kafka, migrating
+from toggled_group import LOGS, SAME, T0, T1, A, B, by_kafka, migrating
 
+from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused
-from kraft_runbook.groups.look import Kind, Mode, Owner
+from kraft_runbook.groups.classify import classify
+from kraft_runbook.groups.look import Kind, LogBounds, Mode, Owner
 from kraft_runbook.groups.old_assignors import by_range, by_round_robin
 from kraft_runbook.groups.planned_offsets import Direction, Obstacle
 from kraft_runbook.groups.toggles.alarms import AlarmKind, alarms, lasting
@@ -183,8 +185,38 @@ def test_settled_means_owned_as_assigned() -> None:
         "owned by nobody who is registered: t-1 (g_gone-1-a)",
     )
     assert unsettled(migrating(), TO_KAFKA) == ("its mode is zookeeper and not kafka: somebody has toggled it",)
-    assert unsettled(by_kafka(more=(new("app"),)), TO_KAFKA)[0].startswith("it is MIXED_NEW")
     assert "PreparingRebalance" in unsettled(by_kafka(state="PreparingRebalance"), TO_KAFKA)[0]
+
+
+def test_a_group_whose_owner_goes_on_to_kafka_is_settled() -> None:
+    """Who waits for all of its members to be migrating ones again waits for as long as an owner replaces them."""
+    mixed = by_kafka(given={A: (), B: (T0,)}, more=(new("app", T1),), owners={T0: B}, in_kafka={T0: 7, T1: 900})
+    assert classify(mixed).group_class is GroupClass.MIXED_NEW
+    assert told(mixed, TO_KAFKA, follow(Sides(), mixed, 0), 99, 60) == ()
+    late_one = by_kafka(given={A: (), B: (T0,)}, more=(new("app", T1),), owners={T0: B, T1: A})
+    assert unsettled(late_one, TO_KAFKA) == (f"owned by another one than Kafka assigns: t-1 ({A})",)
+    nobody = by_kafka(given={A: (), B: (T0,)}, more=(new("app", T1),), owners={})
+    assert unsettled(nobody, TO_KAFKA) == ("nobody owns t-0",)
+    all_new = look(zookeeper(mode=Mode.KAFKA, offsets=SAME), kafka(new("app", T0, T1), offsets={T0: 900, T1: 900}))
+    assert told(all_new, TO_KAFKA, follow(Sides(), all_new, 0), 99, 60) == ()
+    assert unsettled(mixed, BACK)[0].startswith("it is MIXED_NEW")
+
+
+def test_a_group_whose_owner_goes_on_to_old_members_is_settled() -> None:
+    """An old member commits to ZooKeeper alone, so Kafka stays behind."""
+    c, t2 = "g_z-1699999999999-0a1b2c3d", ("t", 2)
+    old, owners = (member(Kind.OLD, c),), {T0: A, T1: B, t2: c}
+    logs = {"t": {n: LogBounds(0, 1000) for n in range(3)}}
+    given, moved = {A: (T0, t2), B: (T1,)}, {T0: 7, T1: 8, t2: 900}
+    mixed = replace(migrating(registered=old, owners=owners, given=given, offsets=moved), logs=logs)
+    assert classify(mixed).group_class is GroupClass.MIXED_OLD
+    assert told(mixed, BACK, follow(Sides(), mixed, 0), 99, 60) == ()
+    wrong = replace(migrating(registered=old, owners={**owners, t2: A}, given=given), logs=logs)
+    assert unsettled(wrong, BACK) == (f"owned by another one than ZooKeeper's assignment names: t-2 ({A})",)
+    for gone in (None, kafka(offsets=SAME)):
+        all_old = look(zookeeper(*old, owners={T0: Owner(f"{c}-0", False)}, offsets={T0: 900}), gone)
+        assert told(all_old, BACK, follow(Sides(), all_old, 0), 99, 60) == ()
+    assert unsettled(mixed, TO_KAFKA)[0].startswith("it is MIXED_OLD")
 
 
 def test_roundrobin_is_settled_too() -> None:

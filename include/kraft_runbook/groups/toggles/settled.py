@@ -16,6 +16,11 @@ from kraft_runbook.groups.toggles.toggle import MODES, SAMPLES, assigned, named,
 
 SLACK_SECONDS = 10.0
 """A look takes time, and so does a commit to both sides."""
+GOES_ON: Mapping[Direction, frozenset[GroupClass]] = {
+    Direction.TO_KAFKA: frozenset({GroupClass.ALL_MIGRATING, GroupClass.MIXED_NEW, GroupClass.ALL_NEW}),
+    Direction.BACK: frozenset({GroupClass.ALL_MIGRATING, GroupClass.MIXED_OLD, GroupClass.ALL_OLD}),
+}
+"""As which a toggled group may be found: its owner goes on with replacing members, for as long as that takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,11 @@ class Sides:
 
 
 def follow(earlier: Sides, look: GroupLook, now: float) -> Sides:
-    """The sides with one more look. Members commit to ZooKeeper and to Kafka at the same moment, and a look reads one
-    after the other: so equal numbers are not to be had while records come.
+    """The sides with one more look. Migrating members commit to ZooKeeper and to Kafka at the same moment, and a look
+    reads one after the other: so equal numbers are not to be had while records come.
     """
     proven, behind = set(earlier.proven), {}
-    zookeeper = look.zookeeper
-    for partition in zookeeper.owners if was_read(zookeeper) else ():
+    for partition in _of_migrating(look):
         ours, theirs = (offset_of(look, side, partition) for side in (Side.ZOOKEEPER, Side.KAFKA))
         if ours == theirs:
             proven.add(partition)
@@ -64,23 +68,26 @@ def late(sides: Sides, now: float, interval: float) -> tuple[Partition, ...]:
 
 
 def unsettled(look: GroupLook, direction: Direction) -> tuple[str, ...]:
-    """What of the owners is not as the toggled group's should be; empty: all is."""
+    """What of the owners is not as the toggled group's should be; empty: all is. What Kafka gives to new members is
+    theirs.
+    """
     return tuple(_unsettled(look, direction))
 
 
 def _unsettled(look: GroupLook, direction: Direction) -> Iterator[str]:
     standing, kafka, zookeeper = classify(look), in_kafka(look), look.zookeeper
-    if standing.group_class is not GroupClass.ALL_MIGRATING or kafka is None or not was_read(zookeeper):
+    if standing.group_class not in GOES_ON[direction] or not was_read(zookeeper):
         yield f"it is {standing.group_class} ({standing.why})"
         return
-    if kafka.state != STABLE:
-        yield f"Kafka's group is {kafka.state}"
+    state = kafka.state if kafka is not None else "not there"
+    if state != STABLE and standing.group_class is not GroupClass.ALL_OLD:
+        yield f"Kafka's group is {state}"
         return
     if (zookeeper.mode is Mode.KAFKA) is not (direction is Direction.TO_KAFKA):
         yield f"its mode is {zookeeper.mode} and not {MODES[direction]}: somebody has toggled it"
         return
-    given, held = assigned(kafka), owned(zookeeper)
-    if nobody := sorted(given.keys() - held.keys()):
+    given, held = assigned(kafka) if kafka is not None else {}, owned(zookeeper)
+    if nobody := [each for each, who in given.items() if who in zookeeper.migrating_ids and each not in held]:
         yield f"nobody owns {named(nobody)}"
     if direction is Direction.TO_KAFKA:
         others = sorted(p for p in held if held[p] != given.get(p))
@@ -103,11 +110,17 @@ def told(look: GroupLook, direction: Direction, sides: Sides, now: float, interv
         return tuple(missing)
     if overdue := late(sides, now, interval):
         return tuple(_differs(look, each, now - sides.behind[each].since) for each in overdue[:SAMPLES])
-    zookeeper = look.zookeeper
-    owners = zookeeper.owners if was_read(zookeeper) else {}
-    if waiting := sorted(owners.keys() - sides.proven):
+    if waiting := sorted(_of_migrating(look) - sides.proven):
         return (f"both sides of {named(waiting)} have not been seen together yet",)
     return ()
+
+
+def _of_migrating(look: GroupLook) -> set[Partition]:
+    """The partitions whose owner commits to both sides."""
+    zookeeper = look.zookeeper
+    if not was_read(zookeeper):
+        return set()
+    return {partition for partition, who in owned(zookeeper).items() if who in zookeeper.migrating_ids}
 
 
 def _differs(look: GroupLook, partition: Partition, seconds: float) -> str:

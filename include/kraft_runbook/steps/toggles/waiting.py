@@ -13,7 +13,7 @@ from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.look import GroupLook, Mode
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.alarms import alarms
-from kraft_runbook.groups.toggles.settled import Sides, follow, told
+from kraft_runbook.groups.toggles.settled import GOES_ON, Sides, follow, told
 from kraft_runbook.groups.toggles.toggle import MODES
 from kraft_runbook.procedures.see_groups import look_at_groups
 from kraft_runbook.steps.handle import Cluster
@@ -65,13 +65,6 @@ class Settling:
         return {"missing": {each: self._missing[each] for each, good in self._good.items() if good < IN_A_ROW}}
 
 
-_GOES_ON: Mapping[Direction, frozenset[GroupClass]] = {
-    Direction.TO_KAFKA: frozenset({GroupClass.ALL_MIGRATING, GroupClass.MIXED_NEW, GroupClass.ALL_NEW}),
-    Direction.BACK: frozenset({GroupClass.ALL_MIGRATING, GroupClass.MIXED_OLD, GroupClass.ALL_OLD}),
-}
-"""As which a toggled group may be found meanwhile: its owner goes on with replacing members."""
-
-
 class Soaking:
     """Until the soak is over and the last look is a good one, or something has been wrong for three looks in a row. A
     group that can't be judged at a moment, since it rebalances, is looked at again. ``until``: seconds since the epoch.
@@ -108,7 +101,7 @@ def _wrong(look: GroupLook | None, direction: Direction) -> tuple[str, str]:
     zookeeper = look.zookeeper
     if standing.group_class is GroupClass.UNKNOWN or not was_read(zookeeper):
         return "", f"{standing.group_class}: {standing.why}"
-    if standing.group_class not in _GOES_ON[direction]:
+    if standing.group_class not in GOES_ON[direction]:
         return f"it is {standing.group_class} ({standing.why})", ""
     if (zookeeper.mode is Mode.KAFKA) is not (direction is Direction.TO_KAFKA):
         return f"its mode is {zookeeper.mode} and not {MODES[direction]}: somebody has toggled it", ""
