@@ -19,7 +19,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
-from kraft_runbook.groups.look import GroupLook, Kind, Mode
+from kraft_runbook.groups.look import GroupLook, KafkaSide, Kind, Mode
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.toggles.fleet import Kept, Seen, digest_of
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
@@ -487,7 +487,28 @@ def test_a_group_that_does_not_settle_goes_back_and_holds_up_all(fleet: Scene) -
     assert fleet.written[-1] == ("g1", Mode.ZOOKEEPER)
     kept = read_kept(fleet.run())
     assert set(kept.toggled) == kept.settled == {"g2"} and kept.halted == "g1, not settled: nobody owns t-1"
-    assert set(kept.failed) == {"g1"}
+    fleet.cluster.pause(3600)
+    fleet.ports = Evidence()
+    fleet.looks["g3"] = migrating(name="g3")
+    toggle_the_fleet(fleet.run(go_on=True))
+    fleet.cluster.pause(3600)
+    assert toggle_the_fleet(fleet.run())["toggled"] == ["g3"], "g1 has the same members"
+    side = fleet.looks["g1"].kafka
+    assert isinstance(side, KafkaSide)
+    again = tuple(replace(each, id=f"{each.id}-2") for each in side.members)
+    fleet.looks["g1"] = replace(fleet.looks["g1"], kafka=replace(side, members=again))
+    settled(fleet)
+    toggle_the_fleet(fleet.run())
+    fleet.cluster.pause(3600)
+    assert toggle_the_fleet(fleet.run())["toggled"] == ["g1"], "one was restarted"
+
+
+def test_a_group_that_does_not_settle_does_not_go_back_once_the_migration_is_final(fleet: Scene) -> None:
+    toggle_the_fleet(fleet.run())
+    fleet.cluster.shown[:] = [observation(Phase.FINALIZED)]
+    with pytest.raises(Failed, match=r"g1: nobody owns t-1\. It did not go back: the cluster is in phase FINALIZED"):
+        settled(fleet, g1="nobody owns t-1")
+    assert ("g1", Mode.ZOOKEEPER) not in fleet.written and "g1" in read_kept(fleet.run()).toggled
 
 
 def test_one_that_does_not_settle_stays_where_going_back_is_refused(fleet: Scene) -> None:

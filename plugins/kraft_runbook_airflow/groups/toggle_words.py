@@ -111,7 +111,9 @@ def fleet_dag(cluster: ClusterSpec, settings: GroupToggles, *, doc: str | None) 
         params={
             **dry_run(cluster, "Say which groups would be toggled, toggle none"),
             "go_on": flag(
-                "Go on", "After a relief, or a group that did not settle: toggle again, also groups that failed"
+                "Go on",
+                "After a relief, or a group that was put back alone: toggle again. That group waits until one of its"
+                " members is restarted",
             ),
         },
     ) as dag:

@@ -32,10 +32,10 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What the runs of a fleet know of those before. ``toggled``: by group, when a run has toggled it to Kafka, seconds
-    since the epoch; ``settled``: those of them that had settled. ``failed``: by group, the members with which it did
-    not settle: it is not tried again with them. ``halted``: why no group is toggled until a person says so; empty: none
-    is held back. ``relief``: why all go back, kept until all have: a run may be killed half-way, and the metric falls
-    as soon as the first ones are back; empty: none does.
+    since the epoch; ``settled``: those of them that had settled. ``failed``: by group, the digest of the members with
+    which it was put back (``digest_of_members``): it is not tried again with them. ``halted``: why no group is toggled
+    until a person says so; empty: none is held back. ``relief``: why all go back, kept until all have: a run may be
+    killed half-way, and the metric falls as soon as the first ones are back; empty: none does.
     """
 
     seen: Mapping[str, Seen] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Kept:
         return replace(self, settled=self.settled.union(groups).intersection(self.toggled))
 
     def with_back(self, group: str, *, failed: str = "") -> Kept:
-        """The group is ZooKeeper's again. ``failed``: who was there when it did not settle; empty: nothing failed."""
+        """The group is ZooKeeper's again. ``failed``: the members with which it can't stay; empty: nothing failed."""
         toggled = {name: at for name, at in self.toggled.items() if name != group}
         also = {**self.failed, **({group: failed} if failed else {})}
         return replace(self, toggled=toggled, settled=self.settled - {group}, failed=also)
@@ -171,14 +171,20 @@ def digest_of(look: GroupLook) -> str:
     return sha256_of(dict(who)) if who else ""
 
 
+def digest_of_members(look: GroupLook) -> str:
+    """The same without the mode, which a toggle back changes."""
+    who = {each: there for each, there in who_is_there(look).items() if each != "migration/mode"}
+    return sha256_of(who) if who else ""
+
+
 def _why_not_yet(look: GroupLook, settings: GroupToggles, kept: Kept, now: float) -> str:
     zookeeper, seen = look.zookeeper, kept.seen.get(look.name)
     if was_read(zookeeper) and kafka_mode(zookeeper):
         return "it follows Kafka by now"
     if seen is not None and now - seen.since < settings.unchanged_for:
         return f"unchanged for {now - seen.since:.0f} of {settings.unchanged_for:.0f} s"
-    if seen is not None and kept.failed.get(look.name) == seen.who:
-        return "it did not settle with these members: have them looked at, then restart one, or toggle it by hand"
+    if kept.failed.get(look.name) == digest_of_members(look):
+        return "it was put back with these members: have them looked at, then restart one, or toggle it by hand"
     return ""
 
 

@@ -19,7 +19,7 @@ from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.groups.consumption import Before
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.planned_offsets import Direction
-from kraft_runbook.groups.toggles.fleet import FleetPlan, Kept, digest_of, plan_fleet
+from kraft_runbook.groups.toggles.fleet import FleetPlan, Kept, digest_of_members, plan_fleet
 from kraft_runbook.groups.toggles.operation import require_zookeeper_is_kept
 from kraft_runbook.groups.toggles.toggle import Toggle, plan_toggle
 from kraft_runbook.io.named_metric import worst_of_brokers
@@ -115,8 +115,8 @@ def read_kept(run: Run) -> Kept:
 def _plan(run: Run, settings: GroupToggles) -> FleetPlan:
     kept = read_kept(run)
     if run.params.get("go_on"):
-        kept = replace(kept, halted="", relief="", failed={})
-        run.cluster.tell("A person lets it go on: groups that were held back are tried again")
+        kept = replace(kept, halted="", relief="")
+        run.cluster.tell("A person lets it go on: groups that were held back are toggled")
     metric: float | Unread | None = None
     if settings.relief is not None:
         metric = run.cluster.ask(worst_of_brokers, settings.relief)
@@ -171,13 +171,14 @@ def _put_back(run: Run, what: str, group: str, why: str, kept: Kept) -> Kept:
         _alarm(run, what, f"{group}: {why}. It can't go back: {reasons}")
         return kept
     try:
+        require_zookeeper_is_kept(run.cluster.settled())
         claim_groups(run, [group])
         write_the_mode(run, back)
     except RunbookError as error:
         _alarm(run, what, f"{group}: {why}. It did not go back: {error.problem}")
         return kept
     _alarm(run, what, f"{group}: {why}. It went back to ZooKeeper")
-    return _keep(run, kept.with_back(group, failed=digest_of(now[0])))
+    return _keep(run, kept.with_back(group, failed=digest_of_members(now[0])))
 
 
 def _settings(run: Run) -> GroupToggles:
