@@ -48,6 +48,36 @@ def test_a_path_that_another_listener_opens_with_another_password_is_told_twice(
     assert [each.key_password for each in found] == ["ssl.key.password", other]
 
 
+@pytest.mark.parametrize(
+    ("kind", "own", "opened_by"),
+    [
+        ("keystore", "ssl.keystore.password", ("JKS", "{}ssl.keystore.password", "ssl.key.password")),
+        ("keystore", "ssl.key.password", ("JKS", "ssl.keystore.password", "{}ssl.key.password")),
+        ("keystore", "ssl.keystore.type", ("OTHER", "ssl.keystore.password", "ssl.key.password")),
+        ("truststore", "ssl.truststore.password", ("JKS", "{}ssl.truststore.password", None)),
+        ("truststore", "ssl.truststore.type", ("OTHER", "ssl.truststore.password", None)),
+    ],
+)
+def test_a_listener_that_opens_the_common_path_in_its_own_way_is_told_too(
+    kind: str, own: str, opened_by: tuple[str, str, str | None]
+) -> None:
+    listener = "listener.name.controller."
+    common = {
+        f"{listener}{own}": "other",
+        **{f"ssl.{each}.location": f"/{each}" for each in ("keystore", "truststore")},
+        **{f"ssl.{each}.password": "x" for each in ("keystore", "truststore", "key")},
+    }
+    found = [each for each in stores_named(common) if each.key.startswith(listener)]
+    key = f"{listener}ssl.{kind}.location"
+    how = [each and each.format(listener) for each in opened_by]
+    assert [(each.key, each.path, each.type, each.password, each.key_password) for each in found] == [
+        (key, f"/{kind}", *how)
+    ]
+    assert len(list(stores_named(common))) == 3
+    assert len(list(stores_named({**common, key: ""}))) == 2
+    assert not list(stores_named({f"{listener}{own}": "other"}))
+
+
 def test_zookeepers_client_has_names_of_its_own_and_goes_by_the_files_name() -> None:
     (found,) = stores_named({"zookeeper.ssl.keystore.location": "/zk.p12", "ssl.keystore.password": "x"})
     assert (found.type, found.password) == ("PKCS12", None)

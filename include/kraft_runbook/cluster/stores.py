@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from ipaddress import ip_address
 KEYS, TRUST = "keystore", "truststore"
 _LOCATION = ("ssl.keystore.location", "ssl.truststore.location")
 _KEY_PASSWORD = "ssl.key.password"  # noqa: S105 - a property's name
+_HOW_IT_OPENS = re.compile(r"(listener\.name\..+\.)(?:ssl\.(key|trust)store\.(?:type|password)|ssl\.key\.password)")
+"""A listener's own property of a store. With no path of its own it opens the common one (``AbstractConfig``'s
+``valuesWithPrefixOverride``).
+"""
 DEFAULT_TYPE = "JKS"
 OF_ZOOKEEPER = "zookeeper."
 SERVER_AUTH, CLIENT_AUTH, ANY_USAGE = "serverAuth", "clientAuth", "anyExtendedKeyUsage"
@@ -20,8 +25,9 @@ THIS_TOOL = -1
 
 @dataclass(frozen=True, slots=True)
 class StoreNamed:
-    """A store that properties name. ``key``: the property with its path. ``password``: the property with the one that
-    opens it; ``key_password``: of the one that opens its private key, where that is another. None: none is set.
+    """A store that properties name. ``key``: the property with its path, by the name that its listener asks for.
+    ``password``: the property with the one that opens it; ``key_password``: of the one that opens its private key,
+    where that is another. None: none is set.
     """
 
     key: str
@@ -110,10 +116,7 @@ def stores_named(properties: Mapping[str, str]) -> Iterator[StoreNamed]:
     first property alone, as a key store and as a trust store. Empty paths name none.
     """
     told: set[tuple[str | None, ...]] = set()
-    for key, path in properties.items():
-        location = next((each for each in _LOCATION if key == each or key.endswith(f".{each}")), None)
-        if location is None or not path.strip():
-            continue
+    for key, location, path in _paths(properties):
         before, what = key[: -len(location)], location.removesuffix(".location")
         kind = KEYS if what.endswith(KEYS) else TRUST
         # Kafka's own stores take what is not set for the listener from the property without its prefix; ZooKeeper's
@@ -131,6 +134,20 @@ def stores_named(properties: Mapping[str, str]) -> Iterator[StoreNamed]:
         if opened_by not in told:
             told.add(opened_by)
             yield store
+
+
+def _paths(properties: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """The name by which each path is asked for, the same without a prefix, and the path."""
+    for key, value in properties.items():
+        location = next((each for each in _LOCATION if key == each or key.endswith(f".{each}")), None)
+        if location is not None:
+            if value.strip():
+                yield key, location, value
+        elif own := _HOW_IT_OPENS.fullmatch(key):
+            location = _LOCATION[own.group(2) == "trust"]
+            key = f"{own.group(1)}{location}"
+            if key not in properties and properties.get(location, "").strip():
+                yield key, location, properties[location]
 
 
 def _by_suffix(path: str, before: str) -> str:

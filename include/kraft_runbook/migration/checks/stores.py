@@ -39,8 +39,9 @@ def every_store_opens(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every key store and trust store that a node's properties name is on its host and opens with its password.
 
     A controller without one ends at its start, or starts and is never elected. The host's own keytool opens it, with
-    the password that this tool would write there, and its private key with the key's. A PEM file's private key is
-    opened too, and must be that of its first certificate. This tool's own files must hold certificates too.
+    the password that this tool would write there, and its private key with the key's; where a listener has a password
+    of its own for the common store, with that too. A PEM file's private key is opened too, and must be that of its
+    first certificate. This tool's own files must hold certificates too.
     """
     wrong, unread = [], []
     for who, stores, missing in _stores(seen, spec):
