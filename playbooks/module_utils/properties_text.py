@@ -1,8 +1,8 @@
 """Properties files as a person may see them: the values of sensitive keys hidden.
 
 The host's own file may hold secrets that someone wrote by hand, so they are hidden before anything leaves the host.
-``SENSITIVE``, ``HARMLESS`` and ``SECRET_VALUE`` say the same as ``kraft_runbook.cluster.sensitive``; a test compares
-them.
+``SENSITIVE``, ``OF_PROVIDER``, ``HARMLESS`` and ``SECRET_VALUE`` say the same as ``kraft_runbook.cluster.sensitive``;
+a test compares them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ SENSITIVE = re.compile(
     r"|(api|access|account|shared|encryption|signing)[._\-]?key|connection[._\-]?string)",
     re.IGNORECASE,
 )
+OF_PROVIDER = re.compile(r"config\.providers\..+?\.param\.")
 HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm", ".class", ".class.name")
 SECRET_VALUE = re.compile(
     r"://[^/\s:@,]*:(?!\$\{)[^/\s@,]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
@@ -38,7 +39,9 @@ _IN_A_LOG = re.compile(
 
 
 def is_sensitive(key: str) -> bool:
-    return bool(SENSITIVE.search(key)) and not key.endswith(HARMLESS)
+    own = OF_PROVIDER.match(key)
+    name = key[own.end() :] if own else key
+    return bool(SENSITIVE.search(name)) and not name.endswith(HARMLESS)
 
 
 def is_secret(key: str, value: str) -> bool:

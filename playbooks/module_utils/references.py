@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from pathlib import PurePosixPath
 
 from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.properties_text import properties_of
@@ -38,8 +39,19 @@ def followed(text: str, properties: dict, environment: Callable | None = None) -
     return _REFERENCE.sub(one, text), reasons
 
 
+def _require_allowed(path: str, allowed: str) -> None:
+    """Raises Lacking for a path outside of the comma-separated ones (``AllowedPaths``): Kafka leaves its reference as
+    it is written.
+    """
+    whole = PurePosixPath(os.path.normpath(path))
+    if allowed and not {PurePosixPath(os.path.normpath(each)) for each in allowed.split(",")} & {whole, *whole.parents}:
+        raise Lacking(f"{path} is not in the provider's allowed.paths ({allowed})", "")
+
+
 def _provided(properties: dict, provider: str, path: str, key: str, environment: Callable | None) -> str:
     named = properties.get(f"config.providers.{provider}.class", "no class").strip()
+    if named in (f"{_PROVIDERS}FileConfigProvider", f"{_PROVIDERS}DirectoryConfigProvider"):
+        _require_allowed(path, properties.get(f"config.providers.{provider}.param.allowed.paths", ""))
     if named == f"{_PROVIDERS}FileConfigProvider":
         found = properties_of(_secrets(path)).get(key)
     elif named == f"{_PROVIDERS}DirectoryConfigProvider":

@@ -188,7 +188,14 @@ def test_a_cluster_file_holds_no_secret_of_a_plugin_either(line: str) -> None:
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_the_hosts_judge_secrets_as_the_project_does(key: str, value: str) -> None:
-    for name, text in ((key, value), (f"my.{key}.token", value), (key, f"http://{value}:{key}@x pass={value}")):
+    own = f"config.providers.{key}.param.{value}"
+    for name, text in (
+        (key, value),
+        (f"my.{key}.token", value),
+        (key, f"http://{value}:{key}@x pass={value}"),
+        (own, value),
+        (f"{own}.token", value),
+    ):
         assert HOST.is_sensitive(name) == is_sensitive(name)
         assert bool(HOST.SECRET_VALUE.search(text)) == looks_secret(text)
 
@@ -208,6 +215,68 @@ def test_a_reference_to_a_provider_of_the_operators_stays_as_it_is() -> None:
     assert spec.broker_properties["ssl.keystore.password"] == file["ssl.keystore.password"]
     assert set(spec.secrets) == {"ssl.key.password"}
     assert apart(spec, files) == {}
+
+
+def test_a_providers_own_setting_is_no_secret_by_its_providers_name() -> None:
+    """Kafka hands it to the provider as it is written, so a reference in its place would be the setting."""
+    region, own = "config.providers.secretsmanager.param.region", "config.providers.secretsmanager.param.token"
+    file = {
+        **COMMON,
+        "config.providers": "secretsmanager",
+        "config.providers.secretsmanager.class": "com.example.SecretsManager",
+        region: "us-west-2",
+        own: "${env:TOKEN}",
+        "ssl.keystore.password": "${secretsmanager:kafka/ssl:ks}",
+    }
+    files = [HOST.read("\n".join(f"{key}={value}" for key, value in file.items()))] * 2
+    made, spec, _ = taken(*files)
+    assert spec.broker_properties[region] == "us-west-2" and not spec.secrets
+    assert apart(spec, files) == dict.fromkeys((1, 2), (f"{own} (only in the file)",))
+    assert any(f"{own!r} is left out" in each and "by its own means" in each for each in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("of_file", "told"),
+    [
+        ({"secrets": {"{}.region": {"env": "KRB_X"}}}, "secrets.{}.region: a config provider's own setting"),
+        ({"broker_properties": {"{}.region": "${secrets:/f:x}"}}, "broker_properties.{}.region: a secret or a refer"),
+        ({"controller_properties": {"{}.token": "planted"}}, "controller_properties.{}.token: a secret or a refer"),
+        ({"broker_properties": {"{}.token": "${secrets:/f:x}"}}, "broker_properties.{}.token: a secret or a refer"),
+    ],
+)
+def test_what_kafka_would_not_follow_in_a_providers_setting_is_refused(of_file: dict[str, Any], told: str) -> None:
+    parameter = "config.providers.vault-secrets.param"
+    _, _, text = taken(COMMON)
+    data = {"secrets_file": "/etc/kafka/s.properties", **yaml.safe_load(text)}
+    for part, properties in of_file.items():
+        data[part] = data.get(part, {}) | {key.format(parameter): value for key, value in properties.items()}
+    with pytest.raises(ClusterFileError) as refused:
+        parse_cluster(yaml.safe_dump(data), source="x", environment={})
+    (problem,) = refused.value.problems
+    assert told.format(parameter) in problem and "by its own means" in problem and "planted" not in problem
+
+
+def test_secrets_lie_where_the_provider_may_read() -> None:
+    allowed = "config.providers.secrets.param.allowed.paths"
+    file = {
+        **COMMON,
+        "config.providers": "secrets",
+        "config.providers.secrets.class": FILE_CONFIG_PROVIDER,
+        allowed: "/etc/kafka/private,/srv",
+        "ssl.keystore.password": "${secrets:/etc/kafka/private/p.properties:ks}",
+    }
+    files = [file, {**file, "ssl.key.password": "${secrets:/srv/p.properties:k}"}]
+    made, spec, text = taken(*files)
+    assert apart(spec, files) == {}
+    assert spec.secrets_file == "/etc/kafka/private/kraft-runbook-secrets.properties"
+    assert spec.broker(2).properties["ssl.key.password"].startswith("${secrets:/etc/kafka/private/kraft-runbook-own")
+    assert any(f"{allowed}: Kafka reads secrets there alone" in each for each in made.notes)
+    with pytest.raises(ClusterFileError, match="Kafka would read no secret from secrets_file /etc/kafka/privately/s"):
+        parse_cluster(
+            yaml.safe_dump({**yaml.safe_load(text), "secrets_file": "/etc/kafka/privately/s"}),
+            source="x",
+            environment={},
+        )
 
 
 def test_a_provider_that_has_the_name_of_this_tools_own_is_told() -> None:

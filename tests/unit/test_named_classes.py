@@ -178,6 +178,10 @@ def test_what_a_config_provider_gives_is_followed_on_the_host(tmp_path: Path) ->
     assert named["sasl.server.callback.handler.class"] == (OAUTH, CLIENTS, None)
     assert named["sasl.login.callback.handler.class"] == ("", None, None)  # no class anywhere: it may be a secret
     assert named["config.providers.secrets.class"][2] == CLIENTS4
+    elsewhere = classes(f"{text}config.providers.secrets.param.allowed.paths=/srv,{tmp_path}/secret\n").unread
+    assert len(elsewhere) == 3 and all("allowed.paths (/srv," in each for each in elsewhere)
+    within = f"{text}config.providers.secrets.param.allowed.paths=/srv,{tmp_path}/\n"
+    assert there(within)["sasl.jaas.config"][0] == PLAIN
     kept.unlink()
     lost = classes(text).unread
     assert len(lost) == 3 and all("No such file" in each for each in lost)

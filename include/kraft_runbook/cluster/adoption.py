@@ -16,7 +16,16 @@ from typing import Any
 
 from kraft_runbook.cluster.cluster_file import is_filled
 from kraft_runbook.cluster.config_meaning import BY_PROTOCOL, IBP, INTER_BROKER, listed
-from kraft_runbook.cluster.config_providers import FILE_CONFIG_PROVIDER, PROVIDERS, SECRETS, providers_asked
+from kraft_runbook.cluster.config_providers import (
+    ALLOWED_PATHS,
+    FILE_CONFIG_PROVIDER,
+    OWN_MEANS,
+    PROVIDERS,
+    REFERENCE,
+    SECRETS,
+    is_of_provider,
+    providers_asked,
+)
 from kraft_runbook.cluster.distributions import Distribution, distribution_of
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes, some
@@ -138,7 +147,12 @@ def adopt(given: Mapping[str, Any], brokers: Sequence[FoundBroker], controllers:
     secrets, plain = _told_apart(files, str(given["name"]), notes)
     once, of_each = _once(plain)
     of_zookeeper = {key: value for key, value in once.items() if key.startswith("zookeeper.")}
-    secrets_file = join(dirname(found[0][1].config_file), "kraft-runbook-secrets.properties")
+    if any(each.get(ALLOWED_PATHS) for each in files.values()):
+        notes.add(
+            f"{ALLOWED_PATHS}: Kafka reads secrets there alone, so this tool's files are proposed in the first of these"
+            " paths; name others where that is no directory"
+        )
+    secrets_file = join(_for_secrets(files[found[0][0]], found[0][1].config_file), "kraft-runbook-secrets.properties")
     for entry in entries:
         own = {**of_each[entry["id"]], **_own_secrets(files[entry["id"]], secrets, str(entry["config_file"]), notes)}
         entry |= {"properties": own} if own else {}
@@ -276,7 +290,7 @@ def _is_secret(key: str, value: str) -> bool:
     """A provider's own settings are none that a provider could give (``config.providers.vault.param.token``). A
     reference to a provider of the operator's stays as it is; one to the name that this tool takes for its own does not.
     """
-    if key.startswith(f"{PROVIDERS}."):
+    if is_of_provider(key):
         return False
     refers = value.startswith("${") and not value.startswith(f"${{{SECRETS}:")
     return value == HIDDEN or (is_sensitive(key) and not refers)
@@ -288,8 +302,8 @@ def _is_derived(key: str, value: str, node_id: int) -> bool:
 
 
 def _unsayable(key: str, value: str) -> str:
-    if value == HIDDEN:
-        return "it is a config provider's own secret, which no cluster file holds"
+    if is_of_provider(key) and (value == HIDDEN or REFERENCE.search(value)):
+        return f"a config provider's own secret, or reference, can't be carried: {OWN_MEANS}"
     if not PROPERTY_KEY.fullmatch(key):
         return "a property's name has letters, digits and . _ - $ alone"
     if _CONTROL.search(value):
@@ -316,7 +330,7 @@ def _own_secrets(
     properties: Mapping[str, str], secrets: Mapping[str, str], config_file: str, notes: Notes
 ) -> dict[str, str]:
     """References for the secrets that not every broker has, to a file of the host's own."""
-    path = join(dirname(config_file), "kraft-runbook-own.properties")
+    path = join(_for_secrets(properties, config_file), "kraft-runbook-own.properties")
     own = {
         key: f"${{{SECRETS}:{path}:{key}}}"
         for key, value in properties.items()
@@ -325,6 +339,11 @@ def _own_secrets(
     if own:
         notes.add(f"not every broker has {', '.join(sorted(own))}: write its value into {path} on each host that has")
     return own
+
+
+def _for_secrets(properties: Mapping[str, str], config_file: str) -> str:
+    """The directory for files with secrets."""
+    return properties.get(ALLOWED_PATHS, "").split(",")[0] or dirname(config_file)
 
 
 def _controllers(

@@ -15,6 +15,13 @@ from typing import Any
 from kraft_runbook.cluster.addresses import address
 from kraft_runbook.cluster.both_roles import why_not_both
 from kraft_runbook.cluster.broker_batches import why_not_together
+from kraft_runbook.cluster.config_providers import (
+    ALLOWED_PATHS,
+    OWN_MEANS,
+    REFERENCE,
+    is_allowed,
+    is_of_provider,
+)
 from kraft_runbook.cluster.declaration import ClusterDeclaration
 from kraft_runbook.cluster.kafka_version import KafkaVersion, release_of
 from kraft_runbook.cluster.owned_properties import AUTO_JOIN, OWNED_PROPERTIES, PROPERTY_KEY
@@ -183,19 +190,29 @@ def _properties(spec: ClusterDeclaration) -> Iterator[str]:
     for where, properties in _property_maps(spec):
         for key, value in properties.items():
             secret = not is_open_login(key, value) if is_sensitive(key) else looks_secret(value)
-            if secret and not value.startswith("${"):
+            if is_of_provider(key) and (secret or REFERENCE.search(value)):
+                yield f"{where}.{key}: a secret or a reference can't stand here: {OWN_MEANS}"
+            elif secret and not value.startswith("${"):
                 yield (
                     f"{where}.{key}: a secret's value must not stand in the file; name it under 'secrets', as '{key}:"
                     " {env: NAME}'"
                 )
             if key in OWNED_PROPERTIES:
                 yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
+        allowed = properties.get(ALLOWED_PATHS, "")
+        if spec.secrets_file and not is_allowed(spec.secrets_file, allowed):
+            yield (
+                f"{where}.{ALLOWED_PATHS}: Kafka would read no secret from secrets_file {spec.secrets_file}, which is"
+                f" not in {allowed}; name a secrets_file that is"
+            )
     for at, broker in enumerate(spec.brokers):
         for key in sorted(broker.properties.keys() & spec.broker_properties_in_kraft.keys()):
             yield (
                 f"brokers.{at}.properties.{key}: broker_properties_in_kraft has this key for all brokers in KRaft mode,"
                 " so this broker's own value would hold on ZooKeeper alone: take it out of one of them"
             )
+    for key in filter(is_of_provider, spec.secrets):
+        yield f"secrets.{key}: a config provider's own setting can't be named here: {OWN_MEANS}"
     if spec.secrets and not spec.secrets_file:
         yield (
             "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's"

@@ -16,6 +16,8 @@ Kafka's ConfigDef types PASSWORD, and what plugins call theirs (a provider's tok
 The hosts have the same pattern (``playbooks/module_utils/properties_text.py``), since nothing of this package is there;
 a test compares the two.
 """
+_OF_PROVIDER = re.compile(r"config\.providers\..+?\.param\.")
+"""Before the name that a config provider's own parameter has: what its provider is called says nothing of it."""
 _HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm", ".class", ".class.name")
 
 _SECRET_VALUE = re.compile(
@@ -32,7 +34,9 @@ def is_sensitive(property_name: str) -> bool:
     """Whether the value of this Kafka property must never be shown (``sasl.jaas.config``, ``*.password``, ``*.secret``
     …).
     """
-    return bool(SENSITIVE_PROPERTY.search(property_name)) and not property_name.endswith(_HARMLESS)
+    own = _OF_PROVIDER.match(property_name)
+    name = property_name[own.end() :] if own else property_name
+    return bool(SENSITIVE_PROPERTY.search(name)) and not name.endswith(_HARMLESS)
 
 
 def looks_secret(value: str) -> bool:
