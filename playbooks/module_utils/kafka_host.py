@@ -258,9 +258,23 @@ def change(path: str, mode: int, owner: tuple[int, int] | None = None) -> None:
         os.close(handle)
 
 
+ACL = "system.posix_acl_access"
+"""Where Linux keeps a file's POSIX ACL. A file that has no more than its mode has none."""
+
+
+def acl_of(path: str) -> bytes | None:
+    """The POSIX ACL of a path, no link followed; None: there is none, or no such path."""
+    try:
+        return os.getxattr(path, ACL, follow_symlinks=False)
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.ENOTSUP, errno.ENOENT):
+            return None
+        raise
+
+
 def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], changed_at_ns: int | None = None) -> None:
     """Replace a file in one move: a reader sees the old text or the new one, never a part. Its change time is set after
-    the move.
+    the move. Its POSIX ACL stays, within the mode.
 
     A process that starts between writing and moving reads the old text; with the time of the move it counts as older
     than the file. ``changed_at_ns`` is given to the new text before the move: for a change that no process needs to
@@ -275,7 +289,8 @@ def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], ch
             with os.fdopen(handle, "wb") as stream:
                 if os.geteuid() == 0:
                     os.fchown(handle, *owner)
-                os.fchmod(handle, mode)
+                _keep_acl(f"/proc/self/fd/{directory}/{name}", handle)
+                os.fchmod(handle, mode)  # with an ACL, what it grants to others is bound by the group's bits
                 stream.write(content)
                 stream.flush()
                 if changed_at_ns is not None:
@@ -293,6 +308,15 @@ def write_whole(path: str, content: bytes, mode: int, owner: tuple[int, int], ch
             os.fsync(itself)
         finally:
             os.close(itself)
+
+
+def _keep_acl(path: str, draft: int) -> None:
+    """The draft gets the ACL of the file that it replaces, or none; with no such file it keeps its directory's."""
+    held = acl_of(path)
+    if held is not None:
+        os.setxattr(draft, ACL, held)
+    elif os.path.lexists(path) and ACL in os.listxattr(draft):
+        os.removexattr(draft, ACL)
 
 
 def why(error: OSError) -> str:

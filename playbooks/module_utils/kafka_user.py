@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import grp
 import os
 import pwd
 import stat
 
-from ansible.module_utils.kafka_host import HostError, owner_of
+from ansible.module_utils.kafka_host import HostError, acl_of, owner_of
 
 
 def read_each(pattern: str) -> list:
@@ -74,24 +75,53 @@ def name_of(uid: int) -> str:
 
 
 def unreadable(path: str, uid: int, gid: int) -> str:
-    """Why a user can't read a file; empty where it can. Raises FileNotFoundError."""
+    """Why a user can't read a file; empty where it can. Root tries it as that user; another judges by modes. Raises
+    FileNotFoundError, and HostError where modes do not tell.
+    """
+    os.stat(path)
     if uid == 0:
-        os.stat(path)
         return ""
     groups = {gid}
     with contextlib.suppress(KeyError):  # no account: its own group is all it has
         groups |= set(os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
     whole = os.path.realpath(path)
+    refused = _tried(whole, uid, gid, groups) if os.geteuid() == 0 else None
+    if refused == 0:
+        return ""
     above = [whole[:at] or "/" for at, character in enumerate(whole) if character == "/"]
     for each, needed, what in [
         *((directory, stat.S_IXOTH, "enter") for directory in above),
         (whole, stat.S_IROTH, "read"),
     ]:
         found = os.stat(each)
+        if refused is None and acl_of(each) is not None:
+            raise HostError(
+                f"whether {name_of(uid)}, who runs Kafka, can {what} {each} is decided by its ACL, which is not tried"
+                " here: Ansible is not root",
+                "",
+            )
         shift = 6 if found.st_uid == uid else 3 if found.st_gid in groups else 0
         if not found.st_mode >> shift & needed:
             mode = stat.S_IMODE(found.st_mode)
             return (
                 f"{name_of(uid)}, who runs Kafka, can't {what} {each} (owner {name_of(found.st_uid)}, mode {mode:04o})"
             )
-    return ""
+    return f"{name_of(uid)}, who runs Kafka, can't read {whole} ({os.strerror(refused)})" if refused else ""
+
+
+def _tried(path: str, uid: int, gid: int, groups: set) -> int:
+    """The error with which a process of that user opens the file to read it; 0: it does."""
+    child = os.fork()
+    if child:
+        return os.WEXITSTATUS(os.waitpid(child, 0)[1])
+    number = errno.EIO
+    try:
+        os.setgroups(list(groups))
+        os.setgid(gid)
+        os.setuid(uid)
+        os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        number = 0
+    except OSError as error:
+        number = error.errno or number
+    finally:
+        os._exit(number)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from kraft_runbook.cluster.mode_settings import ZOOKEEPER_KEYS
 from kraft_runbook.cluster.properties_text import parse_properties, render_secrets
 from kraft_runbook.io.hosts.playbooks import playbook_directory
 
-KAFKA, STRANGER = 4711, 4712
+KAFKA, STRANGER, NOBODY = 4711, 4712, 0xFFFFFFFF
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 
 
@@ -75,6 +76,11 @@ class Service:
 
     def user(self) -> tuple[str, str] | None:
         return self._user
+
+
+@pytest.fixture
+def not_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
 
 
 @pytest.fixture
@@ -150,10 +156,61 @@ def test_a_directory_that_kafka_may_not_enter_is_named(on_the_host: SimpleNamesp
     assert f"can't enter {closed} " in on_the_host.kafka_user.unreadable(str(closed / "secrets"), KAFKA, KAFKA)
 
 
-def test_where_ansible_is_not_root_a_file_that_kafka_could_not_read_is_refused_before_it_is_written(
-    write: Any, on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def acl(**rights: int) -> bytes:
+    """A POSIX ACL as Linux keeps it, with Kafka's user among its entries."""
+    kinds = {"owner": 1, "kafka": 2, "group": 4, "mask": 16, "other": 32}
+    whose = {"kafka": KAFKA}
+    entries = [struct.pack("<HHI", kind, rights[name], whose.get(name, NOBODY)) for name, kind in kinds.items()]
+    return struct.pack("<I", 2) + b"".join(entries)
+
+
+ACL = "system.posix_acl_access"
+READS = {"owner": 6, "kafka": 4, "group": 0, "mask": 4, "other": 0}
+
+
+@needs_root
+def test_a_file_that_kafka_reads_by_its_acl_keeps_it(write: Any, on_the_host: SimpleNamespace, tmp_path: Path) -> None:
+    file, unreadable = tmp_path / "server.properties", on_the_host.kafka_user.unreadable
+    file.write_text("# ours\n")
+    os.setxattr(file, ACL, acl(**READS))
+    assert write(file, "# ours\na=1\n")["changed"]
+    assert (os.getxattr(file, ACL), file.stat().st_mode & 0o777) == (acl(**READS), 0o640)
+    assert unreadable(str(file), KAFKA, KAFKA) == ""
+    os.setxattr(file, ACL, acl(**READS | {"mask": 0}))
+    assert f"can't read {file} " in unreadable(str(file), KAFKA, KAFKA)
+    os.setxattr(file, ACL, acl(**READS | {"kafka": 0, "other": 4}))
+    assert unreadable(str(file), KAFKA, KAFKA).endswith(f"can't read {file} (Permission denied)")
+
+
+def test_where_ansible_is_not_root_nobody_tries_what_an_acl_grants(
+    on_the_host: SimpleNamespace, tmp_path: Path, not_root: None
 ) -> None:
-    monkeypatch.setattr(on_the_host.kafka_file.os, "geteuid", lambda: STRANGER)
+    file = tmp_path / "secrets.properties"
+    file.write_text("")
+    os.setxattr(file, ACL, acl(**READS))
+    with pytest.raises(on_the_host.kafka_host.HostError, match=f"can read {file} is decided by its ACL"):
+        on_the_host.kafka_user.unreadable(str(file), KAFKA, KAFKA)
+    os.removexattr(file, ACL)
+    assert f"can't read {file} " in on_the_host.kafka_user.unreadable(str(file), KAFKA, KAFKA)
+
+
+@needs_root
+def test_a_file_is_given_no_acl_that_it_had_not_and_a_private_one_grants_nothing(write: Any, tmp_path: Path) -> None:
+    plain, secrets = tmp_path / "server.properties", tmp_path / "secrets.properties"
+    for each in (plain, secrets):
+        each.write_text("# ours\n")
+        each.chmod(0o640)
+    os.setxattr(secrets, ACL, acl(**READS))
+    os.setxattr(tmp_path, "system.posix_acl_default", acl(**READS))
+    write(plain, "# ours\na=1\n")
+    write(secrets, "a=1\n", private=True)
+    assert ACL not in os.listxattr(plain) and plain.stat().st_mode & 0o777 == 0o640
+    assert (secrets.stat().st_uid, secrets.stat().st_mode & 0o777) == (KAFKA, 0o600)
+
+
+def test_where_ansible_is_not_root_a_file_that_kafka_could_not_read_is_refused_before_it_is_written(
+    write: Any, on_the_host: SimpleNamespace, tmp_path: Path, not_root: None
+) -> None:
     with pytest.raises(on_the_host.kafka_host.HostError, match="who could not read it"):
         write(tmp_path / "secrets.properties", "a=1\n", private=True)
     assert not (tmp_path / "secrets.properties").exists()
