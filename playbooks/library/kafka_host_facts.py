@@ -126,6 +126,7 @@ def read_node(asked: dict) -> dict:
         "service_state": {"value": service.state} if service else status,
         "service_defined": {"value": service.state != ABSENT} if service else status,
         "stop_seconds": _part(manager.stop_seconds),
+        "stop_commands": _part(manager.stop_commands),
         "controller_threads": _part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "zookeeper_login": _part(lambda: zookeeper_login(manager, service.pid if service else 0)),

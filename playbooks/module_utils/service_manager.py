@@ -23,6 +23,8 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 SECONDS_OF = {"us": 1e-6, "ms": 1e-3, "s": 1, "min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w)\b")
 """A part of a time as systemd shows it: 1min 30s."""
+COMMAND = re.compile(r" argv\[\]=(.*?) ; ignore_errors=")
+"""A command as systemd shows it: { path=/bin/kill ; argv[]=/bin/kill $MAINPID ; ignore_errors=no ; … }."""
 LOG_LINES = 15
 ERRORS = 3
 """How many errors are shown that stand before the log's last lines: a process that ends writes many lines after them.
@@ -64,6 +66,9 @@ class Supervisor:
 
     def stop_seconds(self) -> None:
         """supervisor does not say its stopwaitsecs."""
+
+    def stop_commands(self) -> None:
+        """supervisor runs none: it sends its own process a signal."""
 
     def stop(self) -> None:
         """Ask for a clean stop; the exit is still to come. supervisor itself kills the process after its own
@@ -170,6 +175,11 @@ class Systemd:
         if not parts or SPAN.sub("", shown).strip():
             raise HostError(f"systemd tells the stop's time of {self.name} as {shown!r}", self._way_out())
         return sum(float(number) * SECONDS_OF[unit] for number, unit in parts)
+
+    def stop_commands(self) -> list[str]:
+        """What the unit has run to stop it, and after it has stopped (ExecStop=, ExecStopPost=)."""
+        shown = self._run("show", "--property=ExecStop,ExecStopPost", self.name)
+        return [shown_log(each) for each in COMMAND.findall(shown)]
 
     def stop(self) -> None:
         self._run("stop", self.name)

@@ -47,6 +47,9 @@ if verb == "show":
     if "TimeoutStopUSec" in sys.argv[2]:
         print("TimeoutStopUSec=" + (here / "stop_time").read_text())
         sys.exit()
+    if "ExecStop" in sys.argv[2]:
+        print((here / "stop_commands").read_text())
+        sys.exit()
     if "Environment" in sys.argv[2]:
         print((here / "environment").read_text())
         sys.exit()
@@ -77,6 +80,7 @@ def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     ]
     (tools / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, directory=str(tmp_path), command=command))
     (tmp_path / "stop_time").write_text("1min 30s\n")
+    (tmp_path / "stop_commands").write_text("")
     (tmp_path / "environment").write_text("Environment=")
     (tools / "journalctl").write_text("#!/bin/sh\necho the journal says no\n")
     for tool in tools.iterdir():
@@ -135,6 +139,16 @@ def test_a_unit_that_systemd_starts_again_is_followed_until_one_process_stays(un
 def test_the_time_that_systemd_gives_a_stop_is_read(unit: Node, shown: str, seconds: float | None) -> None:
     (unit.directory / "stop_time").write_text(f"{shown}\n")
     assert gather_host_facts(unit.spec, [1])[1].stop_seconds == seconds
+
+
+def test_what_systemd_runs_to_stop_a_unit_is_read(unit: Node) -> None:
+    rest = "ignore_errors=no ; start_time=[n/a] ; stop_time=[n/a] ; pid=0 ; code=(null) ; status=0/0 }"
+    (unit.directory / "stop_commands").write_text(
+        f"ExecStop={{ path=/opt/kafka/bin/kafka-server-stop.sh ; argv[]=/opt/kafka/bin/kafka-server-stop.sh ; {rest}\n"
+        f"ExecStopPost={{ path=/bin/sh ; argv[]=/bin/sh -c rm -f x ; true ; {rest}\n"
+    )
+    found = gather_host_facts(unit.spec, [1])[1].stop_commands
+    assert found == ("/opt/kafka/bin/kafka-server-stop.sh", "/bin/sh -c rm -f x ; true")
 
 
 def test_a_time_that_is_none_is_unread(unit: Node) -> None:

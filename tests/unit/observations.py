@@ -112,6 +112,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         configuration_managers=(),
         zookeeper_login=(),
         stop_seconds=330.0,
+        stop_commands=(),
         stores=(),
         secrets=SecretsSeen(),
         replicas=ReplicaDirectories(44),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from feature_looks import all_registered, in_log
-from observations import observation
+from observations import observation, on_host
 from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
@@ -24,7 +24,7 @@ from kraft_runbook.cluster.observation import ClusterObservation, Unread, was_re
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker, Controller
-from kraft_runbook.cluster.spec_parts import Software
+from kraft_runbook.cluster.spec_parts import ServiceManager, Software
 from kraft_runbook.errors import ClusterFileError, Refused, StepFailed
 from kraft_runbook.io.hosts.inventory import host_name, node_variables
 from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
@@ -39,6 +39,7 @@ from kraft_runbook.quorum.faults import Fault, Form, aim
 from kraft_runbook.restart.operation import RESTARTS, Step
 from kraft_runbook.runbook.broker_files import broker_files, controller_files_in_kraft
 from kraft_runbook.runbook.differing_files import differing_keys, render_bound
+from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.software.roll import Rolled, read_roll_of
 from kraft_runbook.steps.demotions import kept_for
 from kraft_runbook.steps.node_step import take_step
@@ -241,6 +242,13 @@ def test_a_playbook_knows_it_by_one_name_and_looks_for_its_metadata_log_where_it
     given = node_variables(SPEC, node)
     assert given["log_dirs"] == ["/lab/node-1/metadata", "/lab/node-1/data"]
     assert sorted(given["ports"]) == [7071, 9092, 9093]
+
+
+@pytest.mark.parametrize(("role", "ended"), [("broker", "node 4"), ("broker,controller", "nodes 2, 3")])
+def test_a_stop_by_role_ends_those_whose_files_name_exactly_that(role: str, ended: str) -> None:
+    spec = SPEC.model_copy(update={"service_manager": ServiceManager(kind="systemd")})
+    seen = on_host(1, stop_commands=(f"kafka-server-stop.sh --process-role={role}",))(observation(Phase.KRAFT, SPEC))
+    assert f"stops {ended} of its host too" in HOST_CHECKS["KRB-PRE-132"].run(seen, spec).evidence
 
 
 # -- restarts ----------------------------------------------------------------------------------------------------------

@@ -275,11 +275,9 @@ def _log4j_files(spec: ClusterDeclaration) -> Iterator[str]:
         yield "controller_log4j: what each controllers[].log4j_file is to hold; give both or neither"
     taken: dict[tuple[str, str], str] = {}
     for _, controller in alone:
-        taken["" if spec.reach.kind == "local" else controller.host, controller.config_file] = (
-            f"the config_file of controller {controller.id}"
-        )
+        taken[spec.machine_of(controller), controller.config_file] = f"the config_file of controller {controller.id}"
     for at, controller, path in files:
-        place = ("" if spec.reach.kind == "local" else controller.host, path)
+        place = (spec.machine_of(controller), path)
         if place in taken:
             yield f"controllers.{at}.log4j_file: {path} is also {taken[place]}; each controller needs a file of its own"
         taken.setdefault(place, f"the log4j_file of controller {controller.id}")
@@ -330,7 +328,7 @@ def _home_links(spec: ClusterDeclaration) -> Iterator[str]:
                     f"{where}.home_link: {software.home} is found through it, so it can't lead there; name the"
                     " installation itself as home"
                 )
-        place = ("" if spec.reach.kind == "local" else node.host, node.home_link)
+        place = (spec.machine_of(node), node.home_link)
         if place in taken:
             yield f"{where}.home_link: {node.home_link} is also that of {taken[place]}; each node needs its own"
         taken.setdefault(place, node.service)

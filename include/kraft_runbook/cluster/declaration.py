@@ -153,6 +153,10 @@ class ClusterDeclaration(Model):
     def has_both_roles(self, node_id: int) -> bool:
         return node_id in self.both_ids
 
+    def machine_of(self, node: Broker | Controller) -> str:
+        """What the nodes of one machine have in common: their host, and nothing where all run on this one."""
+        return "" if self.reach.kind == "local" else node.host
+
     def named(self, node_id: int) -> str:
         """A node in words, by its role: broker 1, controller 101; one that has both roles is node 1."""
         kind = "broker" if node_id in self.broker_ids else "controller"

@@ -209,6 +209,9 @@ class HostState:
     stop_seconds: float | Unread | None = Unread("not examined")
     """After how long systemd kills a process that it was asked to stop; None: never, or supervisor, which does not say.
     """
+    stop_commands: tuple[str, ...] | Unread | None = Unread("not examined")
+    """What systemd runs to stop it, and after it has stopped; None: supervisor, which sends its own process a signal.
+    """
     zookeeper_login: tuple[str, ...] | Unread | None = Unread("not examined")
     """The login modules by which it logs in to ZooKeeper (JAAS), their classes; empty: by none. None: it does not run,
     and supervisor does not say.

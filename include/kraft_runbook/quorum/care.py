@@ -46,7 +46,7 @@ CHECKS.take(
         quorum_places.HELD,
         quorum_places.IN_THE_LOG,
     ),
-    *HOST_CHECKS.of("KRB-PRE-045"),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-132"),
 )
 OF = {
     Care.LEADERSHIP: ("KRB-CARE-002",),

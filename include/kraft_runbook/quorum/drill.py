@@ -43,7 +43,7 @@ CHECKS.take(
         quorum_places.IN_THE_LOG,
         *PRODUCERS,
     ),
-    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-087"),
+    *HOST_CHECKS.of("KRB-PRE-045", "KRB-PRE-087", "KRB-PRE-132"),
 )
 
 

@@ -4,6 +4,7 @@ operation takes those that it needs, for its own stages.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -171,6 +172,52 @@ def systemd_lets_each_node_stop(seen: ClusterObservation, spec: ClusterSpec) -> 
         for seconds, ids in sorted(short.items())
     ]
     return settle(wrong, unread, f"{least:g} s or more on each")
+
+
+_STOP, _STOP_OPTION = "kafka-server-stop", re.compile(r"--(node-id|process-role)=([^\s\"';]+)")
+
+
+@check(
+    "KRB-PRE-132",
+    severity=BLOCKING,
+    fix=(
+        "take that command out of the unit (systemctl daemon-reload; no restart is needed): systemd itself sends"
+        " SIGTERM to the unit's own process, as the script does to all"
+    ),
+    needs=Needs.HOSTS,
+)
+def a_units_stop_ends_its_own_node_alone(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """The stop of a node's unit ends no other node of its host.
+
+    Without options kafka-server-stop.sh sends SIGTERM to every Kafka process of the host, and with --process-role to
+    every one of that role (KIP-979). Where a host has several nodes, the restart of one stops the others too.
+    """
+    if spec.service_manager.kind != "systemd":
+        return passed("not checked: supervisor sends its own process a signal")
+    machines: dict[str, list[int]] = {}
+    for node in spec.nodes:
+        machines.setdefault(spec.machine_of(node), []).append(node.id)
+    beside = {i: [other for other in ids if other != i] for ids in machines.values() if len(ids) > 1 for i in ids}
+    found, unread = split_read("node {}", host_parts(seen, list(beside), "stop_commands"))
+    wrong = [
+        f"node {i}: its unit's {command} stops {nodes('node', ended)} of its host too"
+        for i, commands in found.items()
+        for command in commands or ()
+        if (ended := [other for other in beside[i] if _ends(command, other, spec)])
+    ]
+    return settle(wrong, unread, "each does" if beside else "no host has several nodes")
+
+
+def _ends(command: str, node_id: int, spec: ClusterSpec) -> bool:
+    """Whether a unit's command ends that node of the same host. Of both options the script takes the id."""
+    if _STOP not in command:
+        return False
+    options: dict[str, str] = dict(_STOP_OPTION.findall(command))
+    if "node-id" in options:
+        return options["node-id"] == str(node_id)
+    role = "broker" if node_id in spec.broker_ids else "controller"
+    its = "broker,controller" if spec.has_both_roles(node_id) else role
+    return options.get("process-role", its) == its
 
 
 @check(

@@ -124,6 +124,7 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
         "secrets_keys",
         "configuration_managers",
         "zookeeper_login",
+        "stop_commands",
     )
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:

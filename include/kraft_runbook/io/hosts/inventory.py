@@ -108,5 +108,5 @@ def by_machine(spec: ClusterSpec, nodes: Iterable[N]) -> list[list[N]]:
     """The nodes, grouped by machine, since Ansible takes its time for each machine."""
     machines: dict[str, list[N]] = {}
     for each in nodes:
-        machines.setdefault("here" if spec.reach.kind == "local" else each.host, []).append(each)
+        machines.setdefault(spec.machine_of(each), []).append(each)
     return list(machines.values())

@@ -21,7 +21,8 @@ from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.host_checks import HOST_CHECKS
 from kraft_runbook.runbook.read_parts import broker_modes, host_parts, split_read
 
-CHECKS.take(*HOST_CHECKS.of("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046", "KRB-PRE-113", "KRB-PRE-126"))
+CHECKS.take(*HOST_CHECKS.of("KRB-PRE-040", "KRB-PRE-042", "KRB-PRE-045", "KRB-PRE-046"))
+CHECKS.take(*HOST_CHECKS.of("KRB-PRE-113", "KRB-PRE-126", "KRB-PRE-132"))
 CHECKS.take(HOST_CHECKS["KRB-PRE-087"], stages=DUAL_WRITING)
 
 

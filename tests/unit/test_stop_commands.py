@@ -1,0 +1,73 @@
+"""Whether a unit's stop under systemd ends other nodes of its host."""
+
+from __future__ import annotations
+
+import pytest
+from observations import SPEC, WHY, observation, on_host
+from spoilt_clusters import spec_with
+
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.spec_nodes import Broker, Controller
+from kraft_runbook.cluster.spec_parts import Reach, ServiceManager
+from kraft_runbook.cluster.unread import Unread
+from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.runbook.host_checks import HOST_CHECKS as CHECKS
+
+STOP = "/opt/kafka/bin/kafka-server-stop.sh"
+
+
+def placed(*hosts: str) -> ClusterSpec:
+    """Brokers 1 to 3 and controllers 101 to 103 on these hosts, in this order; others keep theirs."""
+    nodes: list[Broker | Controller] = [*SPEC.brokers, *SPEC.controllers]
+    moved = [each.model_copy(update={"host": host}) for each, host in zip(nodes, hosts, strict=False)]
+    return spec_with(
+        service_manager=ServiceManager(kind="systemd"),
+        reach=Reach(kind="ssh"),
+        brokers=tuple(moved[:3]),
+        controllers=tuple(moved[3:]),
+    )
+
+
+TOGETHER = placed("a", "a", "b", "a", "c", "d")
+"""Broker 1, broker 2 and controller 101 are on one host."""
+
+
+@pytest.mark.parametrize(
+    ("node", "command", "says"),
+    [
+        (1, STOP, f"node 1: its unit's {STOP} stops nodes 2, 101 of its host too"),
+        (101, f"/bin/sh -c '{STOP}'", "stops nodes 1, 2 of its host too"),
+        (1, "/usr/bin/kafka-server-stop", "stops nodes 2, 101 of its host too"),
+        (1, f"{STOP} --process-role=broker", "stops node 2 of its host too"),
+        (1, f"{STOP} --process-role broker", "stops nodes 2, 101 of its host too"),
+        (101, f"{STOP} --process-role=controller", ""),
+        (101, f"/bin/sh -c '{STOP} --process-role=controller'", ""),
+        (1, f"{STOP} --node-id=1 --process-role=broker", ""),
+        (1, f"{STOP} --node-id=2", "stops node 2 of its host too"),
+        (1, f"{STOP} --node-id=${{NODE_ID}}", ""),
+        (1, "/bin/kill -s TERM $MAINPID", ""),
+        (3, STOP, ""),
+        (102, STOP, ""),
+    ],
+)
+def test_a_stop_that_ends_other_nodes_of_the_host_is_named(node: int, command: str, says: str) -> None:
+    seen = on_host(node, stop_commands=("/bin/true", command))(observation(Phase.ZOOKEEPER))
+    found = CHECKS["KRB-PRE-132"].run(seen, TOGETHER)
+    assert (found.verdict, found.blocks) == ((Verdict.FAIL, True) if says else (Verdict.PASS, False))
+    assert says in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("spec", "commands", "verdict", "says"),
+    [
+        (TOGETHER, WHY, Verdict.UNKNOWN, "node 1"),
+        (placed("a", "b", "c", "d", "e", "f"), WHY, Verdict.PASS, "no host has several nodes"),
+        (SPEC, None, Verdict.PASS, "not checked"),
+    ],
+)
+def test_it_is_asked_under_systemd_where_a_host_has_several_nodes(
+    spec: ClusterSpec, commands: Unread | None, verdict: Verdict, says: str
+) -> None:
+    found = CHECKS["KRB-PRE-132"].run(on_host(1, stop_commands=commands)(observation(Phase.ZOOKEEPER)), spec)
+    assert found.verdict is verdict and says in found.evidence
