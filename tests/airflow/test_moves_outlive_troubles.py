@@ -23,8 +23,10 @@ from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.steps.reassignment.ending import prefer_leaders
 from kraft_runbook.steps.reassignment.files import files_of
+from kraft_runbook.steps.reassignment.looks import MOMENT_SECONDS
+from kraft_runbook.steps.reassignment.signed import BrokerLost
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back
-from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, MOMENT_SECONDS
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, wait_out
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
@@ -109,6 +111,34 @@ def test_what_lasts_too_long_asks_a_person_and_a_cleared_task_waits_anew(
         move(scene)
     assert raised.value is error and scene.told()[-1] == "gave up"
     assert move(scene).rests and scene.told()[-1] == what
+
+
+def test_of_two_troubles_at_once_each_ends_the_run_after_its_own_time(scene: Outlives) -> None:
+    """Broker 3 is lost, and no broker takes the throttle: either would have the other begin anew for ever."""
+    scene.begin()
+    scene.now = look(racks={1: "x", 2: "y"})
+    scene.fails_at(set_rate, NOT_SHOWN)
+    for _ in range(3):
+        move(scene)
+    assert scene.told()[2:] == ["waits", "tries again"]
+    scene.later_by = REFUSED - 60
+    move(scene)
+    scene.later_by = REFUSED + 60
+    with pytest.raises(StepFailed, match="not in force"):
+        move(scene)
+
+
+def test_what_was_refused_and_then_taken_while_a_broker_is_lost_counts_no_more(scene: Outlives) -> None:
+    scene.begin()
+    lost = BrokerLost("broker 3 does not run", way_out="start it")
+    for trouble in (lost, DIED):
+        wait_out(scene.run, trouble)
+    scene.run.journal.record(Moves(what="started", partitions=1))
+    scene.later_by = max(REFUSED, LOST) + 60
+    wait_out(scene.run, DIED)
+    with pytest.raises(BrokerLost):
+        wait_out(scene.run, lost)
+    assert scene.told()[2:] == ["waits", "tries again", "started", "tries again", "gave up"]
 
 
 def test_before_anything_has_begun_an_error_is_told_at_once(scene: Outlives) -> None:

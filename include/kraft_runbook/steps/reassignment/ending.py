@@ -23,9 +23,8 @@ from kraft_runbook.reassignment.verifying import verify
 from kraft_runbook.steps.closing import why_they_failed
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.files import files_of
-from kraft_runbook.steps.reassignment.looks import settled_look
+from kraft_runbook.steps.reassignment.looks import patiently, settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.troubles import patiently
 from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
 from kraft_runbook.steps.run import NothingToDo, Run
 

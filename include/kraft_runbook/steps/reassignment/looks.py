@@ -1,11 +1,14 @@
-"""What a reassignment looks at before it begins, in its preflight and at its gate."""
+"""What a reassignment looks at before it begins, in its preflight and at its gate; and what is tried again for a moment
+where a server does not answer.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from kraft_runbook.cluster.phases import detect_phase
-from kraft_runbook.errors import Refused
+from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Checked
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.see_reassignment import see_reassignment
@@ -16,9 +19,27 @@ from kraft_runbook.steps.examine import Examined, in_words
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
 
+APART_SECONDS, MOMENT_SECONDS = 5.0, 120.0
+T = TypeVar("T")
+
 
 def settled_look(cluster: Cluster, **how: Any) -> ReplicasLook:
     return cluster.ask(look_at_replicas, **how)
+
+
+def patiently(run: Run, does: Callable[[], T]) -> T:
+    """What ``does`` answers, tried again for ``MOMENT_SECONDS`` while a server does not answer: a broker that dies, or
+    a controller that moves, holds it up for a moment. Raises what the last try raised.
+    """
+    ends = run.cluster.now() + MOMENT_SECONDS
+    while True:
+        try:
+            return does()
+        except Unreachable as trouble:
+            if run.cluster.now() > ends:
+                raise
+            run.cluster.tell(f"Not done, trying again: {trouble.problem}")
+        run.cluster.pause(APART_SECONDS)
 
 
 def see(cluster: Cluster) -> ReassignmentSeen:

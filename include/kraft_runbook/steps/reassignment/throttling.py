@@ -54,9 +54,8 @@ from kraft_runbook.steps.reassignment.asked_rate import (
 )
 from kraft_runbook.steps.reassignment.earlier_runs import EarlierRun, still_throttling
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of
-from kraft_runbook.steps.reassignment.looks import settled_look
+from kraft_runbook.steps.reassignment.looks import patiently, settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.troubles import patiently
 from kraft_runbook.steps.reassignment.wanted import Asks, Wanted, asks_how_fast
 from kraft_runbook.steps.run import Run
 
