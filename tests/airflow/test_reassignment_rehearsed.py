@@ -20,6 +20,9 @@ from kraft_runbook.io.kafka import dynamic_configs, leader_elections, topic_ids
 from kraft_runbook.io.kafka.reassignments import Reassignments
 from kraft_runbook.procedures import look_at_replicas, see_reassignment, settled, throttle_replication
 from kraft_runbook.procedures.move_replicas import save_state
+from kraft_runbook.reassignment.goals import DrainBrokers
+from kraft_runbook.reassignment.look import ReplicasLook
+from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.steps.closing import would_be_done
 from kraft_runbook.steps.reassignment.files import RunFiles, files_of_all
 from kraft_runbook_airflow.base.acting import ActsOrRehearses
@@ -94,9 +97,16 @@ def test_a_move_is_planned_and_shown_and_nothing_is_sent(cluster: Any, capsys: p
     )
 
 
+def saved_by_run_one(state: Path, before: ReplicasLook) -> None:
+    """A run drained broker 1."""
+    files = RunFiles(files_of_all(state) / "one")
+    files.store_plan(make_plan(DrainBrokers((1,)), before.placement), before.placement.present)
+    save_state(files.saved, before, NOTHING)
+
+
 def test_what_a_run_saved_is_planned_back_and_nothing_is_sent(cluster: Any, tmp_path: Path) -> None:
     before = moves_seen().look
-    save_state(RunFiles(files_of_all(tmp_path) / "one").saved, before, NOTHING)
+    saved_by_run_one(tmp_path, before)
     with pytest.raises(AirflowSkipException, match="the cluster is as wanted"):
         rehearse(cluster.restore_assignment, run="one")
     moved = replace(before.placement, present={**before.placement.present, A: (1, 3)})
@@ -107,7 +117,7 @@ def test_what_a_run_saved_is_planned_back_and_nothing_is_sent(cluster: Any, tmp_
 def test_the_list_has_nothing_of_a_try_that_no_longer_holds(cluster: Any, tmp_path: Path) -> None:
     """The plan is cleared, and finds by now that nothing is left to move: what follows it is left out."""
     before = moves_seen().look
-    save_state(RunFiles(files_of_all(tmp_path) / "one").saved, before, NOTHING)
+    saved_by_run_one(tmp_path, before)
     moved = replace(before.placement, present={**before.placement.present, A: (1, 3)})
     cluster.seen = replace(moves_seen(), look=replace(before, placement=moved))
     rehearse(cluster.restore_assignment, run="one", throttle_mb=5)

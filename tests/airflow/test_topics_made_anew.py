@@ -7,15 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_reassignment_steps import NOTHING, PLACEMENT, A, B, Scene, look, move, plan
+from in_run import Signed, run_in
+from test_reassignment_steps import FORM, NOTHING, PLACEMENT, A, B, Scene, look, move, plan
 
 from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.goals import DrainBrokers, Restore, Topics
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.steps.reassignment.ending import files_to_compare, prefer_leaders, verify_plan
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.moving import save
+from kraft_runbook.steps.reassignment.wanted import asks_to_restore
 
 OTHER = TopicPartition("b", 0)
 BOTH = {A: (1, 2), OTHER: (1, 2)}
@@ -62,6 +65,26 @@ def test_what_a_run_saved_of_it_is_not_given_back(scene: Scene) -> None:
     assert plan(scene)["partitions"] == 1
     assert files_of(scene.run).plan().target == {OTHER: (2, 3)}
     assert "1 topics were made anew since they were saved, and are left: a" in scene.cluster.told
+
+
+def test_what_the_run_did_not_plan_to_move_is_not_given_back(scene: Scene) -> None:
+    """It saves all, and knows the ids of what it plans alone: another topic may be another one by now."""
+    files, third = files_of(scene.run), TopicPartition("c", 0)
+    saved = {A: (1, 2), OTHER: (1, 2), third: (1, 2), TopicPartition("d", 0): (1, 2)}
+    files.saved.write_text(SavedState("id", saved, NOTHING, {"a": "first", "b": "second"}).to_json())
+    form = FORM | {"run": files.name}
+    back = run_in({"ti": scene.context["ti"], "params": form}, scene.cluster, Signed)
+    wanted = asks_to_restore(back)
+    assert wanted.goal == Restore(BOTH) and wanted.topic_ids == {"a": "first", "b": "second"}
+    scene.now, scene.ids = look(present={A: (2, 3), OTHER: (2, 3), third: (1, 2)}), {"a": "another", "c": "third"}
+    plan(scene)
+    assert set(files.plan().target) == {third}, "planned anew, of what is left"
+    wanted = asks_to_restore(back)
+    assert wanted.goal == Restore(BOTH | {third: (1, 2)})
+    assert wanted.topic_ids == {"a": "first", "b": "second", "c": "third"}
+    (files.directory / "plan.json").unlink()
+    with pytest.raises(Refused, match=r"plan\.json"):
+        asks_to_restore(back)
 
 
 def test_the_ids_of_the_planned_topics_are_saved_with_the_assignment(scene: Scene) -> None:

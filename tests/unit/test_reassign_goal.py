@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -12,10 +15,12 @@ from moves_seen import A, B, moves_seen
 from observations import SPEC
 
 from kraft_runbook.cli.reassign_goal import GoalName, goal_of, kept_in, still_meant
+from kraft_runbook.cluster.assignment import Replicas, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes
 from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, GiveBackOrder, Measure, Restore
+from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_to_dict
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, refusals
 from kraft_runbook.reassignment.saved_state import SavedState
@@ -66,14 +71,21 @@ IDS = {"a": "id-of-a"}
 BEFORE, AFTER = {A: (1, 2), B: (1, 2)}, {A: (2, 1), B: (2, 1)}
 
 
-def saved(directory: Path) -> Path:
+def saved(directory: Path, also: Mapping[TopicPartition, Replicas] = MappingProxyType({})) -> Path:
+    """What a run saved that planned to move topic a. ``also``: what there was beside it."""
     path = directory / "saved.json"
-    path.write_text(SavedState("id", BEFORE, Former({}, {}, {}), IDS).to_json())
+    path.write_text(SavedState("id", {**BEFORE, **also}, Former({}, {}, {}), IDS).to_json())
+    plan = ReassignmentPlan("drain", BEFORE, {A: (3, 2), B: (3, 2)}, 2, 2, topic_ids=IDS)
+    (directory / "plan.json").write_text(json.dumps(plan_to_dict(plan)))
     return path
 
 
 def test_what_a_run_saved_is_restored(tmp_path: Path) -> None:
-    assert asked(GoalName.RESTORE, source=saved(tmp_path)) == Restore(BEFORE)
+    other = TopicPartition("other", 0)
+    assert asked(GoalName.RESTORE, source=saved(tmp_path, {other: (1, 2)})) == Restore(BEFORE), "what it was to move"
+    (tmp_path / "plan.json").unlink()
+    with pytest.raises(Refused, match=r"plan\.json"):
+        kept_in(tmp_path / "saved.json")
 
 
 @pytest.mark.parametrize("name", ["saved.json", "orders.json", "broker-1.json"])

@@ -16,7 +16,6 @@ from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.io.zookeeper.reassignment_znodes import LEGACY, ReassignmentZnodes, read_reassignment_znodes
 from kraft_runbook.procedures.demote_broker import read_orders
-from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DemoteBrokers,
@@ -34,7 +33,7 @@ from kraft_runbook.reassignment.goals import (
 )
 from kraft_runbook.reassignment.plan import without_made_anew
 from kraft_runbook.reassignment.plan_file import from_json as assignment_from
-from kraft_runbook.steps.reassignment.files import ORDERS
+from kraft_runbook.steps.reassignment.files import ORDERS, restorable
 
 
 class GoalName(StrEnum):
@@ -109,14 +108,14 @@ class Kept:
 
 
 def kept_in(source: Path) -> Kept:
-    """What the file holds that a run kept. Of one that demoted brokers it is the order alone, as
-    ``restore_assignment`` gives it back: its ``orders.json``, or what it saved beside that, or one of the
-    ``broker-<id>.json`` of a roll. Raises Refused where it can't be read.
+    """What the file holds that a run kept, as ``restore_assignment`` gives it back: of the partitions that it planned
+    to move. Of one that demoted brokers it is the order alone: its ``orders.json``, or what it saved beside that, or
+    one of the ``broker-<id>.json`` of a roll. Raises Refused where it can't be read.
     """
     orders = source if source.name == ORDERS or source.stem.startswith("broker-") else source.with_name(ORDERS)
     if (kept := read_orders(orders)) is not None:
         return Kept(GiveBackOrder(kept.before, kept.after), kept.cluster_id, kept.topic_ids)
-    saved = read_state(source)
+    saved = restorable(source)
     return Kept(Restore(saved.assignment), saved.cluster_id, saved.topic_ids)
 
 

@@ -13,16 +13,18 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.course import CoursePoint, and_then, course_of, course_to_list
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.demote_broker import read_orders
+from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.concurrency import Pace, pace_from_json
 from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json
 from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_from_dict, plan_to_dict
 from kraft_runbook.reassignment.plan_file import from_json, to_json
 from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.steps.run import Run
 
 SAVED, THROTTLES, PROGRESS, PAUSED, ORDERS = "saved.json", "throttles.json", "progress.json", "paused", "orders.json"
-PACE, COURSE = "pace.json", "course.json"
+PLAN, PACE, COURSE = "plan.json", "pace.json", "course.json"
 DISKS, DISK_RATE = "disks.json", "disk_rate.json"
 RESTS, RESTS_SECONDS = "rests", 1800.0
 """So long after its last word a run is taken for one that rests: its task says it anew at least every 10 minutes."""
@@ -129,22 +131,24 @@ class RunFiles:
         return found[0], found[1]
 
     def store_plan(self, plan: ReassignmentPlan, before: Assignment) -> None:
-        """Keep it; the course of a plan that it takes the place of goes."""
+        """Keep it; the course of a plan that it takes the place of goes. That plan itself stays where its moves may
+        have begun: they are the run's to restore.
+        """
         (self.directory / COURSE).unlink(missing_ok=True)
+        path = self.directory / PLAN
+        if self.saved.exists() and path.exists():
+            path.rename(self.directory / f"plan-{len(self.earlier_plans()):03}.json")
         write_private(self.before, to_json(before))
         write_private(self.planned, to_json(plan.target))
-        write_private(self.directory / "plan.json", json.dumps(plan_to_dict(plan)))
+        write_private(path, json.dumps(plan_to_dict(plan)))
 
     def plan(self) -> ReassignmentPlan:
         """Raises Refused where it is gone or was changed."""
-        path = self.directory / "plan.json"
-        try:
-            return plan_from_dict(json.loads(path.read_text()))
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            raise Refused(
-                f"the plan of this run can't be read from {path}: {error}",
-                way_out="clear the task 'plan' with its downstream tasks",
-            ) from None
+        return _plan_in(self.directory / PLAN, way_out="clear the task 'plan' with its downstream tasks")
+
+    def earlier_plans(self) -> tuple[Path, ...]:
+        """Those that the present plan took the place of after the run had saved what was there: the oldest first."""
+        return tuple(sorted(self.directory.glob("plan-*.json")))
 
     def keep_throttle(self, rate: int | None) -> None:
         """Let ``throttle_mb`` say this rate: one that is asked for; where that was not taken, the one in force."""
@@ -308,6 +312,13 @@ def files_of(run: Run) -> RunFiles:
     return RunFiles(files_of_all(run.state) / run.name)
 
 
+def _plan_in(path: Path, *, way_out: str) -> ReassignmentPlan:
+    try:
+        return plan_from_dict(json.loads(path.read_text()))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise Refused(f"the plan of this run can't be read from {path}: {error}", way_out=way_out) from None
+
+
 def kept_orders(name: str, state: Path) -> KeptOrders | None:
     """The orders from before, of a run of this name that demoted brokers; None where it did not. Raises Refused where
     they can't be read.
@@ -318,6 +329,20 @@ def kept_orders(name: str, state: Path) -> KeptOrders | None:
 def saved_by(name: str, state: Path) -> Path:
     """Where a run of this name saved what was there before it. Raises Refused where none did."""
     return file_of_run(name, state, SAVED, did="saved an assignment")
+
+
+def restorable(path: Path) -> SavedState:
+    """What a run saved there (``saved.json``) of the partitions that it planned to move, with the ids of their topics:
+    of each plan that it may have begun, which lie beside it. Raises Refused where one of them can't be read.
+    """
+    saved, files = read_state(path), RunFiles(path.parent)
+    way_out = f"let {PLAN} lie beside it, untouched, as in the run's directory"
+    plans = [_plan_in(each, way_out=way_out) for each in (*files.earlier_plans(), files.directory / PLAN)]
+    ids: dict[str, str] = {}
+    for plan in reversed(plans):
+        ids |= plan.topic_ids
+    named = {p for plan in plans for p in plan.target}
+    return replace(saved, assignment={p: r for p, r in saved.assignment.items() if p in named}, topic_ids=ids)
 
 
 def file_of_run(name: str, state: Path, *any_of: str, did: str) -> Path:

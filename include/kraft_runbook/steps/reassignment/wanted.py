@@ -9,7 +9,6 @@ from typing import Any
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import Refused
-from kraft_runbook.procedures.move_replicas import read_state
 from kraft_runbook.reassignment.batches import KRAFT_LIMITS, MOVES_AT_ONCE, ZOOKEEPER_LIMITS, Limits, Order
 from kraft_runbook.reassignment.concurrency import first_pace
 from kraft_runbook.reassignment.goals import (
@@ -32,7 +31,7 @@ from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
 from kraft_runbook.steps.demotions import kept_by
-from kraft_runbook.steps.reassignment.files import kept_orders, saved_by
+from kraft_runbook.steps.reassignment.files import kept_orders, restorable, saved_by
 from kraft_runbook.steps.run import Run
 
 
@@ -95,16 +94,16 @@ def asks_for_goal(run: Run) -> Wanted:
 
 
 def asks_to_restore(run: Run) -> Wanted:
-    """The same for restore_assignment. Of a run that demoted brokers, or took leaders from one for its restart and did
-    not give them back, the order alone is given back, where it is still as that run left it. Raises Refused where the
-    run saved nothing.
+    """The same for restore_assignment: what the run planned to move, as it was before. Of a run that demoted brokers,
+    or took leaders from one for its restart and did not give them back, the order alone is given back, where it is
+    still as that run left it. Raises Refused where the run saved nothing.
     """
     name = str(run.params["run"] or "")
     kept = kept_by(name, run.state) or kept_orders(name, run.state)
     if kept is not None:
         wanted = _wanted(run, GiveBackOrder(kept.before, kept.after))
         return replace(wanted, cluster_id=kept.cluster_id, topic_ids=kept.topic_ids)
-    saved = read_state(saved_by(name, run.state))
+    saved = restorable(saved_by(name, run.state))
     wanted = _wanted(run, Restore(saved.assignment))
     return replace(wanted, cluster_id=saved.cluster_id, topic_ids=saved.topic_ids)
 
