@@ -134,6 +134,16 @@ def test_a_report_names_whose_leaders_are_off_and_they_can_be_given_back_by_the_
     assert (wanted.cluster_id, wanted.topic_ids) == ("id", {"t": "x"})
 
 
+def test_of_two_brokers_of_a_run_what_was_before_the_first_is_given_back(tmp_path: Path) -> None:
+    """By name broker 10 comes before broker 9, which was restarted first."""
+    run = run_of(tmp_path)
+    for at, (number, before, after) in enumerate(((9, (9, 10, 1), (10, 1, 9)), (10, (10, 1, 9), (1, 9, 10)))):
+        keep_orders(kept_for(run, number), "id", of(t=[before]), of(t=[after]), {})
+        os.utime(kept_for(run, number), (at, at))
+    kept = kept_by(run.name, tmp_path)
+    assert kept is not None and (kept.before, kept.after) == (of(t=[(9, 10, 1)]), of(t=[(1, 9, 10)]))
+
+
 def test_the_gate_says_what_is_ahead() -> None:
     assert not any("lead" in each for each in RESTARTS.ahead("restart", SEEN, SPEC, ())[1:])
     assert any("the broker's leaders go to other brokers" in each for each in RESTARTS.ahead("restart", SEEN, ASKS, ()))

@@ -9,7 +9,7 @@ it back.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,7 @@ def demote(run: Run, look: Look) -> bool:
         return False
     would = [_off(broker)]
     path = kept_for(run, broker)
-    others = sorted(of_all(run.state).glob(f"*/{path.name}"), key=lambda each: each.stat().st_mtime)
-    earlier = [each for each in others if each != path]
+    earlier = [each for each in _oldest_first(of_all(run.state).glob(f"*/{path.name}")) if each != path]
     done = run.cluster.do(demote_broker, broker, path, others=earlier, would=would)
     if done is None:
         return True
@@ -130,8 +129,17 @@ def kept_by(name: str, state: Path) -> KeptOrders | None:
     can't be read, or holds two clusters.
     """
     found: KeptOrders | None = None
-    for path in sorted((of_all(state) / name).glob("broker-*.json")) if name and "/" not in name else ():
+    for path in _of_run(name, state):
         kept = read_orders(path)
         if kept is not None:
             found = found.and_then(kept.before, kept.after, kept.topic_ids) if found else kept
     return found
+
+
+def _of_run(name: str, state: Path) -> list[Path]:
+    """In the order in which its brokers were demoted: what was before the first counts."""
+    return _oldest_first((of_all(state) / name).glob("broker-*.json")) if name and "/" not in name else []
+
+
+def _oldest_first(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=lambda each: each.stat().st_mtime_ns)
