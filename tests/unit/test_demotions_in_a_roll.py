@@ -11,23 +11,36 @@ from observations import SPEC, broker, observation
 from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
+from kraft_runbook.cluster.assignment import Assignment, PartitionSeen
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
+from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.reassignment.goals import GiveBackOrder
+from kraft_runbook.reassignment.look import ReplicasLook
+from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.restart.operation import RESTARTS
 from kraft_runbook.steps.account import account_of
 from kraft_runbook.steps.demotions import give_leaders_back, kept_by, kept_for
 from kraft_runbook.steps.node_step import rehearse_step, take_step
+from kraft_runbook.steps.reassignment.ending import verify_plan
+from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.wanted import asks_to_restore
 from kraft_runbook.steps.restart import BROKER, restarts_no_brokers
-from kraft_runbook.steps.run import Run
+from kraft_runbook.steps.run import NothingToDo, Run
 
 ASKS = SPEC.model_copy(update={"rolling_restart": SPEC.rolling_restart.model_copy(update={"demote": True})})
 SEEN = observation(Phase.FINALIZED)
 OFF = "put broker 1 last in the order of its partitions, and let others lead them"
 BACK = "give broker 1 the order of its partitions back, and its leaders"
+
+FORM = {
+    "topics": ".*", "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20,
+    "mb_a_broker": None, "order": "by name", "hours": None, "allow_replication_factor": False, "allow_racks": False,
+    "allow_no_rack": False,
+}  # fmt: skip
 
 
 def run_of(state: Path, seen: Any = SEEN, *, spec: Any = ASKS, evidence: Evidence | None = None, **answers: Any) -> Run:
@@ -126,12 +139,65 @@ def test_a_report_names_whose_leaders_are_off_and_they_can_be_given_back_by_the_
     told = account_of(run, RESTARTS, Phase.FINALIZED)
     assert told is not None and told.startswith("The leaders of broker 1 are off.")
     assert "restore_assignment__lab with this run's name, one" in told
-    form = {"topics": ".*", "exclude": "", "throttle_mb": None, "partitions_a_request": None, "moves_a_broker": 20}
-    form |= {"mb_a_broker": None, "order": "by name", "hours": None}
-    form |= {"allow_replication_factor": False, "allow_racks": False, "allow_no_rack": False}
-    wanted = asks_to_restore(run_of(tmp_path, run="one", **form))
+    wanted = asks_to_restore(run_of(tmp_path, run="one", **FORM))
     assert wanted.goal == GiveBackOrder(of(t=[(1, 2)]), of(t=[(2, 1)]))
     assert (wanted.cluster_id, wanted.topic_ids) == ("id", {"t": "x"})
+
+
+def restores(state: Path, **form: Any) -> Run:
+    """A run that gives back what run "old" took from broker 1, of a cluster whose partitions lie on 1 and 2."""
+    run = run_of(state, run="old", **FORM | form)
+    assert isinstance(run.cluster, RecordingCluster)
+    run.cluster.answers[topic_ids] = {}
+    shows(run, of(t=[(2, 1)], u=[(2, 1)]))
+    return run
+
+
+def shows(run: Run, present: Assignment) -> None:
+    assert isinstance(run.cluster, RecordingCluster)
+    seen = {p: PartitionSeen(order, order[0], order) for p, order in present.items()}
+    placement = Placement(dict.fromkeys((1, 2, 3)), present)
+    run.cluster.answers[look_at_replicas] = ReplicasLook("id", placement, seen, {1: {}, 2: {}, 3: {}}, 0.0)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """What run "old" took, and did not give back."""
+    path = tmp_path / "demotions" / "old" / "broker-1.json"
+    keep_orders(path, "id", of(t=[(1, 2)], u=[(1, 2)]), of(t=[(2, 1)], u=[(2, 1)]), {})
+    os.utime(path, (7, 7))
+    return path
+
+
+def test_what_was_restored_is_not_given_back_once_more_by_a_later_run(tmp_path: Path, old: Path) -> None:
+    """Somebody may sign for the order of the demotion since, and a later run takes over what lies there."""
+    run = restores(tmp_path)
+    plan_moves(run, asks=asks_to_restore)
+    assert kept_by("old", tmp_path) is not None, "not yet"
+    shows(run, of(t=[(1, 2)], u=[(1, 2)]))
+    for _ in range(2):  # killed, and done again
+        assert verify_plan(run, asks=asks_to_restore) == {"partitions": 2, "added_since": 0}
+        assert not old.exists()
+
+
+def test_of_topics_that_were_not_restored_it_can_be_given_back_still(tmp_path: Path, old: Path) -> None:
+    run = restores(tmp_path, topics="t")
+    plan_moves(run, asks=asks_to_restore)
+    shows(run, of(t=[(1, 2)], u=[(2, 1)]))
+    verify_plan(run, asks=asks_to_restore)
+    kept = kept_by("old", tmp_path)
+    assert kept is not None and {p.topic for p in (*kept.before, *kept.after)} == {"u"}
+    assert old.stat().st_mtime == 7, "by that the first of a run's brokers is known"
+
+
+def test_what_somebody_gave_back_by_hand_is_nothing_to_do_and_not_given_back_later(tmp_path: Path, old: Path) -> None:
+    run = restores(tmp_path)
+    shows(run, of(t=[(1, 2)], u=[(1, 2)]))
+    for rehearses in (True, False, False):
+        vars(run.cluster)["rehearses"] = rehearses
+        with pytest.raises(NothingToDo, match="the cluster is as wanted"):
+            plan_moves(run, asks=asks_to_restore)
+        assert old.exists() == rehearses
 
 
 def test_of_two_brokers_of_a_run_what_was_before_the_first_is_given_back(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ sends what is left.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -164,6 +165,19 @@ def give_orders_back(spec: ClusterSpec, path: Path, *, secrets: Secrets, by: Dem
     _give_leaders_back(spec, meant, secrets, by)
     path.unlink(missing_ok=True)
     return GivenBack(len(given) - len(others), tuple(sorted({*left, *others})))
+
+
+def forget_orders(path: Path, topics: Callable[[str], bool]) -> None:
+    """Let nobody give back any more what is kept there of these topics. Raises Refused where it can't be read."""
+    kept = read_orders(path)
+    if kept is None:
+        return
+    left, was = kept.without(topics), path.stat()
+    if not left.before:
+        path.unlink()
+        return
+    write_private(path, left.to_json())
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))  # it says which broker was demoted first
 
 
 def _take_leaders_off(

@@ -8,7 +8,7 @@ where nobody else can.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
@@ -44,9 +44,12 @@ class KeptOrders:
 
     def of_topics_that_are(self, topic_ids: Mapping[str, str]) -> KeptOrders:
         """Without those of topics that were made anew since: they are nobody's that was demoted."""
-        anew = made_anew(self.topic_ids, topic_ids)
-        before = {p: order for p, order in self.before.items() if p.topic not in anew}
-        after = {p: order for p, order in self.after.items() if p.topic not in anew}
+        return self.without(made_anew(self.topic_ids, topic_ids).__contains__)
+
+    def without(self, topics: Callable[[str], bool]) -> KeptOrders:
+        """Without those of these topics."""
+        before = {p: order for p, order in self.before.items() if not topics(p.topic)}
+        after = {p: order for p, order in self.after.items() if not topics(p.topic)}
         return KeptOrders(self.cluster_id, before, after, self.topic_ids)
 
     def to_json(self) -> str:

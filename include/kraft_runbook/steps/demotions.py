@@ -3,7 +3,7 @@ in every ISR. Where the cluster file asks for it.
 
 What a run took from a broker and has not given back lies in the state directory, ``demotions/<run>/broker-<id>.json``.
 A run that is cleared goes on with it, a later run for the same broker takes it over, and ``restore_assignment`` gives
-it back.
+it back, and then forgets it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves, Played, of_kind
-from kraft_runbook.procedures.demote_broker import demote_broker, give_orders_back, read_orders
+from kraft_runbook.procedures.demote_broker import demote_broker, forget_orders, give_orders_back, read_orders
 from kraft_runbook.reassignment.checks import MAY_MOVE_IN
 from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.steps.guards import require_other_brokers
@@ -134,6 +134,19 @@ def kept_by(name: str, state: Path) -> KeptOrders | None:
         if kept is not None:
             found = found.and_then(kept.before, kept.after, kept.topic_ids) if found else kept
     return found
+
+
+def has_demoted(name: str, state: Path) -> bool:
+    """Whether the run of this name took anything from brokers, given back or not."""
+    return bool(name) and "/" not in name and (of_all(state) / name).is_dir()
+
+
+def forget(name: str, state: Path, topics: Callable[[str], bool]) -> None:
+    """What the run of this name took of these topics is given back: a later run takes none of it over. Raises Refused
+    where it can't be read.
+    """
+    for path in _of_run(name, state):
+        forget_orders(path, topics)
 
 
 def _of_run(name: str, state: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import patiently, settled_look
 from kraft_runbook.steps.reassignment.signed import require_signed
-from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted, forget_what_is_back
 from kraft_runbook.steps.run import NothingToDo, Run
 
 log = logging.getLogger(__name__)
@@ -98,6 +98,7 @@ def verify_plan(run: Run, *, asks: Asks) -> dict[str, Any] | None:
             way_out="clear the task 'plan' with its downstream tasks: the rest is planned anew and signed for",
         )
     _require_empty_directories(run, plan, wanted, look)
+    forget_what_is_back(run, wanted)
     return {"partitions": found.partitions, "added_since": len(reading.added)}
 
 

@@ -23,7 +23,7 @@ from kraft_runbook.steps.reassignment.ending import leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.throttling import require_an_end
-from kraft_runbook.steps.reassignment.wanted import Asks, Wanted
+from kraft_runbook.steps.reassignment.wanted import Asks, Wanted, forget_what_is_back
 from kraft_runbook.steps.run import Run
 
 
@@ -45,6 +45,7 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
                 f"nothing is planned, and {len(moving)} partitions still move: {some(moving)}",
                 way_out="wait until that has ended, or cancel it; then clear this task",
             )
+        forget_what_is_back(run, wanted)
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move, the cluster is as wanted")
     if wanted.throttle is not None:
         require_an_end(run, plan, look, wanted.throttle, wanted)

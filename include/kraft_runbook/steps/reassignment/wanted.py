@@ -30,7 +30,7 @@ from kraft_runbook.reassignment.goals import (
 from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.plan_file import from_json
 from kraft_runbook.reassignment.refusals import Reason
-from kraft_runbook.steps.demotions import kept_by
+from kraft_runbook.steps.demotions import forget, has_demoted, kept_by
 from kraft_runbook.steps.reassignment.files import kept_orders, restorable, saved_by
 from kraft_runbook.steps.run import Run
 
@@ -96,16 +96,26 @@ def asks_for_goal(run: Run) -> Wanted:
 def asks_to_restore(run: Run) -> Wanted:
     """The same for restore_assignment: what the run planned to move, as it was before. Of a run that demoted brokers,
     or took leaders from one for its restart and did not give them back, the order alone is given back, where it is
-    still as that run left it. Raises Refused where the run saved nothing.
+    still as that run left it; that is none where all is given back. Raises Refused where the run saved nothing.
     """
     name = str(run.params["run"] or "")
     kept = kept_by(name, run.state) or kept_orders(name, run.state)
+    if kept is None and has_demoted(name, run.state):
+        return _wanted(run, GiveBackOrder({}, {}))
     if kept is not None:
         wanted = _wanted(run, GiveBackOrder(kept.before, kept.after))
         return replace(wanted, cluster_id=kept.cluster_id, topic_ids=kept.topic_ids)
     saved = restorable(saved_by(name, run.state))
     wanted = _wanted(run, Restore(saved.assignment))
     return replace(wanted, cluster_id=saved.cluster_id, topic_ids=saved.topic_ids)
+
+
+def forget_what_is_back(run: Run, wanted: Wanted) -> None:
+    """Once the orders that a restart took are given back, they are the named run's no more: what is signed for later
+    may be the same order. Raises Refused where they can't be read.
+    """
+    if isinstance(wanted.goal, GiveBackOrder) and not run.cluster.rehearses:
+        forget(str(run.params["run"] or ""), run.state, wanted.topics.matches)
 
 
 def asks_how_fast(run: Run) -> HowFast:
