@@ -126,6 +126,13 @@ def test_kafkas_own_file_names_the_directories() -> None:
         ({**entry, "log_dirs": [TWO]}, "names 1 log_dirs for 2 replicas"),
         ({**entry, "log_dirs": ["any", "any"]}, "names no log directory"),
         ({"topic": "t"}, "no plan of kafka-reassign-partitions"),
+        ({**entry, "replicas": "12"}, "replicas '12' of t-0"),
+        ({**entry, "replicas": [1.9, 2]}, "replicas"),
+        ({**entry, "replicas": [True, 2]}, "replicas"),
+        ({**entry, "replicas": {"1": 0, "2": 0}}, "replicas"),
+        ({**entry, "partition": "0"}, "partition '0'"),
+        ({**entry, "topic": 1}, "topic 1"),
+        ({**entry, "log_dirs": "ab"}, "log_dirs 'ab' of t-0"),
     ):
         with pytest.raises(Refused, match=said):
             directories_from_json(json.dumps({"partitions": [wrong]}), source="f")

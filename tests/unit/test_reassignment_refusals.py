@@ -169,6 +169,13 @@ def test_what_generate_of_kafka_4_2_writes_is_taken_with_a_word_on_its_log_direc
             ' {"topic": "a", "partition": 0, "replicas": [2]}]}',
             "a-0 is named twice",
         ),
+        ('{"version": true, "partitions": []}', "version True is not known"),
+        ('{"partitions": [{"topic": "a", "partition": true, "replicas": [1]}]}', "partition True"),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": "12"}]}', "replicas '12' of a-0"),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": [1.9, 2]}]}', r"replicas \[1\.9, 2\] of a-0"),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": [true, 2]}]}', r"replicas \[True, 2\] of a-0"),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": {"3": 0}}]}', r"replicas \{'3': 0\} of a-0"),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": 5}]}', "log_dirs 5 of a-0"),
         (
             '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": ["/d"]}]}',
             "a-0 names log directories",

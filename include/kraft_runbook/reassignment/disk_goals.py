@@ -12,7 +12,7 @@ from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
 from kraft_runbook.reassignment.plan import made_anew
-from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY
+from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of
 
 KEEP_FREE = 0.1
 """The part of a volume's free bytes that a plan leaves free (as ``disk_room``)."""
@@ -273,15 +273,13 @@ def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPar
     """
     found: dict[tuple[int, TopicPartition], str] = {}
     try:
-        for entry in json.loads(text)["partitions"]:
-            partition = TopicPartition(str(entry["topic"]), int(entry["partition"]))
-            replicas, paths = entry["replicas"], entry.get("log_dirs") or []
+        for partition, replicas, paths in map(entry_of, json.loads(text)["partitions"]):
             if paths and len(paths) != len(replicas):
                 raise Refused(
                     f"{source}: {partition} names {len(paths)} log_dirs for {len(replicas)} replicas",
                     way_out='name one for each replica, or "any"',
                 )
-            found |= {(int(b), partition): str(p) for b, p in zip(replicas, paths, strict=False) if p != ANY_DIRECTORY}
+            found |= {(b, partition): path for b, path in zip(replicas, paths, strict=False) if path != ANY_DIRECTORY}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused(
             f"{source}: this is no plan of kafka-reassign-partitions ({type(error).__name__}: {error})",

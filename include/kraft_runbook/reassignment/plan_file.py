@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
@@ -37,20 +37,20 @@ def from_json(
     try:
         document = json.loads(text)
         version, partitions = document.get("version", 1), document["partitions"]
-        entries = [(_partition(entry), tuple(int(b) for b in entry["replicas"]), entry) for entry in partitions]
+        entries = [entry_of(each) for each in partitions]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise refuse(
             f"this is no plan of kafka-reassign-partitions ({type(error).__name__}: {error})",
             'write {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [1, 2, 3]}]}',
         ) from None
-    if version != 1:
+    if version != 1 or isinstance(version, bool):
         raise refuse(f"version {version!r} is not known", "write version 1")
     found: dict[TopicPartition, Replicas] = {}
     in_directories = 0
-    for partition, replicas, entry in entries:
+    for partition, replicas, log_dirs in entries:
         if partition in found:
             raise refuse(f"{partition} is named twice; Kafka would take the last", "name each partition once")
-        if set(entry.get("log_dirs") or ()) - {ANY_DIRECTORY}:
+        if set(log_dirs) - {ANY_DIRECTORY}:
             if ignored is None:
                 raise refuse(
                     f"{partition} names log directories, and this tool moves replicas between brokers alone",
@@ -66,8 +66,22 @@ def from_json(
     return found
 
 
-def _partition(entry: Mapping[str, Any]) -> TopicPartition:
-    topic, partition = entry["topic"], entry["partition"]
-    if not isinstance(topic, str) or not isinstance(partition, int):
+def entry_of(entry: Mapping[str, Any]) -> tuple[TopicPartition, Replicas, Sequence[str]]:
+    """The partition that an entry of such a file names, its replicas, and their log directories (none: not named).
+    Nothing is read as what it is not: a text as the brokers of its digits. Raises KeyError or TypeError for what is no
+    such entry.
+    """
+    topic, partition, replicas = entry["topic"], entry["partition"], entry["replicas"]
+    log_dirs = entry.get("log_dirs") or []
+    if not isinstance(topic, str) or not _are_ids([partition]):
         raise TypeError(f"topic {topic!r}, partition {partition!r}")
-    return TopicPartition(topic, partition)
+    if not _are_ids(replicas):
+        raise TypeError(f"replicas {replicas!r} of {topic}-{partition}")
+    if not isinstance(log_dirs, list) or not all(isinstance(each, str) for each in log_dirs):
+        raise TypeError(f"log_dirs {log_dirs!r} of {topic}-{partition}")
+    return TopicPartition(topic, partition), tuple(replicas), log_dirs
+
+
+def _are_ids(found: object) -> bool:
+    """A list of whole numbers: true is one to Python."""
+    return isinstance(found, list) and all(isinstance(each, int) and not isinstance(each, bool) for each in found)
