@@ -194,6 +194,19 @@ def test_what_somebody_gave_another_target_since_the_look_is_left_alone() -> Non
     assert not any(sent for sent, _ in client.sent)
 
 
+def test_who_leads_is_looked_at_again_before_a_batch() -> None:
+    """A broker that has become the leader of both since the look gives one copy, as the limit says."""
+    four = replace(LOOK.placement, racks=dict.fromkeys((1, 2, 3, 4)), leaders={tp("a", 0): 1, tp("a", 1): 2})
+    plan = make_plan(Explicit(of(a=[(3, 2), (4, 1)])), four)
+    since = replace(four, leaders=dict.fromkeys(PRESENT, 2))
+    for now, numbers in ((four, [0, 1]), (since, [0])):
+        how: Any = {"looks": lambda *_, now=now, **__: replace(LOOK, placement=now), "client": Client(Answer.ACCEPTED)}
+        started = start_next_batch(
+            SPEC, plan, replace(LOOK, placement=four), Limits(5, moves=1), secrets=lambda _: "", **how
+        )
+        assert [move.partition.partition for move in started] == numbers
+
+
 def moving(*numbers: int, unsafe: int | None = None) -> ReplicasLook:
     """These partitions of topic a move from 1 and 2 to 3; of one of them 3 alone is in sync."""
     ongoing = {tp("a", n): Ongoing((3, 1, 2), (3,), (1, 2)) for n in numbers}

@@ -15,7 +15,7 @@ from placements import MB, after, of, one_volume_each, placements, random_placem
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.batches import Limits, Order, batches, next_batch
+from kraft_runbook.reassignment.batches import Limits, Order, batches, busiest, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import EvenOut, Explicit
 from kraft_runbook.reassignment.picture import NARROW, draw
@@ -146,6 +146,34 @@ def test_bytes_bound_what_moves_at_once_and_a_copy_too_large_goes_alone() -> Non
     assert [m.partition.partition for m in next_batch(plan, later, limits)] == [1]
 
 
+@pytest.mark.parametrize("limits", [Limits(500, moves=5), Limits(500, moves=500, bytes=5 * MB)])
+@pytest.mark.parametrize("leader", [1, 2])
+def test_a_leader_gives_no_more_at_once_than_it_may_also_where_it_leaves_or_is_not_first(
+    leader: int, limits: Limits
+) -> None:
+    """Kafka lists the target before what leaves, so the order of what moves does not tell who leads."""
+    present = {tp("a", n): (1, 2) for n in range(30)}
+    target = {p: (3 + p.partition % 6, 2) for p in present}
+    plan = ReassignmentPlan("drain", present, target, copies=30, bound=30)
+    now = Placement(
+        dict.fromkeys(range(1, 9)),
+        present,
+        leaders=dict.fromkeys(present, leader),
+        sizes=dict.fromkeys(present, MB),
+    )
+    for started in (5, 0):
+        batch = next_batch(plan, now, limits)
+        assert len(batch) == started
+        now = replace(now, ongoing={**now.ongoing, **{move.partition: begun(move) for move in batch}})
+    assert busiest(now) == 5
+
+
+def test_a_copy_that_leads_by_now_gives_the_others_and_none_to_itself() -> None:
+    ongoing = {tp("a"): Ongoing((3, 4, 1), (3, 4), (1,))}
+    assert busiest(Placement(dict.fromkeys((1, 3, 4)), {}, ongoing=ongoing, leaders={tp("a"): 1})) == 2
+    assert busiest(Placement(dict.fromkeys((1, 3, 4)), {}, ongoing=ongoing, leaders={tp("a"): 3})) == 1
+
+
 SEEN = PartitionSeen((3, 2, 1), 2, (1, 2))
 MOVING = Ongoing((3, 2, 1), (3,), (1,))
 
@@ -241,6 +269,9 @@ def test_the_preview_counts_each_broker_before_and_after_and_says_how_long() -> 
     assert (three.replicas_in, three.bytes_in, three.leaders_after) == (1, 60 * MB, 1)
     assert (three.usable_after, two.usable_after) == (5 * 10**9 - 60 * MB, None)
     assert preview.seconds is not None and [round(each, 1) for each in preview.seconds] == [8.6, 10.0]
+    led = replace(placement, leaders={tp("a"): 2})
+    one, two, _ = make_preview(make_plan(Explicit(of(a=[(3, 2)])), led), led).brokers
+    assert (one.bytes_read, two.bytes_read) == (0, 60 * MB), "from the leader, whoever that is"
     text = preview.render_markdown()
     assert "1 partitions change, 60.0 MB are copied" in text
     assert "| 3 | x | 0 → 1 | 0 → 1 | 0.0 → 60.0 | 1, 60.0 MB | 0, 0.0 MB | 4.9 GB |" in text

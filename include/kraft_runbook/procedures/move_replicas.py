@@ -120,7 +120,14 @@ def start_next_batch(
     if not next_batch(plan, look.placement, limits):
         return ()
     now = (looks or look_at_replicas)(spec, secrets=secrets, sizes_of=(), settings=False).placement
-    placement = replace(look.placement, racks=now.racks, present=now.present, ongoing=now.ongoing, in_sync=now.in_sync)
+    placement = replace(
+        look.placement,
+        racks=now.racks,
+        present=now.present,
+        ongoing=now.ongoing,
+        leaders=now.leaders,
+        in_sync=now.in_sync,
+    )
     batch = tuple(each for each in next_batch(plan, placement, limits) if among is None or each in among)
     if plan.topic_ids:
         anew = plan.made_anew((ids_of or topic_ids)(spec, {each.partition.topic for each in batch}, secrets=secrets))

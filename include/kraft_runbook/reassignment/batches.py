@@ -84,7 +84,7 @@ def batches(
     ordered = sorted(
         may_end, key=lambda each: (_urgency(each, plan, now), rank(now.size(each.partition)), each.partition)
     )
-    left = {move: _ends(move) for move in ordered}
+    left = {move: _ends(move, now) for move in ordered}
     while chosen := _chosen(left, now, limits):
         yield chosen
         for move in chosen:
@@ -95,7 +95,7 @@ def busiest(now: Placement) -> int:
     """The most copies that a broker takes or gives now, whoever started them."""
     load = Ends()
     for partition, each in now.ongoing.items():
-        load.update(_ends(Move(partition, each.original, each.target)))
+        load.update(_ends(Move(partition, each.original, each.target), now))
     return max(load.values(), default=0)
 
 
@@ -114,7 +114,7 @@ def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[
     """What fits beside what moves, in the order given."""
     load = _Load(limits)
     for partition, ongoing in now.ongoing.items():
-        load.take(_ends(Move(partition, ongoing.original, ongoing.target)), now.size(partition))
+        load.take(_ends(Move(partition, ongoing.original, ongoing.target), now), now.size(partition))
     chosen: list[Move] = []
     for move, ends in left.items():
         if len(chosen) == limits.partitions:
@@ -149,9 +149,11 @@ class _Load:
             self._bytes[end] += count * size
 
 
-def _ends(move: Move) -> Ends:
-    """Who takes, and who gives: the leader, by and large the first replica."""
+def _ends(move: Move, now: Placement) -> Ends:
+    """Who takes, and who gives. A copy that leads by now is whole."""
     found = Counter({("in", broker): 1 for broker in move.adding})
-    if move.adding and move.present:
-        found["out", move.present[0]] += len(move.adding)
+    source = now.source(move)
+    taken = sum(broker != source for broker in move.adding)
+    if taken and source is not None:
+        found["out", source] += taken
     return found

@@ -44,6 +44,10 @@ class Placement:
         partition = move.partition
         return partition not in self.ongoing and set(self.present.get(partition, ())) == set(move.target)
 
+    def source(self, move: Move) -> int | None:
+        """Who gives the copies of this move: its leader; the first replica where that is unknown."""
+        return self.leaders.get(move.partition, next(iter(move.present), None))
+
     def size(self, partition: TopicPartition) -> int:
         """Bytes of one replica; 0 where unknown."""
         return self.sizes.get(partition, 0)

@@ -143,8 +143,8 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         for broker in move.removing:
             copied["out", broker] += 1
             copied["bytes out", broker] += size
-        if move.adding and move.present:
-            copied["read", move.present[0]] += size * len(move.adding)
+        if move.adding and (source := placement.source(move)) is not None:
+            copied["read", source] += size * len(move.adding)
     brokers = []
     for broker in sorted(placement.live | {b for _, b in before_counts} | {b for _, b in after_counts}):
         usable = usable_bytes(placement.directories.get(broker, ()))
