@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from observations import SPEC
-from test_reassignment_steps import MB, NOTHING, PLACEMENT, PLAN, THERE, A, Scene, look, move, why_awake
+from test_reassignment_steps import MB, NOTHING, PLACEMENT, PLAN, THERE, A, B, Scene, look, move, why_awake
 
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, TimedOut, Unreachable
@@ -161,7 +161,7 @@ def test_moves_that_leave_a_replica_on_a_broker_that_died_are_waited_for_in_word
     """
     scene.now = look(racks={1: "x", 3: "x"})
     moving = look(racks={1: "x", 3: "x"}, ongoing={A: Ongoing((*PLAN.target[A], 1), (3,), (1,))})
-    with pytest.raises(Refused, match="broker 2 does not run: moves that leave a replica there wait for it"):
+    with pytest.raises(Refused, match="broker 2 does not run: moves that need a replica there wait for it"):
         move(scene)
     scene.begin()
     assert isinstance(move(scene), WhileMoving)
@@ -172,6 +172,41 @@ def test_moves_that_leave_a_replica_on_a_broker_that_died_are_waited_for_in_word
     scene.now = look()
     move(scene)
     assert [each for each in scene.done if each[0] == "start"] and scene.told()[-1] != "waits"
+
+
+@pytest.mark.parametrize(
+    ("racks", "why", "way_out"),
+    [
+        pytest.param(
+            {2: "y", 3: "x"}, "broker 1 does not run: moves that need a replica", "start it", id="source died"
+        ),
+        pytest.param(
+            {1: "x", 2: "y", 3: "x"}, "1 without a leader to copy from: a-1", "let a broker lead", id="its disk failed"
+        ),
+    ],
+)
+def test_what_has_nobody_to_copy_from_hinders_no_other_and_is_waited_for_a_day(
+    scene: Outlives, racks: dict[int, str | None], why: str, way_out: str
+) -> None:
+    """Broker 1 is drained, and was the last in sync of one partition."""
+    scene.begin()
+    sick: dict[str, Any] = {"racks": racks, "leaderless": frozenset({B})}
+    begun = {B: Ongoing((*PLAN.target[B], 1), (3,), (1,))}
+    scene.now = look(**sick)
+    move(scene)
+    assert scene.done[-1] == ("start", [A]) and "waits" not in scene.told(), "all else goes on"
+    sick["present"] = {A: PLAN.target[A], B: (1, 2)}
+    for ongoing in ({}, begun):
+        scene.later_by = 0.0
+        scene.now = look(**sick, ongoing=ongoing)
+        assert isinstance(move(scene), WhileMoving) and scene.told()[-1] != "goes on"
+        scene.later_by = LOST + 60
+        with pytest.raises(Refused, match=why) as refused:
+            move(scene)
+        assert refused.value.way_out.startswith(way_out)
+    scene.now = look(present=sick["present"])
+    move(scene)
+    assert scene.done[-1] == ("start", [B])
 
 
 def test_a_lost_target_is_waited_for_a_day(scene: Outlives) -> None:

@@ -194,6 +194,14 @@ def test_what_somebody_gave_another_target_since_the_look_is_left_alone() -> Non
     assert not any(sent for sent, _ in client.sent)
 
 
+def test_what_lost_its_leader_since_the_look_is_not_started() -> None:
+    plan = make_plan(Explicit(of(a=[(3, 2), (3, 1)])), LOOK.placement)
+    since = replace(LOOK, placement=replace(LOOK.placement, leaderless=frozenset({tp("a")})))
+    client = Client(Answer.ACCEPTED)
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: since, "client": client}
+    assert [move.partition for move in start_next_batch(SPEC, plan, LOOK, Limits(5), **how)] == [tp("a", 1)]
+
+
 def test_who_leads_is_looked_at_again_before_a_batch() -> None:
     """A broker that has become the leader of both since the look gives one copy, as the limit says."""
     four = replace(LOOK.placement, racks=dict.fromkeys((1, 2, 3, 4)), leaders={tp("a", 0): 1, tp("a", 1): 2})

@@ -76,6 +76,32 @@ def test_a_broker_that_is_to_take_copies_and_does_not_run_is_lost() -> None:
     assert not read_plan(PLAN, there).lost, "what it holds already asks nothing of it"
 
 
+def test_what_lost_its_leader_is_not_started_and_waits_for_the_brokers_that_had_it() -> None:
+    """Nobody gives the copy, and it would keep its place among those that a broker takes at once."""
+    names = [tp(topic, n) for topic in ("dead", "well") for n in range(9)]
+    present = {p: (1, 2) if p.topic == "dead" else (3, 2) for p in names}
+    plan = ReassignmentPlan("x", present, dict.fromkeys(names, (4, 2)), copies=18, bound=18, min_isr={"dead": 2})
+    leaderless = frozenset(p for p in names if p.topic == "dead")
+    now = Placement(
+        dict.fromkeys((2, 3, 4)),
+        present,
+        leaderless=leaderless,
+        leaders={p: 3 for p in names if p not in leaderless},
+        in_sync={p: (1,) if p in leaderless else (3, 2) for p in names},
+    )
+    assert {move.partition.topic for move in next_batch(plan, now, Limits(50, moves=5))} == {"well"}
+    reading = read_plan(plan, now)
+    assert (reading.held, reading.lost, reading.leaderless) == ({1}, set(), leaderless)
+    assert reading.because[-2:] == (
+        "9 without a leader to copy from: dead-0, dead-1, dead-2, dead-3, dead-4 and 4 more",
+        "broker 1 does not run: moves that need a replica there wait for it",
+    )
+    begun_before = {move.partition: begun(move) for move in plan.moves if move.partition in leaderless}
+    assert read_plan(plan, replace(now, ongoing=begun_before)).held == {1}
+    order = ReassignmentPlan("order", present, dict.fromkeys(leaderless, (2, 1)), copies=0, bound=0)
+    assert len(next_batch(order, now, Limits(50))) == 9 and not read_plan(order, now).held, "an order copies nothing"
+
+
 def test_what_somebody_moves_beside_the_plan_is_named_and_hinders_nothing() -> None:
     now = replace(BEFORE, present={**BEFORE.present, tp("b"): (1,)}, ongoing={tp("b"): Ongoing((2, 1), (2,), (1,))})
     reading = read_plan(PLAN, now)

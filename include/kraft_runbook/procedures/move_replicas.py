@@ -125,6 +125,7 @@ def start_next_batch(
         racks=now.racks,
         present=now.present,
         ongoing=now.ongoing,
+        leaderless=now.leaderless,
         leaders=now.leaders,
         in_sync=now.in_sync,
     )

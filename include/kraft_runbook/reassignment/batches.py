@@ -58,7 +58,8 @@ def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[
     """The moves to send now; empty while nothing fits, or nothing is left, or somebody else's work is seen.
 
     What moves no data goes beside anything. A copy to a broker that does not run waits: it would not end before that
-    broker is back, and a controller in ZooKeeper mode refuses it.
+    broker is back, and a controller in ZooKeeper mode refuses it. So does a copy of a partition without a leader, which
+    nobody gives.
 
     Partitions that lost replicas go first: those with fewer in sync than min.insync.replicas, which nobody can write to
     with acks=all, then those that the next loss brings there.
@@ -79,7 +80,11 @@ def batches(
     reading = read(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
         return
-    may_end = (each for each in reading.left if not each.adding or now.live.issuperset(each.target))
+    may_end = (
+        each
+        for each in reading.left
+        if not each.adding or (now.live.issuperset(each.target) and each.partition not in now.leaderless)
+    )
     rank = limits.order.rank
     ordered = sorted(
         may_end, key=lambda each: (_urgency(each, plan, now), rank(now.size(each.partition)), each.partition)

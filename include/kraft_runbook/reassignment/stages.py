@@ -38,7 +38,8 @@ class PlanReading:
     known). ``beside``: partitions that the plan does not name and somebody moves. ``lost``: brokers that do not run,
     and that copies of the plan must still go to. ``held``: others that do not run, and keep a replica of what moves or
     is left to be copied: that ends, or is started (``batches``), once they are back. Kafka ends a reassignment when all
-    replicas of its target are in sync, in KRaft mode too (KAFKA-19975).
+    replicas of its target are in sync, in KRaft mode too (KAFKA-19975). ``leaderless``: what moves or is left to be
+    copied and has no leader, so nobody to copy from; those of its brokers that do not run are in ``held`` too.
     """
 
     stage: PlanStage
@@ -52,6 +53,7 @@ class PlanReading:
     beside: frozenset[TopicPartition] = frozenset()
     lost: frozenset[int] = frozenset()
     held: frozenset[int] = frozenset()
+    leaderless: frozenset[TopicPartition] = frozenset()
 
     @property
     def because(self) -> tuple[str, ...]:
@@ -63,12 +65,13 @@ class PlanReading:
             ("changed by somebody", self.changed),
             ("new since, and not in the plan", self.added),
             ("moved by somebody, and not in the plan", self.beside),
+            ("without a leader to copy from", self.leaderless),
         ):
             if names:
                 said.append(f"{len(names)} {what}: {some(sorted(names), SAMPLE)}")
         if self.held:
             said.append(
-                f"{nodes('broker', self.held, 'does')} not run: moves that leave a replica there wait for"
+                f"{nodes('broker', self.held, 'does')} not run: moves that need a replica there wait for"
                 f" {by_number(self.held, 'it', 'them')}"
             )
         if self.lost:
@@ -108,8 +111,10 @@ def read_plan(
     added = frozenset() if known is None else frozenset(now.present.keys() - set(known))
     takers = {broker for move in left for broker in move.adding}
     takers |= {broker for partition in moving for broker in now.ongoing[partition].adding}
-    keepers = {broker for move in left if move.adding for broker in move.target}
-    keepers |= {broker for partition in moving for broker in now.ongoing[partition].target}
+    needed = {broker for move in left if move.adding for broker in move.target}
+    needed |= {broker for partition in moving for broker in now.ongoing[partition].target}
+    leaderless = now.leaderless & {*moving, *(move.partition for move in left if move.adding)}
+    needed |= {broker for partition in leaderless for broker in now.present[partition]}
     return PlanReading(
         stage,
         tuple(left),
@@ -121,7 +126,8 @@ def read_plan(
         added,
         frozenset(now.ongoing.keys() - plan.target.keys()),
         frozenset(takers - now.live),
-        frozenset(keepers - takers - now.live),
+        frozenset(needed - takers - now.live),
+        leaderless,
     )
 
 

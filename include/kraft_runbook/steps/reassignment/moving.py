@@ -92,8 +92,10 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
     change_throttle(run, plan, look, wanted)
     limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
     next_ones = next_batch(plan, look.placement, limits)
-    held_up = all(reading.held & set(look.placement.ongoing[each].target) for each in reading.moving)
-    stands = bool(reading.held) and held_up and not reading.lost and not next_ones
+    held_up = all(
+        each in reading.leaderless or reading.held & set(look.placement.ongoing[each].target) for each in reading.moving
+    )
+    stands = bool(reading.held or reading.leaderless) and held_up and not reading.lost and not next_ones
     if stands:
         if not waits:
             raise of_lost(run, reading)

@@ -14,7 +14,7 @@ from kraft_runbook.steps.run import Run
 
 
 class BrokerLost(Refused):
-    """Brokers that are to take copies do not run."""
+    """Brokers that the copies need do not run, or nobody leads what is to be copied."""
 
 
 def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, PlanReading, ClusterObservation]:
@@ -54,11 +54,12 @@ def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, Plan
 
 
 def of_lost(run: Run, reading: PlanReading) -> BrokerLost:
-    """Of this reading, which has lost some, or is held up by some."""
+    """Of this reading, which has lost some, or is held up by some, or has nobody to copy from."""
+    mend = "start it" if reading.lost or reading.held else "let a broker lead again that was in sync last"
     return BrokerLost(
         f"the cluster is not as the plan found it: {reading.because[-1]}",  # the last of them says which
         way_out=(
-            "start it, then clear this task: the copy goes on where it was. If it is gone for good, trigger"
+            f"{mend}, then clear this task: the copy goes on where it was. If it is gone for good, trigger"
             f" cancel_reassignments__{run.spec.name}, which gives back what was there, and then a new run without"
             " it"
         ),

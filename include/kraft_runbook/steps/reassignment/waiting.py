@@ -201,7 +201,7 @@ class WhileMoving:
             self.warn(f"Stuck: {found}")
         if reading.lost:
             self.warn(f"{reading.because[-1]}: their copies wait, all else goes on")
-        elif reading.held:
+        elif reading.held or reading.leaderless:
             self.warn(f"{reading.because[-1]}, all else goes on")
         told = HowFar(
             at=datetime.now(UTC).isoformat(),
