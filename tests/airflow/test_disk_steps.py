@@ -25,6 +25,7 @@ from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import make_proof
 from kraft_runbook.procedures.move_between_disks import (
+    CopiedInPart,
     copy_settings,
     disk_rate,
     held_by,
@@ -175,6 +176,10 @@ def test_while_a_run_waits_until_it_may_start_the_proofs_age_stops_nobody(scene:
 
 def dies(*_: Any) -> None:
     raise KeyboardInterrupt
+
+
+def raises(error: Exception) -> None:
+    raise error
 
 
 def test_each_task_can_be_killed_and_cleared(scene: Scene) -> None:
@@ -445,6 +450,32 @@ def test_copies_of_which_none_is_taken_are_tried_again_for_a_while_and_then_name
     with pytest.raises(StepFailed, match="nothing was taken of 1 copies"):
         move_between_disks(scene.run())
     assert scene.told()[-1] == "gave up"
+
+
+def test_what_a_broker_took_beside_a_refused_copy_is_on_record_and_the_refused_one_is_tried_again(
+    scene: Scene,
+) -> None:
+    scene.params["moves_a_broker"] = 2
+
+    def in_part(moves: Any) -> Any:
+        raise CopiedInPart("1 copies were refused: t-1", way_out="mend it", done=scene.start(moves[:1]))
+
+    scene.cluster.answers[start_disk_moves] = in_part
+    wait = move_between_disks(scene.run())
+    assert isinstance(wait, WhileCopying) and wait.rests
+    assert scene.told()[-2:] == ["started", "tries again"]
+    scene.cluster.answers[start_disk_moves] = scene.start
+    move_between_disks(scene.run())
+    assert [[m.partition for m in each] for each in scene.started] == [[A], [B]]
+
+
+def test_copies_of_a_task_that_died_before_it_put_them_on_record_are_waited_for_like_any_other(scene: Scene) -> None:
+    scene.future[A] = FutureCopy(TWO, 0, 9)
+    scene.params["moves_a_broker"] = 2
+    silent = Unreachable("broker 1 does not answer", way_out="start it")
+    scene.cluster.answers[start_disk_moves] = lambda moves: raises(silent)
+    wait = move_between_disks(scene.run())
+    assert isinstance(wait, WhileCopying) and wait.rests and "started" in scene.told()
 
 
 def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:

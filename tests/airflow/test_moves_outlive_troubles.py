@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from observations import SPEC
-from test_reassignment_steps import MB, NOTHING, PLACEMENT, PLAN, THERE, A, B, Scene, look, move, why_awake
+from test_reassignment_steps import MB, MOVING, NOTHING, PLACEMENT, PLAN, THERE, A, B, Scene, look, move, why_awake
 
 from kraft_runbook.cluster.assignment import Ongoing
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, TimedOut, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.look_at_replicas import look_at_plan, look_at_replicas
-from kraft_runbook.procedures.move_replicas import prefer_first_replicas, start_next_batch
+from kraft_runbook.procedures.move_replicas import StartedInPart, prefer_first_replicas, start_next_batch
 from kraft_runbook.procedures.throttle_replication import list_moves, set_rate
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.run_throttles import RunThrottles
@@ -49,8 +49,8 @@ class Outlives(Scene):
         files.store_plan(PLAN, PLACEMENT.present)
         files.saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
 
-    def begin(self) -> None:
-        for what in ("planned", "started"):
+    def begin(self, *did: str) -> None:
+        for what in did or ("planned", "started"):
             self.run.journal.record(Moves(what=what, partitions=1))
 
     def fails_at(self, act: Any, error: RunbookError) -> Any:
@@ -146,6 +146,34 @@ def test_before_anything_has_begun_an_error_is_told_at_once(scene: Outlives) -> 
     with pytest.raises(Unreachable):
         move(scene)
     assert scene.told() == []
+
+
+def test_what_kafka_took_beside_a_refused_move_is_on_record_and_the_refused_one_is_tried_again(scene: Outlives) -> None:
+    """The first batch: without that record the task would end at once, though data moves."""
+    scene.begin("planned")
+    scene.wanted = replace(scene.wanted, partitions=2)
+    in_part = StartedInPart("Kafka did not start 1 of 2 reassignments: a-1", way_out="again", done=PLAN.moves[:1])
+    before = scene.fails_at(start_next_batch, in_part)
+    assert move(scene).rests == AGAIN_SECONDS
+    assert scene.told() == ["planned", "throttled", "started", "tries again"]
+    scene.now = look(ongoing=MOVING)
+    scene.later_by = REFUSED + 60
+    with pytest.raises(StartedInPart):
+        move(scene)
+    scene.cluster.answers[start_next_batch] = before
+    move(scene)
+    assert scene.done[-1] == ("start", [B])
+
+
+def test_moves_of_a_task_that_died_before_it_put_them_on_record_are_waited_for_like_any_other(scene: Outlives) -> None:
+    scene.begin("planned")
+    scene.now = look(ongoing=MOVING)
+    scene.fails_at(start_next_batch, DIED)
+    assert move(scene).rests == AGAIN_SECONDS
+    assert scene.told().count("started") == 1
+    scene.begin("planned")
+    scene.now = look(ongoing=MOVING, racks={1: "x", 2: "y"})
+    assert isinstance(move(scene), WhileMoving) and scene.told()[-2:] == ["started", "waits"]
 
 
 def test_what_is_refused_ends_the_run_at_once(scene: Outlives) -> None:

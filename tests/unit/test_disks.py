@@ -15,7 +15,7 @@ from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused, Unreachable
-from kraft_runbook.procedures.move_between_disks import start_disk_moves
+from kraft_runbook.procedures.move_between_disks import CopiedInPart, start_disk_moves
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     EmptyDisk,
@@ -200,6 +200,17 @@ def test_a_broker_that_does_not_answer_hinders_no_other() -> None:
     assert start_disk_moves(SPEC, moves, secrets=lambda _: "", alter=alter) == (moves[1],)
     with pytest.raises(Unreachable, match="broker 1 does not answer"):
         start_disk_moves(SPEC, moves[:1], secrets=lambda _: "", alter=alter)
+
+
+def test_what_a_broker_refuses_hinders_no_other_and_hides_none_that_was_taken() -> None:
+    moves = [DiskMove(broker, A, ONE, TWO) for broker in (1, 2)]
+
+    def alter(spec: object, broker: Broker, *_: object, **__: object) -> dict[TopicPartition, str]:
+        return {A: "the directory has failed"} if broker.id == 1 else {}
+
+    with pytest.raises(CopiedInPart, match="1 copies were refused: t-0 on broker 1: the directory has fail") as in_part:
+        start_disk_moves(SPEC, moves, secrets=lambda _: "", alter=alter)
+    assert in_part.value.done == (moves[1],)
 
 
 def test_the_way_back_ends_copies_and_moves_back_what_has_moved() -> None:

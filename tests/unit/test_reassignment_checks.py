@@ -18,6 +18,7 @@ from kraft_runbook.io.kafka.assignment_seen import AssignmentSeen
 from kraft_runbook.procedures.look_at_replicas import LOOKS, agreed, look_at_plan
 from kraft_runbook.procedures.move_replicas import (
     CancelledInPart,
+    StartedInPart,
     cancel_moves,
     prefer_first_replicas,
     read_state,
@@ -154,17 +155,18 @@ def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on() -> None:
 
 
 class Client:
-    """Records what is asked for; answers each partition so."""
+    """Records what is asked for; answers each partition so; ``others``: topics with another answer."""
 
-    def __init__(self, answer: Answer, *, fails_after: int = 99) -> None:
-        self.answer, self.sent, self.fails_after = answer, [], fails_after
+    def __init__(self, answer: Answer, *, fails_after: int = 99, **others: Answer) -> None:
+        self.answer, self.sent, self.fails_after, self.others = answer, [], fails_after, others
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return self
 
     def alter(self, moves: Any, *, allow_replication_factor_change: bool) -> dict:
         self.sent.append(([m.partition for m in moves], allow_replication_factor_change))
-        return {m.partition: PartitionResult(m.partition, self.answer, "Kafka's text") for m in moves}
+        answers = {m.partition: self.others.get(m.partition.topic, self.answer) for m in moves}
+        return {p: PartitionResult(p, answer, "Kafka's text") for p, answer in answers.items()}
 
     def cancel(self, partitions: Any) -> dict:
         if len(self.sent) == self.fails_after:
@@ -180,6 +182,13 @@ def test_what_kafka_refused_is_told_in_its_words_and_a_deleted_topic_is_no_error
     with pytest.raises(StepFailed, match=r"did not start 1 of 1 .*a-0: invalid replica assignment \(Kafka's text\)"):
         start_next_batch(SPEC, plan, LOOK, Limits(5), client=client, **how)
     assert client.sent == [([tp("a")], False)]
+    two = replace(LOOK, placement=replace(LOOK.placement, present=of(a=[(1, 2)], b=[(1, 2)])))
+    both, how["looks"] = make_plan(Explicit(of(a=[(3, 2)], b=[(3, 2)])), two.placement), lambda *_, **__: two
+    client = Client(Answer.ACCEPTED, a=Answer.INVALID_REPLICA_ASSIGNMENT)
+    with pytest.raises(StartedInPart, match="did not start 1 of 2") as in_part:
+        start_next_batch(SPEC, both, two, Limits(5), client=client, **how)
+    assert [move.partition for move in in_part.value.done] == [tp("b")]
+    how["looks"] = lambda *_, **__: LOOK
     gone = Client(Answer.UNKNOWN_TOPIC_OR_PARTITION)
     assert start_next_batch(SPEC, plan, LOOK, Limits(5), client=gone, **how) == () and len(gone.sent) == 1
 

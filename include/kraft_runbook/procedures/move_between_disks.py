@@ -24,6 +24,14 @@ from kraft_runbook.reassignment.throttles import DISK_RATE
 SAMPLE = 5
 
 
+class CopiedInPart(StepFailed):
+    """Some copies are begun (``done``), others are not."""
+
+    def __init__(self, problem: str, *, way_out: str, done: tuple[DiskMove, ...]) -> None:
+        super().__init__(problem, way_out=way_out)
+        self.done = done
+
+
 def look_at_disks(
     spec: ClusterSpec,
     brokers: Collection[int] | None = None,
@@ -55,7 +63,7 @@ def start_disk_moves(
 ) -> tuple[DiskMove, ...]:
     """Let each broker begin these copies, or end those whose target is where the replica lies. Returns what was taken.
     A replica that has left the broker meanwhile is no error, nor is a broker that does not answer beside one that took
-    some. Raises StepFailed, which names what was refused, once all others are begun; Unreachable.
+    some. Raises CopiedInPart, which names what was refused, once all others are begun; Unreachable.
     """
     by_broker: dict[int, list[DiskMove]] = {}
     for each in moves:
@@ -72,9 +80,10 @@ def start_disk_moves(
         taken += [m for m in mine if m.partition not in answers]
         refused += [f"{p} on broker {broker}: {why}" for p, why in sorted(answers.items()) if why not in GONE]
     if refused:
-        raise StepFailed(
+        raise CopiedInPart(
             f"{len(refused)} copies were refused: {some(refused, SAMPLE, between='; ')}",
             way_out="mend the directory that is named, then clear this task: it begins only what is left",
+            done=tuple(taken),
         )
     if silent and not taken:
         raise silent[0]

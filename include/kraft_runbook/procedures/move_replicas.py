@@ -42,6 +42,14 @@ busy for long (``batches.ZOOKEEPER_LIMITS``).
 """
 
 
+class StartedInPart(StepFailed):
+    """Some moves are started (``done``), others are not."""
+
+    def __init__(self, problem: str, *, way_out: str, done: tuple[Move, ...]) -> None:
+        super().__init__(problem, way_out=way_out)
+        self.done = done
+
+
 class CancelledInPart(StepFailed):
     """Some reassignments are cancelled (``done``), others are not."""
 
@@ -114,8 +122,8 @@ def start_next_batch(
     """Send what may be started now, and is ``among`` these (None: any); returns what Kafka took. ``look``: for sizes
     and deletions; the replicas are looked at again, since a target takes the place of one that somebody gave meanwhile.
     A topic that was deleted meanwhile is no error, and one that was made anew under its name is left out: its id is
-    asked right before the request, since Kafka takes names alone. Raises StepFailed with Kafka's texts where anything
-    else was refused; what was accepted moves.
+    asked right before the request, since Kafka takes names alone. Raises StartedInPart, with Kafka's texts, where
+    anything else was refused; what was accepted moves.
     """
     if not next_batch(plan, look.placement, limits):
         return ()
@@ -138,8 +146,12 @@ def start_next_batch(
     answers = client(spec, secrets=secrets).alter(
         batch, allow_replication_factor_change=plan.changes_replication_factor
     )
-    _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
-    return tuple(each for each in batch if each.partition not in answers or answers[each.partition].accepted)
+    done = tuple(each for each in batch if each.partition not in answers or answers[each.partition].accepted)
+    try:
+        _require_accepted(answers, "start", but=Answer.UNKNOWN_TOPIC_OR_PARTITION)
+    except StepFailed as error:
+        raise StartedInPart(error.problem, way_out=error.way_out, done=done) from None
+    return done
 
 
 def cancel_moves(

@@ -11,7 +11,7 @@ from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
-from kraft_runbook.procedures.move_between_disks import look_at_disks, start_disk_moves
+from kraft_runbook.procedures.move_between_disks import CopiedInPart, look_at_disks, start_disk_moves
 from kraft_runbook.reassignment.disks import (
     DiskMove,
     DiskPlan,
@@ -28,7 +28,7 @@ from kraft_runbook.steps.handle import Act, Cluster
 from kraft_runbook.steps.reassignment.concurrency import take_up
 from kraft_runbook.steps.reassignment.disk_throttle import change_disk_throttle
 from kraft_runbook.steps.reassignment.disks import how_to_undo, reading_of, require_signed_disks
-from kraft_runbook.steps.reassignment.ending import STARTED, has_started
+from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import HowFar, RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
 from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
@@ -140,10 +140,11 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         for each in plan.moves:
             run.cluster.do(start_disk_moves, [each], would=[_act(each)])
         return {"dry_run": True}
-    started, at_once = has_started(run), wanted.first_moves
+    at_once = wanted.first_moves
     try:
         reading = reading_of(run, plan)
         require_signed_disks(run, plan, reading)
+        begun_before_a_kill(run, [_named(each) for each in reading.moving])
         run.cluster.tell(str(reading))
         if reading.stage is PlanStage.AS_PLANNED:
             run.journal.record(Moves(what="ended", partitions=len(reading.there), told=str(reading)))
@@ -156,24 +157,31 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         if held:
             batch = ()
         change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
+        in_part: CopiedInPart | None = None
         if batch:
-            taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
-            if not taken:  # the broker shows them still, and has them no more: to ask at once would be to ask for ever
+            try:
+                taken = run.cluster.do(start_disk_moves, batch, would=[_act(each) for each in batch]) or ()
+            except CopiedInPart as error:
+                in_part, taken = error, error.done
+            if taken:
+                named = some(map(_named, taken), 5)
+                run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
+            elif not in_part:  # brokers show them still, and have them no more: to ask at once would be to ask for ever
                 raise NothingTaken(
                     f"nothing was taken of {len(batch)} copies: their brokers show the replicas and do not have them",
                     way_out="look in the brokers' logs, then clear this task",
                 )
-            named = some([f"{m.partition} of broker {m.broker}" for m in taken], 5)
-            run.journal.record(Moves(what=STARTED, partitions=len(taken), told=named))
         if not held:
             files.rest("")
+        if in_part:
+            raise in_part
         if reading.lost:
             raise Unreachable(
                 f"{nodes('broker', reading.lost, 'does')} not answer", way_out="start it: it goes on with its copies"
             )
         say_it_goes_on(run)
     except (Unreachable, StepFailed) as trouble:
-        if not isinstance(trouble, NothingTaken) and not started and not has_started(run):
+        if not isinstance(trouble, NothingTaken) and not has_started(run):
             raise
         wait_out(run, trouble)
         return WhileCopying(files, at_once, rests=AGAIN_SECONDS)
@@ -182,4 +190,8 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
 
 
 def _act(move: DiskMove) -> Act:
-    return Act(f"move {move.partition} of broker {move.broker}", (f"{move.source} -> {move.target}",))
+    return Act(f"move {_named(move)}", (f"{move.source} -> {move.target}",))
+
+
+def _named(move: DiskMove) -> str:
+    return f"{move.partition} of broker {move.broker}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -214,6 +214,13 @@ def not_done(run: Run) -> tuple[str, ...]:
 def has_started(run: Run) -> bool:
     """Whether moves of the run's present plan were started."""
     return STARTED in _since_it_began(run)
+
+
+def begun_before_a_kill(run: Run, moving: Collection[str]) -> None:
+    """Put on record that these of the plan's moves were started, where the task died before it said so."""
+    if moving and not has_started(run):
+        told = f"by a task that died: {some(moving, 5)}"
+        run.journal.record(Moves(what=STARTED, partitions=len(moving), told=told))
 
 
 def _since_it_began(run: Run) -> list[str]:

@@ -14,13 +14,13 @@ from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.signatures import standing
 from kraft_runbook.procedures.demote_broker import keep_orders
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
-from kraft_runbook.procedures.move_replicas import save_state, start_next_batch
+from kraft_runbook.procedures.move_replicas import StartedInPart, save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits, batches, next_batch
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
-from kraft_runbook.steps.reassignment.ending import STARTED, has_started
+from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
 from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves
@@ -61,19 +61,22 @@ def move_on(run: Run, *, asks: Asks) -> WhileMoving | dict[str, Any]:
     nothing: the wait is for them (``troubles``), and what can go on does. Raises Refused; Unreachable or StepFailed
     where that has lasted too long, or none was started.
     """
-    started = has_started(run)
     try:
-        return _move_on(run, asks, waits=started)
+        return _move_on(run, asks)
     except (Unreachable, StepFailed) as trouble:
-        if not started:
+        if not has_started(run):
             raise
         wait_out(run, trouble)
         files = files_of(run)
         return WhileMoving(files, Limits(1), files.throttles.rate, rests=AGAIN_SECONDS)
 
 
-def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, Any]:
-    look, reading, seen = require_signed(run, waits=waits)
+def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
+    look, reading, seen = require_signed(run, waits=True)
+    begun_before_a_kill(run, [str(each) for each in sorted(reading.moving)])
+    waits = has_started(run)
+    if reading.lost and not waits:
+        raise of_lost(run, reading)
     files, wanted = files_of(run), asks(run)
     plan = files.plan()
     run.cluster.tell("; ".join(reading.because))
@@ -106,15 +109,21 @@ def _move_on(run: Run, asks: Asks, *, waits: bool) -> WhileMoving | dict[str, An
         next_ones = ()
     list_what_moves(run, plan, look, next_ones)
     batch: Sequence[Move] = ()
+    in_part: StartedInPart | None = None
     if next_ones:
         acts = moves_of(next_ones)
-        batch = run.cluster.do(start_next_batch, plan, look, limits, among=next_ones, would=acts) or ()
+        try:
+            batch = run.cluster.do(start_next_batch, plan, look, limits, among=next_ones, would=acts) or ()
+        except StartedInPart as error:
+            in_part, batch = error, error.done
     if batch:
         named = some(move.partition for move in batch)
         run.cluster.tell(f"Started {len(batch)} moves: {named}")
         run.journal.record(Moves(what=STARTED, partitions=len(batch), told=named))
     if not held:
         files.rest("")
+    if in_part:
+        raise in_part
     if not reading.lost and not stands:
         say_it_goes_on(run)
     if next_ones and not batch:
