@@ -65,7 +65,7 @@ class Scene:
     def __init__(self) -> None:
         self.placed = {A: ONE, B: ONE}
         self.future: dict[Any, FutureCopy] = {}
-        self.away, self.id, self.held = False, "x", {A, B}
+        self.away, self.id, self.held, self.free = False, "x", {A, B}, 10**11
         self.rate: str | None = "7"
         self.settings = CopySettings()
         self.params: dict[str, Any] = {**FORM, "moves_a_broker": 1, "order": "by name", "hours": None}
@@ -85,7 +85,7 @@ class Scene:
     def look(self) -> Mapping[int, BrokerLogs]:
         if self.away:
             return {}
-        made = tuple(LogDir(each, 10**12 + at, 10**11 * (at + 1), "", 1) for at, each in enumerate((ONE, TWO)))
+        made = tuple(LogDir(each, 10**12 + at, self.free + at, "", 1) for at, each in enumerate((ONE, TWO)))
         sizes = dict.fromkeys(self.placed, 10 * MB)
         return {1: BrokerLogs(1, made, sizes, dict(self.placed), dict(self.future))}
 
@@ -476,6 +476,28 @@ def test_copies_of_a_task_that_died_before_it_put_them_on_record_are_waited_for_
     scene.cluster.answers[start_disk_moves] = lambda moves: raises(silent)
     wait = move_between_disks(scene.run())
     assert isinstance(wait, WhileCopying) and wait.rests and "started" in scene.told()
+
+
+def test_a_disk_that_somebody_else_has_filled_takes_no_more_and_the_run_says_so(scene: Scene) -> None:
+    scene.free = 11 * MB  # 10 % of which stay free
+    no_room = "2 copies are left for which there is no room: t-0 of broker 1 in /d2, t-1 of broker 1 in /d2"
+    with pytest.raises(StepFailed, match=no_room) as refused:
+        move_between_disks(scene.run())
+    assert "free disk there, then clear this task" in refused.value.way_out
+    scene.free = 21 * MB
+    move_between_disks(scene.run())
+    assert [[m.partition for m in each] for each in scene.started] == [[A]]
+    scene.params["moves_a_broker"] = 2
+    wait = move_between_disks(scene.run())
+    assert isinstance(wait, WhileCopying) and not wait.rests and wait.look(scene.cluster) == ""
+    assert "1 copies are left for which there is no room: t-1 of broker 1 in /d2. They wait" in scene.cluster.told
+    scene.end()
+    scene.free = 11 * MB
+    assert move_between_disks(scene.run()).rests and scene.told()[-1] == "tries again"
+    scene.free = 12 * MB
+    assert wait.look(scene.cluster) == "there is room for the next batch"
+    move_between_disks(scene.run())
+    assert [m.partition for m in scene.started[-1]] == [B] and scene.told()[-1] == "goes on"
 
 
 def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from observations import SPEC
+from placements import one_volume_each
 from test_reassignment_steps import MB, MOVING, NOTHING, PLACEMENT, PLAN, THERE, A, B, Scene, look, move, why_awake
 
 from kraft_runbook.cluster.assignment import Ongoing
@@ -233,6 +234,31 @@ def test_what_has_nobody_to_copy_from_hinders_no_other_and_is_waited_for_a_day(
             move(scene)
         assert refused.value.way_out.startswith(way_out)
     scene.now = look(present=sick["present"])
+    move(scene)
+    assert scene.done[-1] == ("start", [B])
+
+
+def test_a_broker_whose_disk_somebody_else_has_filled_takes_no_more_and_the_run_says_so(
+    scene: Outlives, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Judged before each batch, however many days after it was planned."""
+    full = one_volume_each({1: 10**12, 2: 10**12, 3: 11 * MB})
+    said = "broker 3 is to take 10,000,000 bytes and has 11,000,000 free"
+    scene.now = look(directories=full)
+    with pytest.raises(StepFailed, match=f"nothing else is left than moves without room: {said}"):
+        move(scene)
+    scene.begin()
+    assert move(scene).rests == AGAIN_SECONDS and scene.told()[-1] == "tries again"
+    files_of(scene.run).pause(scene.cluster.now() + 3600)
+    assert move(scene).rests == 0, "nobody asks for room while a person has paused the run"
+    files_of(scene.run).pause(None)
+    scene.now = look(directories=full, ongoing=MOVING)
+    wait = move(scene)
+    assert wait.rests == 0 and wait.full == {3} and f"{said}: what would start there waits" in caplog.text
+    assert scene.told()[-1] == "goes on" and not [each for each in scene.done if each[0] == "start"]
+    trigger = ReassignmentTrigger(**ReassignmentTrigger.of("lab", wait).serialize()[1])
+    scene.now = look(ongoing=MOVING)
+    assert trigger.looks()(scene.cluster) == "", "the task looks whether there is room again, and not the wait"
     move(scene)
     assert scene.done[-1] == ("start", [B])
 

@@ -16,6 +16,7 @@ from kraft_runbook.cluster.log_dirs import BrokerLogs, FutureCopy, LogDir
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.procedures.move_between_disks import CopiedInPart, start_disk_moves
+from kraft_runbook.reassignment.batches import Order
 from kraft_runbook.reassignment.disk_goals import (
     BackToOldDisks,
     EmptyDisk,
@@ -25,7 +26,16 @@ from kraft_runbook.reassignment.disk_goals import (
     plan_disks,
     still_meant,
 )
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, next_moves, plan_from_json, read_disks, without_strays
+from kraft_runbook.reassignment.disks import (
+    DiskMove,
+    DiskPlan,
+    DiskReading,
+    next_moves,
+    plan_from_json,
+    read_disks,
+    without_room,
+    without_strays,
+)
 from kraft_runbook.reassignment.stages import PlanStage
 
 A, B, C, D = (tp("t", number) for number in range(4))
@@ -114,6 +124,32 @@ def test_directories_that_may_share_a_volume_count_as_one() -> None:
     assert any("may be one volume" in each for each in plan_disks(EmptyDisk(1, ONE), roomy).notes)
     unknown = logs({A: ONE}, usable=(None, None), total=(None, None))
     assert any("does not say how much is free" in each for each in plan_disks(EmptyDisk(1, ONE), unknown).notes)
+
+
+def test_a_copy_that_has_no_room_any_more_beside_what_goes_on_waits_and_a_smaller_one_starts() -> None:
+    """Somebody else has written to the disk since it was planned: 30 MB are free, so 27 may be written."""
+    plan = DiskPlan("g", tuple(DiskMove(1, p, ONE, TWO, 10 * MB) for p in (A, B, C)))
+    sizes = {A: 10 * MB, B: 24 * MB, C: 5 * MB}
+    placed, full = {A: ONE, B: ONE, C: ONE}, (400 * MB, 30 * MB)
+
+    def read(copied: int | None = None, usable: tuple[int | None, ...] = full) -> DiskReading:
+        future = {} if copied is None else {A: FutureCopy(TWO, copied * MB, 9)}
+        return read_disks(plan, logs(placed, sizes=sizes, usable=usable, future=future))
+
+    for reading, starts, waits in (
+        (read(), [A, C], []),  # each has room by itself
+        (read(copied=0), [C], [B]),
+        (read(copied=7), [B], []),  # 3 MB are still to come
+        (read(copied=0, usable=(400 * MB, 16 * MB)), [], [B, C]),
+        (read(copied=0, usable=(400 * MB, None)), [B, C], []),
+    ):
+        for order in Order:
+            assert bool(next_moves(reading, 20, order)) is bool(starts)
+        assert [m.partition for m in next_moves(reading, 20)] == starts
+        assert [m.partition for m in without_room(reading)] == waits
+    ends = DiskPlan("g", (DiskMove(1, A, TWO, ONE),))
+    cramped = read_disks(ends, logs(placed, usable=(0, 0), future={A: FutureCopy(TWO, 1, 9)}))
+    assert next_moves(cramped, 1) == ends.moves, "to end a copy takes no room"
 
 
 def test_kafkas_own_file_names_the_directories() -> None:

@@ -35,7 +35,7 @@ def refused_and_noted(shown: list[Shown], sizes: list[int]) -> tuple[list[str], 
         directories={2: directories(*shown)},
     )
     plan = make_plan(Explicit(dict.fromkeys(present, (2,))), placement)
-    return list(too_full(plan, placement)), list(perhaps_too_full(plan, placement))
+    return [why for _, why in too_full(plan.moves, placement)], list(perhaps_too_full(plan, placement))
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,13 @@ def test_what_lost_its_leader_since_the_look_is_not_started() -> None:
     assert [move.partition for move in start_next_batch(SPEC, plan, LOOK, Limits(5), **how)] == [tp("a", 1)]
 
 
+def test_what_was_found_to_have_no_room_is_not_started_by_the_second_look_either() -> None:
+    plan = make_plan(Explicit(of(a=[(3, 2), (3, 1)])), LOOK.placement)
+    full = replace(LOOK, placement=replace(LOOK.placement, full=frozenset({3})))
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: LOOK, "client": Client(Answer.ACCEPTED)}
+    assert start_next_batch(SPEC, plan, full, Limits(5), **how) == ()
+
+
 def test_who_leads_is_looked_at_again_before_a_batch() -> None:
     """A broker that has become the leader of both since the look gives one copy, as the limit says."""
     four = replace(LOOK.placement, racks=dict.fromkeys((1, 2, 3, 4)), leaders={tp("a", 0): 1, tp("a", 1): 2})

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from placements import MB, after, of, one_volume_each, placements, random_placement, tp
 
 from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.log_dirs import LogDir
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.batches import Limits, Order, batches, busiest, next_batch
+from kraft_runbook.reassignment.batches import Limits, Order, batch_with_room, batches, busiest, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import EvenOut, Explicit
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -198,6 +200,37 @@ def test_a_copy_that_leads_by_now_gives_the_others_and_none_to_itself() -> None:
     ongoing = {tp("a"): Ongoing((3, 4, 1), (3, 4), (1,))}
     assert busiest(Placement(dict.fromkeys((1, 3, 4)), {}, ongoing=ongoing, leaders={tp("a"): 1})) == 2
     assert busiest(Placement(dict.fromkeys((1, 3, 4)), {}, ongoing=ongoing, leaders={tp("a"): 3})) == 1
+
+
+def test_a_broker_without_room_for_its_part_of_the_batch_takes_no_more_and_others_do() -> None:
+    """Whoever used its disk since the plan was judged: a full disk stops a broker."""
+    present = {tp("a", n): (1,) for n in range(6)}
+    target = {p: (3 + p.partition % 2,) for p in present}
+    plan = ReassignmentPlan("spread", present, target, copies=6, bound=6)
+    now = Placement(dict.fromkeys((1, 3, 4)), present, sizes=dict.fromkeys(present, 10 * MB))
+    begun_before = {tp("a"): begun(Move(tp("a"), (1,), (3,)))}
+
+    def asked(free: int, copied: int | None = None, disks: int = 1) -> tuple[set[int], list[str]]:
+        """``disks``: of broker 3, each with so much free; the copy that has begun lies on the first."""
+        paths = [f"/d{number}" for number in range(disks)]
+        made = {
+            3: tuple(LogDir(path, 10**15 + n, free * MB, logs=5) for n, path in enumerate(paths)),
+            4: one_volume_each({4: 10**12})[4],
+        }
+        found = replace(now, directories=made, ongoing={} if copied is None else begun_before)
+        logs, placed = ({3: {tp("a"): copied * MB}}, {3: {tp("a"): paths[0]}}) if copied else ({}, {})
+        look = ReplicasLook("id", found, {}, logs, 0.0, placed=placed)
+        shown, batch, why = batch_with_room(plan, look, Limits(50))
+        assert batch == next_batch(plan, shown, Limits(50)), "the same for whoever waits for room"
+        return {broker for move in batch for broker in move.target}, list(why)
+
+    assert asked(34) == ({3, 4}, [])
+    assert asked(33) == ({4}, ["broker 3 is to take 30,000,000 bytes and has 33,000,000 free"])
+    assert asked(32, copied=1) == ({4}, ["broker 3 is to take 29,000,000 bytes and has 32,000,000 free"])
+    assert asked(23, copied=9) == ({4}, ["broker 3 is to take 21,000,000 bytes and has 23,000,000 free"])
+    assert asked(24, copied=9) == ({3, 4}, []), "what was copied is no longer free"
+    assert asked(33, copied=0)[0] == {4}, "its log does not exist yet"
+    assert asked(20, copied=1, disks=2)[0] == {4} and asked(22, copied=1, disks=2)[0] == {3, 4}
 
 
 SEEN = PartitionSeen((3, 2, 1), 2, (1, 2))

@@ -89,7 +89,8 @@ def look_at_replicas(
         },
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
-    return ReplicasLook(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy)
+    placed = {broker: each.placed for broker, each in logs.items()}
+    return ReplicasLook(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy, placed)
 
 
 def look_at_plan(

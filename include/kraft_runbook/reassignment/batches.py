@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.reassignment.disk_room import to_come, too_full
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
@@ -59,12 +61,26 @@ def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[
 
     What moves no data goes beside anything. A copy to a broker that does not run waits: it would not end before that
     broker is back, and a controller in ZooKeeper mode refuses it. So does a copy of a partition without a leader, which
-    nobody gives.
+    nobody gives, and one to a broker without room (``Placement.full``).
 
     Partitions that lost replicas go first: those with fewer in sync than min.insync.replicas, which nobody can write to
     with acks=all, then those that the next loss brings there.
     """
     return next(batches(plan, now, limits), ())
+
+
+def batch_with_room(
+    plan: ReassignmentPlan, look: ReplicasLook, limits: Limits
+) -> tuple[Placement, tuple[Move, ...], tuple[str, ...]]:
+    """The same without copies to brokers whose disks have no room for their part of it beside what still comes there:
+    others may have used them since it was planned. What the look shows, with these brokers (``Placement.full``); the
+    batch; and why, in words.
+    """
+    now, begun, said = look.placement, to_come(look), list[str]()
+    while found := list(too_full(batch := next_batch(plan, now, limits), now, begun)):
+        now = replace(now, full=now.full | {broker for broker, _ in found})
+        said += [why for _, why in found]
+    return now, batch, tuple(said)
 
 
 def batches(
@@ -80,11 +96,7 @@ def batches(
     reading = read(plan, now)
     if reading.stage is PlanStage.UNKNOWN:
         return
-    may_end = (
-        each
-        for each in reading.left
-        if not each.adding or (now.live.issuperset(each.target) and each.partition not in now.leaderless)
-    )
+    may_end = (each for each in reading.left if not each.adding or _may_be_copied(each, now))
     rank = limits.order.rank
     ordered = sorted(
         may_end, key=lambda each: (_urgency(each, plan, now), rank(now.size(each.partition)), each.partition)
@@ -102,6 +114,12 @@ def busiest(now: Placement) -> int:
     for partition, each in now.ongoing.items():
         load.update(_ends(Move(partition, each.original, each.target), now))
     return max(load.values(), default=0)
+
+
+def _may_be_copied(move: Move, now: Placement) -> bool:
+    return (
+        now.live.issuperset(move.target) and move.partition not in now.leaderless and now.full.isdisjoint(move.adding)
+    )
 
 
 def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:

@@ -10,12 +10,11 @@ from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs
+from kraft_runbook.reassignment.disk_room import KEEP_FREE
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs, volumes
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of
 
-KEEP_FREE = 0.1
-"""The part of a volume's free bytes that a plan leaves free (as ``disk_room``)."""
 WITHIN = 0.05
 """Disks are even once the fullest differs from the emptiest by this part of the mean, or no move makes that less."""
 SAMPLE = 5
@@ -227,7 +226,7 @@ def _require_room(moves: Sequence[DiskMove], logs: Logs) -> None:
         for move in moves:
             if move.broker == broker:
                 coming[move.target] += move.size
-        for group in _volumes([each for each in logs[broker].directories if not each.error]):
+        for group in volumes([each for each in logs[broker].directories if not each.error]):
             free = [each.usable for each in group if each.usable is not None]
             wanted = sum(coming[each.path] for each in group)
             if free and wanted > min(free) * (1 - KEEP_FREE):
@@ -238,15 +237,6 @@ def _require_room(moves: Sequence[DiskMove], logs: Logs) -> None:
             f"too little disk: {some(too_full, SAMPLE, between='; ')}",
             way_out="free disk, name another directory, or move replicas to other brokers (reassign_partitions)",
         )
-
-
-def _volumes(directories: Sequence[LogDir]) -> list[list[LogDir]]:
-    groups: list[list[LogDir]] = []
-    for each in directories:
-        joined = [group for group in groups if any(may_be_one_volume(each, other) for other in group)]
-        groups = [group for group in groups if group not in joined]
-        groups.append([*(other for group in joined for other in group), each])
-    return groups
 
 
 def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:

@@ -1,10 +1,13 @@
-"""Whether a plan's replicas fit on the disks of the brokers that take them, each log directory by itself."""
+"""Whether replicas fit on the disks of the brokers that take them, each log directory by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
+from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.cluster.log_dirs import Volume, filled, is_one_volume, may_be_one_volume
+from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 
@@ -12,23 +15,41 @@ KEEP_FREE = 0.1
 """The part of a volume's free bytes that a plan leaves free: segments roll and compaction writes before it deletes."""
 
 
-def too_full(plan: ReassignmentPlan, placement: Placement) -> Iterator[str]:
-    """The volumes that the plan fills, in words. What the plan deletes elsewhere on a broker is not counted as room: it
-    is deleted last. Replicas come in the plan's order.
+ToCome = Mapping[tuple[int, str], int]
+"""Bytes that copies which go on still lack, by broker and directory; where a copy has no log yet, by the empty text."""
+
+
+def too_full(moves: Iterable[Move], placement: Placement, begun: ToCome | None = None) -> Iterator[tuple[int, str]]:
+    """The volumes that these moves fill, beside what still comes of those that have ``begun``: the broker, and in
+    words. What moves delete elsewhere on a broker is not counted as room: it is deleted last. Replicas come in the
+    order given.
     """
-    for broker, sizes in _coming(plan, placement):
+    for broker, sizes in _coming(moves, placement):
         directories = placement.directories.get(broker, ())
         for volume in filled(directories, sizes, one=is_one_volume):
-            if volume.taken > _room(volume):
+            lacks = sum((begun or {}).get((broker, path), 0) for path in (*volume.paths, ""))
+            if volume.taken and volume.taken + lacks > _room(volume):
                 where = f" in {_named(volume)}" if len(directories) > 1 else ""
-                yield f"broker {broker} is to take {volume.taken:,} bytes{where} and has {volume.usable:,} free"
+                taken = f"{volume.taken + lacks:,} bytes{where}"
+                yield broker, f"broker {broker} is to take {taken} and has {volume.usable:,} free"
+
+
+def to_come(look: ReplicasLook) -> ToCome:
+    """What still comes of the copies that go on, whoever began them."""
+    found: Counter[tuple[int, str]] = Counter()
+    for partition, each in look.placement.ongoing.items():
+        for broker in each.adding:
+            path = look.placed.get(broker, {}).get(partition, "")
+            has = look.logs.get(broker, {}).get(partition, 0)
+            found[broker, path] += max(0, look.placement.size(partition) - has)
+    return found
 
 
 def perhaps_too_full(plan: ReassignmentPlan, placement: Placement) -> Iterator[str]:
     """The volumes of which that is not known, in words: Kafka decides which replicas a directory gets, and does not
     tell which directories share a volume.
     """
-    for broker, sizes in _coming(plan, placement):
+    for broker, sizes in _coming(plan.moves, placement):
         directories = placement.directories.get(broker, ())
         known = {volume.paths for volume in filled(directories, sizes, one=is_one_volume)}
         for volume in filled(directories, sizes, one=may_be_one_volume):
@@ -46,9 +67,9 @@ def perhaps_too_full(plan: ReassignmentPlan, placement: Placement) -> Iterator[s
                 )
 
 
-def _coming(plan: ReassignmentPlan, placement: Placement) -> Iterator[tuple[int, list[int]]]:
+def _coming(moves: Iterable[Move], placement: Placement) -> Iterator[tuple[int, list[int]]]:
     coming: dict[int, list[int]] = {}
-    for move in plan.moves:
+    for move in moves:
         for broker in move.adding:
             coming.setdefault(broker, []).append(placement.size(move.partition))
     yield from sorted(coming.items())

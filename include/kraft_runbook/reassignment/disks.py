@@ -7,16 +7,18 @@ keeps the copy (its future log) over a restart and goes on with it.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import TopicPartition
-from kraft_runbook.cluster.log_dirs import BrokerLogs
+from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.batches import Order
+from kraft_runbook.reassignment.disk_room import KEEP_FREE
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.stages import PlanStage
 from kraft_runbook.reassignment.throttles import DISK_RATE, LEAST_OF_RATE, OfMove, Speeds, at_once
@@ -189,7 +191,7 @@ def of_plain(values: Iterable[Any]) -> DiskMove:
 class DiskReading:
     """The plan's moves by what is true of each. ``gone``: the replica is no longer on that broker, or its topic was
     made anew. ``foreign``: it lies, or is being copied, where the plan did not put it. ``lost``: brokers that did not
-    answer, of moves that are not gone. ``bytes_left``: of the copies that go on.
+    answer, of moves that are not gone. ``bytes_left``: of the copies that go on. ``logs``: what was read.
     """
 
     left: tuple[DiskMove, ...]
@@ -199,6 +201,7 @@ class DiskReading:
     foreign: tuple[DiskMove, ...]
     lost: tuple[int, ...]
     bytes_left: int
+    logs: Logs = field(default_factory=dict, repr=False)
 
     @property
     def stage(self) -> PlanStage:
@@ -233,7 +236,7 @@ def read_disks(
     """
     anew = made_anew(plan.topic_ids, topic_ids or {})
     found: dict[str, list[DiskMove]] = {each: [] for each in ("left", "moving", "there", "gone", "foreign")}
-    left_bytes, lost = 0, set()
+    lost = set()
     for move in plan.moves:
         is_held = None if held is None else move.broker in held.get(move.partition, ())
         if move in without or move.partition.topic in anew or is_held is False:
@@ -253,11 +256,19 @@ def read_disks(
             what = "moving" if copy.path == move.target else "foreign"
         else:
             what = "left" if at == move.source else "foreign"
-        if what == "moving" and copy is not None:
-            left_bytes += max(0, mine.sizes.get(move.partition, 0) - copy.size)
         found[what].append(move)
     kinds = {what: tuple(moves) for what, moves in found.items()}
-    return DiskReading(**kinds, lost=tuple(sorted(lost)), bytes_left=left_bytes)
+    left_bytes = sum(_to_copy(move, logs) for move in kinds["moving"])
+    return DiskReading(**kinds, lost=tuple(sorted(lost)), bytes_left=left_bytes, logs=logs)
+
+
+def _to_copy(move: DiskMove, logs: Logs) -> int:
+    """Bytes that its copy still lacks; none where it ends one."""
+    mine, copy = logs[move.broker], logs[move.broker].future.get(move.partition)
+    if mine.placed.get(move.partition) == move.target:
+        return 0
+    has = copy.size if copy is not None and copy.path == move.target else 0
+    return max(0, mine.sizes.get(move.partition, move.size) - has)
 
 
 def without_strays(logs: Logs, held: Held) -> tuple[Logs, dict[int, str]]:
@@ -277,16 +288,63 @@ def without_strays(logs: Logs, held: Held) -> tuple[Logs, dict[int, str]]:
 
 
 def next_moves(reading: DiskReading, at_once: int, order: Order = Order.NAME) -> tuple[DiskMove, ...]:
-    """What to start beside what moves, so many at once for each broker. ``order``: which go first."""
-    room = {each.broker: at_once for each in (*reading.moving, *reading.left)}
-    for move in reading.moving:
-        room[move.broker] -= 1
+    """What to start beside what moves, so many at once for each broker, and as far as the disks have room. ``order``:
+    which go first; whether any may start does not depend on it.
+    """
+    left, room = Counter(dict.fromkeys((each.broker for each in reading.left), at_once)), DiskRoom(reading)
+    left.subtract(each.broker for each in reading.moving)
     chosen = []
     for move in sorted(reading.left, key=lambda each: (order.rank(each.size), each)):
-        if room[move.broker] > 0:
-            room[move.broker] -= 1
+        if left[move.broker] > 0 and room.fits(move):
+            left[move.broker] -= 1
+            room.take(move)
             chosen.append(move)
     return tuple(chosen)
+
+
+def without_room(reading: DiskReading) -> tuple[DiskMove, ...]:
+    """What is left and would not fit beside what moves, though nothing else were started: others may have used the disk
+    since it was planned.
+    """
+    room = DiskRoom(reading)
+    return tuple(each for each in reading.left if not room.fits(each))
+
+
+class DiskRoom:
+    """What may still be written to each volume, beside what moves."""
+
+    def __init__(self, reading: DiskReading) -> None:
+        self._logs = reading.logs
+        self._volume: dict[tuple[int, str], int] = {}
+        self._free: list[float] = []
+        for broker, mine in reading.logs.items():
+            for group in volumes([each for each in mine.directories if not each.error]):
+                self._volume |= {(broker, each.path): len(self._free) for each in group}
+                self._free.append(min((each.usable for each in group if each.usable is not None), default=math.inf))
+        self._free = [free * (1 - KEEP_FREE) for free in self._free]
+        for move in reading.moving:
+            self.take(move)
+
+    def fits(self, move: DiskMove) -> bool:
+        """Where its directory has failed, the broker says so, and not this."""
+        size, volume = _to_copy(move, self._logs), self._volume.get((move.broker, move.target))
+        return not size or volume is None or size <= self._free[volume]
+
+    def take(self, move: DiskMove) -> None:
+        """The room of this move."""
+        volume = self._volume.get((move.broker, move.target))
+        if volume is not None:
+            self._free[volume] -= _to_copy(move, self._logs)
+
+
+def volumes(directories: Iterable[LogDir]) -> list[list[LogDir]]:
+    """These directories by the volume that they lie on; those that may share one count as one."""
+    groups: list[list[LogDir]] = []
+    for each in directories:
+        joined = [group for group in groups if any(may_be_one_volume(each, other) for other in group)]
+        groups = [group for group in groups if group not in joined]
+        groups.append([*(other for group in joined for other in group), each])
+    return groups
 
 
 def busiest_disks(reading: DiskReading) -> int:

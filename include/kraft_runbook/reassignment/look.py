@@ -15,8 +15,8 @@ from kraft_runbook.reassignment.throttles import Former
 
 @dataclass(frozen=True, slots=True)
 class ReplicasLook:
-    """``logs``: bytes of each partition on each broker that said so; ``unread``: why another did not. ``at``: seconds,
-    by a clock that only goes forward.
+    """``logs``: bytes of each partition on each broker that said so, and ``placed``: in which of its directories;
+    ``unread``: why another did not. ``at``: seconds, by a clock that only goes forward.
     """
 
     cluster_id: str
@@ -27,6 +27,7 @@ class ReplicasLook:
     unread: Mapping[int, str] = field(default_factory=dict)
     legacy: str | None = None
     """What /admin/reassign_partitions holds; None where it does not exist, or nothing has ZooKeeper."""
+    placed: Mapping[int, Mapping[TopicPartition, str]] = field(default_factory=dict)
 
     def with_ids(self, topic_ids: Mapping[str, str]) -> ReplicasLook:
         """The same with the ids of topics, which are asked apart."""

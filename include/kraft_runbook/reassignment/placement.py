@@ -20,7 +20,8 @@ class Placement:
     each broker's log directories; absent where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion
     waits. ``leaderless``: partitions that nobody leads. ``leaders``: who leads each; absent where unknown.
     ``in_sync``: which of a partition's replicas are in sync, of those that it had before any reassignment; absent where
-    unknown. ``topic_ids``: of the topics of a plan, where that was asked and they have one.
+    unknown. ``topic_ids``: of the topics of a plan, where that was asked and they have one. ``full``: brokers without
+    room for what would be started there next (``batches.batch_with_room``).
     """
 
     racks: Mapping[int, str | None]
@@ -34,6 +35,7 @@ class Placement:
     leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
     in_sync: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    full: frozenset[int] = frozenset()
 
     @property
     def live(self) -> frozenset[int]:

@@ -72,7 +72,7 @@ def refusals(
     for reason, name in (
         *_of_partitions(plan, placement, declared),
         *_of_racks(plan, placement),
-        *((Reason.DISK, said) for said in too_full(plan, placement)),
+        *((Reason.DISK, said) for _, said in too_full(plan.moves, placement)),
     ):
         if reason not in MAY_BE_ALLOWED.intersection(allowed):
             found.setdefault(reason, []).append(name)

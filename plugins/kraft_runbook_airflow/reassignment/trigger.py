@@ -66,7 +66,7 @@ class WhileItMoves(ClusterTrigger):
 class ReassignmentTrigger(WhileItMoves):
     """Waits until the task has something to do (``steps.reassignment.waiting``).
 
-    ``limits``: partitions, moves and bytes, as ``batches.Limits``; ``hours`` and ``most``: as a form says them.
+    ``limits``: partitions, moves and bytes, as ``batches.Limits``; ``hours``, ``most``: as a form says them.
     """
 
     def __init__(
@@ -79,9 +79,10 @@ class ReassignmentTrigger(WhileItMoves):
         rests: float = 0.0,
         hours: str | None = None,
         most: int | None = None,
+        full: Sequence[int] = (),
     ) -> None:
         self.limits, self.throttled, self.being_deleted = limits, throttled, list(being_deleted)
-        self.hours, self.most = hours, most
+        self.hours, self.most, self.full = hours, most, list(full)
         super().__init__(
             cluster,
             run,
@@ -92,15 +93,16 @@ class ReassignmentTrigger(WhileItMoves):
             being_deleted=self.being_deleted,
             hours=hours,
             most=most,
+            full=self.full,
         )
 
     @staticmethod
     def of(cluster: str, wait: WhileMoving) -> ReassignmentTrigger:
         limits = [wait.limits.partitions, wait.limits.moves, wait.limits.bytes]
-        deleted = sorted(wait.being_deleted)
+        deleted, full = sorted(wait.being_deleted), sorted(wait.full)
         hours = str(wait.hours) if wait.hours else None
         return ReassignmentTrigger(
-            cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most
+            cluster, wait.files.name, limits, wait.throttled, deleted, wait.rests, hours, wait.most, full
         )
 
     def looks(self) -> Callable[[Cluster], str]:
@@ -112,6 +114,7 @@ class ReassignmentTrigger(WhileItMoves):
             self.being_deleted,
             hours=hours_of(self.hours),
             most=self.most,
+            full=self.full,
             say=self.say,
             warn=self.log.warning,
         ).look

@@ -21,6 +21,7 @@ from kraft_runbook.reassignment.disks import (
     of_plain,
     read_disks,
     to_plain,
+    without_room,
 )
 from kraft_runbook.reassignment.hours import Hours, hours_of
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
@@ -152,8 +153,9 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
         at_once = take_up(run, wanted.follows) if wanted.follows else at_once
         if not standing(run.journal.records(), MOVE).begun:
             run.signatures.begins(MOVE)
-        batch = next_moves(reading, at_once, wanted.order)
-        held = held_back(run.cluster, files, wanted.hours, could=bool(batch), undo=how_to_undo(run.spec.name))
+        batch, no_room = next_moves(reading, at_once, wanted.order), without_room(reading)
+        undo = how_to_undo(run.spec.name)
+        held = held_back(run.cluster, files, wanted.hours, could=bool(batch or no_room), undo=undo)
         if held:
             batch = ()
         change_disk_throttle(run, (*reading.moving, *reading.left), wanted.throttle)
@@ -179,6 +181,12 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
             raise Unreachable(
                 f"{nodes('broker', reading.lost, 'does')} not answer", way_out="start it: it goes on with its copies"
             )
+        if no_room:
+            named = some([f"{_named(each)} in {each.target}" for each in no_room], 5)
+            said = f"{len(no_room)} copies are left for which there is no room: {named}"
+            if not (batch or reading.moving or held):
+                raise StepFailed(said, way_out=f"free disk there, then clear this task. Or {undo}")
+            run.cluster.tell(f"{said}. They wait")
         say_it_goes_on(run)
     except (Unreachable, StepFailed) as trouble:
         if not isinstance(trouble, NothingTaken) and not has_started(run):

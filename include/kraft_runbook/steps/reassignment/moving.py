@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Move
@@ -16,7 +17,7 @@ from kraft_runbook.procedures.demote_broker import keep_orders
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import StartedInPart, save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
-from kraft_runbook.reassignment.batches import Limits, batches, next_batch
+from kraft_runbook.reassignment.batches import Limits, batch_with_room, batches
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
@@ -94,17 +95,16 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
         run.signatures.begins(MOVE)
     change_throttle(run, plan, look, wanted)
     limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
-    next_ones = next_batch(plan, look.placement, limits)
-    held_up = all(
-        each in reading.leaderless or reading.held & set(look.placement.ongoing[each].target) for each in reading.moving
-    )
+    now, next_ones, no_room = batch_with_room(plan, look, limits)
+    look = replace(look, placement=now)
+    held_up = all(each in reading.leaderless or reading.held & set(now.ongoing[each].target) for each in reading.moving)
     stands = bool(reading.held or reading.leaderless) and held_up and not reading.lost and not next_ones
     if stands:
         if not waits:
             raise of_lost(run, reading)
         wait_out(run, of_lost(run, reading))
     undo = f"trigger cancel_reassignments__{run.spec.name}"
-    held = held_back(run.cluster, files, wanted.hours, could=bool(next_ones), undo=undo)
+    held = held_back(run.cluster, files, wanted.hours, could=bool(next_ones or no_room), undo=undo)
     if held:
         next_ones = ()
     list_what_moves(run, plan, look, next_ones)
@@ -124,14 +124,23 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
         files.rest("")
     if in_part:
         raise in_part
+    for each in no_room:
+        log.warning("%s: what would start there waits", each)
+    if no_room and not (next_ones or reading.moving or reading.lost or stands or held):
+        raise StepFailed(
+            f"nothing else is left than moves without room: {some(no_room, between='; ')}",
+            way_out="free disk there, then clear this task. Or begin a new run, which plans what is left anew",
+        )
     if not reading.lost and not stands:
         say_it_goes_on(run)
     if next_ones and not batch:
         # What Metadata still shows, Kafka does not know any more: to ask at once would be to ask for ever.
         run.cluster.tell(f"Nothing was taken of {len(next_ones)} moves, trying again")
         return WhileMoving(files, limits, files.throttles.rate, rests=AGAIN_SECONDS)
-    not_meant = look.placement.being_deleted | plan.made_anew(look.placement.topic_ids)
-    return WhileMoving(files, limits, files.throttles.rate, not_meant, hours=wanted.hours, most=wanted.moves)
+    not_meant = now.being_deleted | plan.made_anew(now.topic_ids)
+    return WhileMoving(
+        files, limits, files.throttles.rate, not_meant, hours=wanted.hours, most=wanted.moves, full=now.full
+    )
 
 
 def rehearse_moves(run: Run, *, asks: Asks) -> None:
