@@ -652,7 +652,16 @@ FAILS: dict[str, list[Case]] = {
                 "it was to be written up to offset 999, /migration is at 500; ZkWriteBehindLag is 499 on the active"
                 " controller"
             ),
-        )
+        ),
+        (
+            H,
+            "dual_write",
+            zookeeper(migration=MigrationZnode(50_000, 101, 4, 4)),
+            (
+                "/migration was at offset 50000, and the metadata log has reached only 999 since: it is of another log;"
+                " ZkWriteBehindLag is 0 on the active controller"
+            ),
+        ),
     ],
     "KRB-GATE-004": [
         (
@@ -676,6 +685,15 @@ FAILS: dict[str, list[Case]] = {
             "/controller names 2, the quorum's leader is 101",
         ),
         (H, "soak", zookeeper(migration=None), "/migration does not exist, the quorum's leader is 101"),
+        (
+            D,
+            "finalize",
+            zookeeper(controller=ControllerZnode(101, 77), migration=MigrationZnode(999, 101, 77, 77)),
+            (
+                "/controller names 101 in epoch 77, the quorum is in epoch 4; /migration names 101 in epoch 77, the"
+                " quorum is in epoch 4"
+            ),
+        ),
     ],
     "KRB-GATE-007": [
         (F, None, broker(2, mode=BrokerMode.HYBRID), "broker 2 is in hybrid mode"),

@@ -551,6 +551,18 @@ def test_a_dead_dual_write_is_explained_though_every_metric_looks_healthy() -> N
     assert observation(D).controllers[101].metrics.zk_write_behind_lag == 0  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("moves_to", [50_000, 50_004])
+def test_a_migration_beyond_the_log_is_of_another_log_and_no_dual_write(moves_to: int) -> None:
+    """Controllers that came back with older disks, or a quorum of the same ids that was formed anew."""
+    result = dual_write_liveness(
+        offsets(50_000, 1000)(observation(D)), later(offsets(moves_to, 1010)(observation(D)), 5.0)
+    )
+    assert result.blocks and "reached only 1009 since: it is of another log" in result.evidence
+    assert "restart no controller" in result.fix
+    written = offsets(1009, 1000)(observation(D))  # read after the quorum was asked
+    assert dual_write_liveness(written, later(offsets(1020, 1010)(observation(D)), 5.0)).verdict is Verdict.PASS
+
+
 @pytest.mark.parametrize("spoil", [NO_ZOOKEEPER, NO_QUORUM])
 def test_dual_write_is_unknown_when_either_side_is_unread(spoil: Spoil) -> None:
     good = observation(D)

@@ -252,6 +252,16 @@ WAITING: list[tuple[Condition, int | None, Phase, Spoil, str]] = [
         zookeeper(migration=MigrationZnode(990, 101, 4, 4)),
         "waiting for ZooKeeper to be written: it was to be written up to offset 999, /migration is at 990",
     ),
+    (
+        conditions.METADATA_COPIED,
+        None,
+        H,
+        zookeeper(migration=MigrationZnode(50_000, 101, 4, 4)),
+        (
+            "waiting for ZooKeeper to be written: /migration was at offset 50000, and the metadata log has reached only"
+            " 999 since: it is of another log"
+        ),
+    ),
     (conditions.METADATA_COPIED, None, H, part(zookeeper=WHY), "waiting for ZooKeeper: a test did not read it"),
     (
         conditions.FINALIZED,
@@ -381,6 +391,8 @@ def test_every_condition_can_be_described() -> None:
         (zookeeper(controller=None), "/controller names nobody"),
         (zookeeper(migration=MigrationZnode(999, 102, 4, 4)), "/migration names 102"),
         (zookeeper(migration=None), "/migration does not exist"),
+        (zookeeper(controller=ControllerZnode(101, 3)), "/controller names 101 in epoch 3, the quorum is in epoch 4"),
+        (zookeeper(migration=MigrationZnode(1005, 101, 4, 9)), "/migration names 101 in epoch 9"),
         (part(quorum=WHY), "waiting for a quorum leader"),
         (part(zookeeper=WHY), "waiting for ZooKeeper"),
     ],
@@ -401,6 +413,13 @@ def test_nor_before_what_was_committed_at_the_look_before_is_in_zookeeper() -> N
         dual_writing(seen, 6, dead=True), SPEC, node_id=None, earlier=dual_writing(seen, 3, dead=True)
     )
     assert not dead.done and "waiting for ZooKeeper to be written" in dead.waiting_for
+
+
+def test_nor_where_migration_is_of_another_log() -> None:
+    """It stands far beyond the log, as with controllers that came back with older disks."""
+    seen = zookeeper(migration=MigrationZnode(50_000, 101, 4, 4))(observation(Phase.HYBRID))
+    stale = conditions.READY_TO_LEAVE.progress(dual_writing(seen, 3, dead=True), SPEC, node_id=None, earlier=seen)
+    assert not stale.done and "it is of another log" in stale.waiting_for
 
 
 def test_a_broker_that_is_registered_and_not_seen_to_run_is_waited_for() -> None:

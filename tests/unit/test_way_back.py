@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from observations import SPEC, WHY, a_controller, broker, observation, on_host, part, tree, with_quorum, zookeeper
+from observations import SPEC, WHY, a_controller, both, broker, observation, on_host, part, tree, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import (
     BrokerMode,
@@ -58,6 +58,14 @@ def test_partitions_that_lie_behind_are_named_with_the_step_that_mends_them(phas
     assert not any("Now: " in step for step in way_back(observation(phase), SPEC).steps)
 
 
+def in_epoch(epoch: int) -> Spoil:
+    """Controller 101 leads in this epoch, and has claimed both znodes in it."""
+    return both(
+        with_quorum(leader_epoch=epoch),
+        zookeeper(controller=ControllerZnode(101, epoch), migration=MigrationZnode(999, 101, 4, epoch)),
+    )
+
+
 ABOVE = ControllerEpochs(claimed=3, greatest=9, states=44, above=Found(2, ("orders-0", "orders-1")))
 
 
@@ -65,7 +73,7 @@ ABOVE = ControllerEpochs(claimed=3, greatest=9, states=44, above=Found(2, ("orde
     ("spoil", "told"),
     [
         (part(), "/controller_epoch is 3, KRaft's epoch is 3, the greatest epoch in 44 partition states is 3: nothing"),
-        (with_quorum(leader_epoch=7), "/controller_epoch is 3, KRaft's epoch is 7, .* is 3: it is set to 7"),
+        (in_epoch(7), "/controller_epoch is 3, KRaft's epoch is 7, .* is 3: it is set to 7"),
         (tree(controller_epochs=ABOVE), "the greatest epoch in 44 partition states is 9: it is set to 9"),
         (tree(controller_epochs=WHY), r"the epochs in partition states were not read \(leave_kraft reads them\)$"),
         (zookeeper(tree=WHY), "KRaft's epoch is 3, the epochs in partition states were not read"),
@@ -74,8 +82,7 @@ ABOVE = ControllerEpochs(claimed=3, greatest=9, states=44, above=Found(2, ("orde
 )
 def test_both_counters_of_controller_epochs_are_told_with_what_leaving_does(spoil: Spoil, told: str) -> None:
     seen = observation(Phase.HYBRID)
-    holder = ControllerZnode(101, 3)
-    plan = way_back(spoil(zookeeper(controller=holder, controller_epoch=3)(with_quorum(leader_epoch=3)(seen))), SPEC)
+    plan = way_back(spoil(in_epoch(3)(zookeeper(controller_epoch=3)(seen))), SPEC)
     (step,) = [step for step in plan.steps if step.startswith("leave_kraft: ")]
     assert re.search(told, step), step
 
@@ -224,12 +231,18 @@ def test_what_leaving_waits_for_comes_with_a_controller_down() -> None:
 
 
 @pytest.mark.parametrize(
-    "spoil", [zookeeper(controller=ControllerZnode(102, 4)), zookeeper(migration=MigrationZnode(999, 102, 4, 4))]
+    ("spoil", "told"),
+    [
+        (zookeeper(controller=ControllerZnode(102, 4)), "/controller names 102, the quorum's leader is 101"),
+        (zookeeper(migration=MigrationZnode(999, 102, 4, 4)), "/migration names 102, the quorum's leader is 101"),
+        (zookeeper(controller=ControllerZnode(101, 3)), "/controller names 101 in epoch 3, the quorum is in epoch 4"),
+        (zookeeper(migration=MigrationZnode(999, 101, 4, 9)), "/migration names 101 in epoch 9"),
+    ],
 )
-def test_two_controllers_on_the_two_sides_turn_it_to_no_before_a_broker_is_rolled(spoil: Spoil) -> None:
+def test_two_controllers_on_the_two_sides_turn_it_to_no_before_a_broker_is_rolled(spoil: Spoil, told: str) -> None:
     plan = way_back(spoil(observation(Phase.DUAL_WRITE)), SPEC)
     assert not plan.possible
-    assert "the quorum's leader is 101" in plan.why
+    assert told in plan.why
 
 
 def test_a_controller_whose_host_is_gone_counts_as_fenced_on_the_operators_word_and_the_risk_is_signed() -> None:
@@ -258,8 +271,7 @@ def test_what_may_not_be_deleted_in_the_end_is_said_in_the_beginning() -> None:
 
 def test_the_right_to_write_the_epoch_closes_the_way_back_only_where_it_must_be_set() -> None:
     no = "this tool may not write /controller_epoch (NoAuth)"
-    held = zookeeper(controller=ControllerZnode(101, 3), controller_epoch=3)
-    seen = held(with_quorum(leader_epoch=3)(observation(Phase.HYBRID)))
+    seen = in_epoch(3)(zookeeper(controller_epoch=3)(observation(Phase.HYBRID)))
     plan = way_back(seen, SPEC, epoch_not_writable=no)
     assert plan.possible and any(risk.startswith(f"{no}: if leave_kraft finds a greater epoch") for risk in plan.risks)
     seen = tree(controller_epochs=ABOVE)(seen)

@@ -249,7 +249,7 @@ UNKNOWNS: dict[str, Case] = {
     "KRB-PRE-052": (Z, None, broker(1, mode=WHY), "broker 1's mode"),
     "KRB-GATE-001": (H, "dual_write", a_controller(102, metrics=WHY), "controller 102"),
     "KRB-GATE-002": (H, "dual_write", broker(1, mode=WHY), "broker 1's mode"),
-    "KRB-GATE-003": (H, "dual_write", NO_QUORUM, "the offset committed at the look before is not known"),
+    "KRB-GATE-003": (H, "dual_write", NO_QUORUM, ""),
     "KRB-GATE-004": (H, "dual_write", part(topics_apart=WHY), ""),
     "KRB-GATE-006": (H, "dual_write", NO_ZOOKEEPER, ""),
     "KRB-GATE-007": (H, None, a_controller(102, metrics=WHY), "controller 102"),

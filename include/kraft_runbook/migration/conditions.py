@@ -207,7 +207,9 @@ def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None)
         return Progress(False, f"waiting for ZooKeeper: {seen.zookeeper.reason}")
     if seen.quorum.migration_state_record is not ZkMigrationState.MIGRATION:
         return Progress(False, "waiting for ZkMigrationState 1 (MIGRATION) in the metadata log")
-    return first_missing(one_controller(seen.zookeeper, seen.quorum), offset_unproven(seen.zookeeper, earlier))
+    return first_missing(
+        one_controller(seen.zookeeper, seen.quorum), offset_unproven(seen.zookeeper, seen.quorum, earlier)
+    )
 
 
 def finalized(seen: ClusterObservation, spec: ClusterSpec, *, earlier: ClusterObservation | None = None) -> Progress:

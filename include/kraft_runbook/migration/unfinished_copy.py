@@ -37,7 +37,7 @@ def copy_unfinished(seen: ClusterObservation, earlier: ClusterObservation | None
             f"waiting for {seen.topics.under_replicated_count} under-replicated and {seen.topics.offline_count} offline"
             " partitions"
         )
-    yield from _unwritten(seen, seen.zookeeper, earlier)
+    yield from _unwritten(seen, seen.zookeeper, seen.quorum, earlier)
 
 
 def _active_unfinished(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:
@@ -68,7 +68,9 @@ def migrating_brokers(seen: ClusterObservation, spec: ClusterSpec) -> int:
 
 
 def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[str]:
-    """What contradicts that /controller, /migration and the quorum name the same controller."""
+    """What contradicts that /controller, /migration and the quorum name the same controller, in the same epoch: a
+    controller that begins to lead claims both with the epoch of its election (``KRaftMigrationDriver``).
+    """
     leader = quorum.leader_id
     if (
         zookeeper.controller is None
@@ -77,18 +79,28 @@ def one_controller(zookeeper: ZookeeperState, quorum: QuorumState) -> Iterator[s
     ):
         holder = "nobody" if zookeeper.controller is None else str(zookeeper.controller.broker_id)
         yield f"/controller names {holder}, the quorum's leader is {leader}"
+    elif zookeeper.controller.kraft_controller_epoch != quorum.leader_epoch:
+        yield (
+            f"/controller names {leader} in epoch {zookeeper.controller.kraft_controller_epoch}, the quorum is in epoch"
+            f" {quorum.leader_epoch}"
+        )
     if zookeeper.migration is None or zookeeper.migration.kraft_controller_id != leader:
         holder = "does not exist" if zookeeper.migration is None else f"names {zookeeper.migration.kraft_controller_id}"
         yield f"/migration {holder}, the quorum's leader is {leader}"
+    elif zookeeper.migration.kraft_controller_epoch != quorum.leader_epoch:
+        yield (
+            f"/migration names {leader} in epoch {zookeeper.migration.kraft_controller_epoch}, the quorum is in epoch"
+            f" {quorum.leader_epoch}"
+        )
 
 
 def _unwritten(
-    seen: ClusterObservation, zookeeper: ZookeeperState, earlier: ClusterObservation | None
+    seen: ClusterObservation, zookeeper: ZookeeperState, quorum: QuorumState, earlier: ClusterObservation | None
 ) -> Iterator[str]:
     """What is missing until ZooKeeper is written up to what was committed at the last look, and no topic is on one side
     only at both looks.
     """
-    yield from offset_unproven(zookeeper, earlier)
+    yield from offset_unproven(zookeeper, quorum, earlier)
     if earlier is None:
         return
     apart = topics_apart(seen, earlier)
@@ -98,9 +110,11 @@ def _unwritten(
         yield f"waiting for all topics: {'; '.join(apart)}"
 
 
-def offset_unproven(zookeeper: ZookeeperState, earlier: ClusterObservation | None) -> Iterator[str]:
+def offset_unproven(
+    zookeeper: ZookeeperState, quorum: QuorumState, earlier: ClusterObservation | None
+) -> Iterator[str]:
     """Whether ZooKeeper is written up to what was committed at the look before."""
-    left = unwritten(zookeeper, earlier) if earlier is not None else None
+    left = unwritten(zookeeper, quorum, earlier) if earlier is not None else None
     if earlier is None:
         yield "waiting for a second look, to check that /migration advances"
     elif left:

@@ -94,15 +94,31 @@ def _behind(
     return {i: offsets[i] for i in ids if i in offsets and offsets[i] < wanted}
 
 
-def unwritten(zookeeper: ZookeeperState, earlier: ClusterObservation) -> str | None:
-    """What is not in ZooKeeper though it was committed at the earlier look; None where nothing is. An earlier look
-    without the quorum proves nothing.
+def unwritten(zookeeper: ZookeeperState, quorum: QuorumState, earlier: ClusterObservation) -> str | None:
+    """What is not in ZooKeeper though it was committed at the earlier look, or that /migration is of another log; None
+    where neither is so. An earlier look without the quorum proves nothing.
     """
     if not was_read(earlier.quorum):
         return f"the offset committed at the look before is not known: {earlier.quorum.reason}"
+    foreign = of_another_log(quorum, earlier)
+    if foreign:
+        return foreign
     target = earlier.quorum.high_watermark - 1
     offset = zookeeper.migration.kraft_metadata_offset if zookeeper.migration else -1
     return None if offset >= target else f"it was to be written up to offset {target}, /migration is at {offset}"
+
+
+def of_another_log(quorum: QuorumState, earlier: ClusterObservation) -> str | None:
+    """What shows that /migration was not written from this quorum's log: at the earlier look it named an offset that is
+    not committed even now. A controller writes to ZooKeeper what is committed (``KRaftMigrationDriver``), so in one log
+    that can't be: the controllers have older disks, or their quorum was formed anew. None where nothing shows it.
+    """
+    if not was_read(earlier.zookeeper) or earlier.zookeeper.migration is None:
+        return None
+    offset, end = earlier.zookeeper.migration.kraft_metadata_offset, quorum.high_watermark - 1
+    if offset <= end:
+        return None
+    return f"/migration was at offset {offset}, and the metadata log has reached only {end} since: it is of another log"
 
 
 def topics_apart(seen: ClusterObservation, earlier: ClusterObservation | None) -> tuple[str, ...] | Unread:

@@ -7,6 +7,7 @@ from functools import partial
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
 from kraft_runbook.parity.standstill import CURE, STANDSTILL_SECONDS
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
+from kraft_runbook.runbook.lag import of_another_log
 
 CODE = "KRB-DW-001"
 TITLE = "ZooKeeper is still being written (dual write is alive)"
@@ -19,8 +20,9 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
     PASS if the offset moved up to what was committed at the earlier observation, however close the two are. Where
     nothing moved at all, they must be more than two seconds apart. FAIL if the offset stood still though records after
     it were committed: dual write has stopped, whatever ZkMigrationState (1), ZkWriteBehindLag (0) and the logs say.
-    UNKNOWN if /migration or the quorum was not read, or the two are too close. PASS after finalization, since ZooKeeper
-    is no longer written then.
+    FAIL too if the earlier offset is beyond what is committed later: /migration is of another log. UNKNOWN if
+    /migration or the quorum was not read, or the two are too close. PASS after finalization, since ZooKeeper is no
+    longer written then.
     """
     states = {c.metrics.zk_migration_state for c in later.controllers.values() if was_read(c.metrics)}
     if ZkMigrationState.POST_MIGRATION in states:
@@ -52,6 +54,15 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
             Verdict.FAIL,
             "/migration is blank: the metadata has not been copied, so there is no dual write yet",
             "wait for the copy (kraft-runbook explain says who is missing)",
+        )
+    foreign = of_another_log(later.quorum, earlier)
+    if foreign:
+        return _result(
+            Verdict.FAIL,
+            f"{foreign}. Nothing shows that ZooKeeper is written",
+            "do not go on, and restart no controller: the next to be elected may overwrite ZooKeeper with this log. The"
+            " controllers have older disks, or their quorum was formed anew: restore a disk with the newest log"
+            " (docs/rollback.md, 'The disks of most controllers are lost')",
         )
     seconds = (later.observed_at - earlier.observed_at).total_seconds()
     committed, offset = earlier.quorum.high_watermark - 1, after.kraft_metadata_offset

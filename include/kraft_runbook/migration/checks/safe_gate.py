@@ -93,7 +93,9 @@ def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier
         return unknown(seen.zookeeper)
     if earlier is None:
         return unknown("one look is not enough: it needs a second, later one", "look twice")
-    left = unwritten(seen.zookeeper, earlier)
+    if not was_read(seen.quorum):
+        return unknown(seen.quorum)
+    left = unwritten(seen.zookeeper, seen.quorum, earlier)
     active = _active(seen)
     lag = active.metrics.zk_write_behind_lag if was_read(active) and was_read(active.metrics) else None
     shown = "" if lag is None else f"; ZkWriteBehindLag is {lag} on the active controller"
@@ -160,7 +162,8 @@ def nothing_is_configured_that_zookeeper_can_t_hold(seen: ClusterObservation, sp
 def one_controller_on_both_sides(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """/controller, /migration and the quorum name the same controller.
 
-    A controller on old data also shows state 1; this check tells it from a running migration.
+    They must name it in the same epoch too. A controller on old data also shows state 1, and may have the id that
+    /migration names; this check tells it from a running migration.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)
