@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from acted import BACK, Acted
 from airflow.sdk.exceptions import AirflowFailException
-from kept_observations import never_elected
+from kept_observations import end_untold, never_elected
 from observations import (
     SPEC,
     WHY,
@@ -299,6 +299,17 @@ def test_controllers_that_should_lead_are_started_and_awaited(acted: Acted, left
     assert acted.awaited_groups == [acted.did[:3]] * (task == LEAVE), "a start takes nothing from an act on a group"
     assert acted.outcomes(task)[:2] == ["begins", "restored"]
     assert ("left, 101 led" in acted.did) == (task == LEAVE)
+
+
+@pytest.mark.parametrize("task", [RESTORE, LEAVE])
+def test_a_leader_that_never_writes_to_zookeeper_is_told_at_once(acted: Acted, left: Left, task: str) -> None:
+    stand(acted, LEADERLESS)
+    acted.dual_write_died = True
+    acted.after_playing = lambda _: setattr(acted, "seen", end_untold())
+    with pytest.raises(AirflowFailException, match="/migration has no offset: no controller writes to"):
+        acted.run(task, dag=BACK, goal="ZOOKEEPER")
+    assert acted.outcomes(task) == ["begins", "restored", "failed"]
+    assert "left, 101 led" not in acted.did
 
 
 def test_controllers_that_were_started_are_on_record_though_none_leads(acted: Acted, left: Left) -> None:

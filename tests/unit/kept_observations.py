@@ -98,6 +98,12 @@ def never_elected() -> ClusterObservation:
     return replace(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(seen), quorum=WHY)
 
 
+def end_untold(phase: Phase = Phase.HYBRID) -> ClusterObservation:
+    """The controller that copied, 102 in epoch 3, died before it wrote the copy's end to /migration."""
+    found = {"controller": ControllerZnode(102, 3), "migration": MigrationZnode(-1, 102, -1, 3)}
+    return zookeeper(**found)(observation(phase))
+
+
 def healthy() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     """Every phase and half-way between two, with and without ZooKeeper in the cluster file."""
     for phase in Phase:
@@ -124,4 +130,9 @@ def kept() -> Iterator[tuple[str, ClusterObservation, ClusterSpec]]:
     shown = observation(Phase.PRE_MIGRATION).controllers[103].metrics
     alone = a_controller(103, metrics=shown)(died_in_the_copy(103))
     yield "died in the copy, the last one runs on and shows PRE_MIGRATION", alone, SPEC
+    for phase in (Phase.HYBRID, Phase.DUAL_WRITE):
+        yield f"{phase}, /migration has no offset", end_untold(phase), SPEC
+    half = broker(2, mode=BrokerMode.HYBRID)(end_untold(Phase.DUAL_WRITE))
+    yield "a broker is in KRaft mode, /migration has no offset", half, SPEC
+    yield "a broker is down, /migration has no offset", broker(2, running=False)(end_untold()), SPEC
     yield "controllers run and elect no leader, nothing was copied", never_elected(), SPEC

@@ -12,6 +12,7 @@ import pytest
 from failing_checks import (
     FAILS,
 )
+from kept_observations import end_untold
 from observations import (
     NOW,
     SPEC,
@@ -21,6 +22,7 @@ from observations import (
     both,
     broker,
     config,
+    dual_writing,
     later,
     observation,
     on_host,
@@ -551,6 +553,12 @@ def test_a_dead_dual_write_is_explained_though_every_metric_looks_healthy() -> N
     assert observation(D).controllers[101].metrics.zk_write_behind_lag == 0  # type: ignore[union-attr]
 
 
+def test_a_copy_whose_end_was_never_written_is_no_missing_state_znode() -> None:
+    result = dual_write_liveness(end_untold(), dual_writing(end_untold(), 3, dead=True))
+    assert result.blocks and "no controller writes to ZooKeeper" in result.evidence
+    assert result.fix.startswith("give /migration an offset by hand, then restart the active controller")
+
+
 @pytest.mark.parametrize("moves_to", [50_000, 50_004])
 def test_a_migration_beyond_the_log_is_of_another_log_and_no_dual_write(moves_to: int) -> None:
     """Controllers that came back with older disks, or a quorum of the same ids that was formed anew."""
@@ -583,8 +591,12 @@ def test_a_migration_that_one_look_lacks_or_that_holds_no_copy_is_no_dual_write(
     gone = zookeeper(migration=None)
     assert dual_write_liveness(good, later(gone(good), 3)).verdict is Verdict.FAIL
     assert dual_write_liveness(gone(good), later(good, 3)).verdict is Verdict.FAIL
-    blank = dual_write_liveness(good, later(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good), 3))
-    assert blank.verdict is Verdict.FAIL and "is blank" in blank.evidence
+    copying = both(
+        zookeeper(migration=MigrationZnode(-1, 101, -1, 4)),
+        with_quorum(migration_state_record=ZkMigrationState.PRE_MIGRATION),
+    )
+    blank = dual_write_liveness(copying(good), later(copying(good), 3))
+    assert blank.verdict is Verdict.FAIL and "has no offset: the metadata has not been copied" in blank.evidence
     first = zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good)
     assert dual_write_liveness(first, later(zookeeper(migration=MigrationZnode(-1, -1, -1, -1))(good), 1)).verdict is (
         Verdict.FAIL

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kept_observations import end_untold
 from observations import (
     SPEC,
     WHY,
@@ -413,6 +414,15 @@ def test_nor_before_what_was_committed_at_the_look_before_is_in_zookeeper() -> N
         dual_writing(seen, 6, dead=True), SPEC, node_id=None, earlier=dual_writing(seen, 3, dead=True)
     )
     assert not dead.done and "waiting for ZooKeeper to be written" in dead.waiting_for
+
+
+@pytest.mark.parametrize("condition", [conditions.METADATA_COPIED, conditions.READY_TO_LEAVE])
+def test_a_copy_whose_end_nothing_tells_zookeeper_is_waited_for_in_vain(condition: Condition) -> None:
+    seen = end_untold()
+    progress = condition.progress(seen, SPEC, earlier=seen)
+    assert progress.hopeless and "the metadata copy was committed, and /migration has no offset" in progress.waiting_for
+    telling = zookeeper(controller=ControllerZnode(101, 4), migration=MigrationZnode(-1, 101, -1, 4))(seen)
+    assert not condition.progress(telling, SPEC, earlier=telling).hopeless, "who copied leads, and is about to write it"
 
 
 def test_nor_where_migration_is_of_another_log() -> None:

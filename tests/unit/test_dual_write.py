@@ -73,7 +73,7 @@ def test_an_offset_that_moves_is_alive() -> None:
 def test_a_migration_that_names_no_offset_proves_nothing() -> None:
     for found, problem in (
         (None, "/migration is missing"),
-        (-1, "/migration is blank"),
+        (-1, "/migration has no offset"),
         (b"{}", "/migration can't be read: /migration lacks a field"),
     ):
         with pytest.raises(NoProof, match=problem):

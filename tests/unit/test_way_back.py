@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from kept_observations import end_untold
 from observations import SPEC, WHY, a_controller, both, broker, observation, on_host, part, tree, with_quorum, zookeeper
 
 from kraft_runbook.cluster.observation import (
@@ -22,6 +23,7 @@ from kraft_runbook.cluster.observation import (
 )
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.migration import conditions
+from kraft_runbook.migration.explain import explain
 from kraft_runbook.migration.leaving import FencePlan, fence_plan, why_no_fence
 from kraft_runbook.migration.way_back import quorum_is_lost, way_back
 from kraft_runbook.runbook.lost_disk import why_not_anew
@@ -243,6 +245,16 @@ def test_two_controllers_on_the_two_sides_turn_it_to_no_before_a_broker_is_rolle
     plan = way_back(spoil(observation(Phase.DUAL_WRITE)), SPEC)
     assert not plan.possible
     assert told in plan.why
+
+
+def test_a_copy_whose_end_nothing_tells_zookeeper_is_told_by_hand_first() -> None:
+    seen = end_untold()
+    plan = way_back(seen, SPEC)
+    assert not plan.possible and "Give /migration an offset by hand" in plan.why
+    told = explain(seen, SPEC, earlier=seen)
+    assert told.forward[0].startswith("give /migration an offset by hand")
+    assert "the controller that copied it died" in told.means
+    assert explain(seen, SPEC, earlier=observation(Phase.HYBRID)).forward[0].startswith("roll_brokers_to_kraft")
 
 
 def test_a_controller_whose_host_is_gone_counts_as_fenced_on_the_operators_word_and_the_risk_is_signed() -> None:

@@ -44,8 +44,10 @@ class MigrationZnode:
 
     @property
     def holds_a_copy(self) -> bool:
-        """Whether ZooKeeper was written up to an offset; it was not while a controller has only claimed /controller."""
-        return self.kraft_metadata_offset >= 0
+        """Whether ZooKeeper was written up to an offset; it was not while a controller has only claimed /controller.
+        Kafka asks the same (``ZkMigrationLeadershipState.initialZkMigrationComplete``).
+        """
+        return self.kraft_metadata_offset > 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,10 @@ from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy as no_copy_shown
 from kraft_runbook.migration.unfinished_copy import (
+    UNTOLD,
     brokers_not_in_migration,
     copy_unfinished,
+    end_untold,
     offset_unproven,
     one_controller,
 )
@@ -190,6 +192,8 @@ def metadata_copied(seen: ClusterObservation, earlier: ClusterObservation | None
     lost = exited_controllers(seen, earlier)
     if lost:
         return lost
+    if end_untold(seen):
+        return Progress(False, UNTOLD, hopeless=True)
     return first_missing(
         brokers_not_in_migration(seen, spec),
         _states(seen, spec, {ZkMigrationState.MIGRATION}),
@@ -207,6 +211,8 @@ def ready_to_leave(seen: ClusterObservation, earlier: ClusterObservation | None)
         return Progress(False, f"waiting for ZooKeeper: {seen.zookeeper.reason}")
     if seen.quorum.migration_state_record is not ZkMigrationState.MIGRATION:
         return Progress(False, "waiting for ZkMigrationState 1 (MIGRATION) in the metadata log")
+    if end_untold(seen):
+        return Progress(False, UNTOLD, hopeless=True)
     return first_missing(
         one_controller(seen.zookeeper, seen.quorum), offset_unproven(seen.zookeeper, seen.quorum, earlier)
     )

@@ -81,7 +81,7 @@ def may_have_died_in_the_copy(seen: ClusterObservation) -> bool:
     states = {c.metrics.zk_migration_state for c in seen.controllers.values() if was_read(c.metrics)}
     if states & {ZkMigrationState.MIGRATION, ZkMigrationState.POST_MIGRATION}:
         return False
-    return seen.zookeeper.migration is None or seen.zookeeper.migration.kraft_metadata_offset < 0
+    return seen.zookeeper.migration is None or not seen.zookeeper.migration.holds_a_copy
 
 
 def never_elected(seen: ClusterObservation) -> bool:
@@ -96,7 +96,7 @@ def never_elected(seen: ClusterObservation) -> bool:
         return False
     if seen.zookeeper.controller.kraft_controller_epoch >= 0 or seen.brokers_in(BrokerMode.KRAFT):
         return False
-    if seen.zookeeper.migration is not None and seen.zookeeper.migration.kraft_metadata_offset >= 0:
+    if seen.zookeeper.migration is not None and seen.zookeeper.migration.holds_a_copy:
         return False
     if any(c.silent for c in seen.controllers.values()):
         return False

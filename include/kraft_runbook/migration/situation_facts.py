@@ -13,6 +13,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import DUAL_WRITING
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.silent_nodes import name_silent, silent_controllers
+from kraft_runbook.migration.unfinished_copy import end_untold
 from kraft_runbook.migration.way_back import quorum_is_lost
 
 
@@ -102,6 +103,11 @@ class Facts:
     def never_elected(self) -> bool:
         """Whether the phase is unknown because of controllers without a leader, and nothing was copied."""
         return self.phase is Phase.UNKNOWN and never_elected(self.seen)
+
+    @cached_property
+    def end_untold(self) -> bool:
+        """Whether the copy is committed, and at both looks nothing will tell ZooKeeper."""
+        return end_untold(self.earlier) and end_untold(self.seen)
 
     @property
     def controllers(self) -> str:

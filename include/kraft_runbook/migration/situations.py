@@ -17,6 +17,7 @@ from kraft_runbook.migration.conditions import BROKER_IN_SYNC, BROKER_REGISTERED
 from kraft_runbook.migration.situation import Answer, Situation
 from kraft_runbook.migration.situation_facts import Facts
 from kraft_runbook.migration.transitions import TABLE
+from kraft_runbook.migration.unfinished_copy import TELL
 from kraft_runbook.migration.without_zookeeper import MEANS, WITHOUT_A_LEADER
 from kraft_runbook.runbook.conditions import Progress
 
@@ -284,10 +285,25 @@ WITH_ZOOKEEPER = (
         forward=Answer(f"look at {{silent}} first: {HANGS}. No other node is restarted before that"),
     ),
     Situation(
+        "a copy of which /migration has no offset",
+        "HYBRID or DUAL_WRITE; every node runs, the log's ZkMigrationState is 1, /migration has no offset and names an"
+        " earlier leader",
+        lambda it: it.end_untold and not (it.lost or it.ended or it.down or it.silent or it.unflagged),
+        means=Answer(
+            "The metadata was copied, but the controller that copied it died, or lost the lead, before it wrote the"
+            " copy's end to /migration; or somebody deleted /migration. No controller writes to ZooKeeper, and brokers"
+            " in migration mode get no new leader for any partition."
+        ),
+        waits_for=Answer("an operator: /migration needs an offset"),
+        forward=Answer(TELL),
+    ),
+    Situation(
         "the roll into KRaft mode goes on",
         "DUAL_WRITE; every node runs and answers, and a broker is not in KRaft mode",
         lambda it: (
-            it.phase is Phase.DUAL_WRITE and bool(it.not_in_kraft) and not (it.lost or it.ended or it.down or it.silent)
+            it.phase is Phase.DUAL_WRITE
+            and bool(it.not_in_kraft)
+            and not (it.lost or it.ended or it.down or it.silent or it.end_untold)
         ),
         forward=Answer("roll_brokers_to_kraft: go on with {not_in_kraft}; finalize_controllers comes after that"),
         trouble=False,

@@ -7,9 +7,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, QuorumState, ZookeeperState, was_read
+from kraft_runbook.cluster.observation import (
+    BrokerMode,
+    ClusterObservation,
+    QuorumState,
+    ZkMigrationState,
+    ZookeeperState,
+    was_read,
+)
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.lag import topics_apart, unwritten
+
+UNTOLD = (
+    "the metadata copy was committed, and /migration has no offset: no controller writes to ZooKeeper, or calls brokers"
+    " in migration mode, before it has one"
+)
+TELL = (
+    "give /migration an offset by hand, then restart the active controller with its migration flag"
+    " (docs/interruptions.md, 'The copy is committed, and /migration has no offset'). The next leader writes everything"
+    " to ZooKeeper"
+)
+
+
+def end_untold(seen: ClusterObservation) -> bool:
+    """Whether the metadata copy is committed, and nothing will tell ZooKeeper.
+
+    The controller that copies commits ZkMigrationState 1, then writes the copy's end to /migration
+    (``KRaftMigrationDriver.MigrateMetadataEvent``). If it dies in between, or if somebody deletes /migration, each
+    controller that leads later finds state 1 without an offset, and becomes INACTIVE for as long as it leads ("KRaft
+    controller indicates an active migration, but the ZK state does not", KRaftMigrationDriver.java:654 of Kafka 3.9.2).
+    /migration then names another epoch than that of the leader.
+    """
+    if not was_read(seen.quorum) or not was_read(seen.zookeeper) or seen.zookeeper.migration is None:
+        return False
+    migration = seen.zookeeper.migration
+    return (
+        seen.quorum.migration_state_record is ZkMigrationState.MIGRATION
+        and not migration.holds_a_copy
+        and migration.kraft_controller_epoch != seen.quorum.leader_epoch
+    )
 
 
 def brokers_not_in_migration(seen: ClusterObservation, spec: ClusterSpec) -> Iterator[str]:

@@ -23,7 +23,7 @@ from kraft_runbook.migration.controller_epochs import (
 from kraft_runbook.migration.leaving import gone_risk, why_no_fence
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, never_elected
 from kraft_runbook.migration.transitions import TABLE, Step
-from kraft_runbook.migration.unfinished_copy import one_controller
+from kraft_runbook.migration.unfinished_copy import TELL, UNTOLD, end_untold, one_controller
 from kraft_runbook.runbook.way_back import RollbackPlan, not_known
 
 BROKER_SECONDS = 20.0
@@ -42,8 +42,8 @@ right after 300 topics were created, since the brokers catch up first.
 
 RESTORE = (
     (
-        "restore_quorum: start the controllers with their files, once all are proven to be in migration mode, so that a"
-        " leader writes the rest to ZooKeeper"
+        "restore_quorum: start the controllers with their files, once all are proven to be in migration mode. The"
+        " leader writes the rest to ZooKeeper, if /migration has an offset"
     ),
     "then the rollback from the phase that the cluster shows",
 )
@@ -55,8 +55,9 @@ KRAFT_ONLY_RISK = (
 DIED_IN_THE_COPY = (
     (
         "restore_quorum: stop every controller and read its own log. If the logs prove that the metadata copy was never"
-        " committed, the quorum has acknowledged nothing, and it stays down. Else it is started with its files, so that"
-        " a leader writes the rest to ZooKeeper"
+        " committed, the quorum has acknowledged nothing, and it stays down. Else it is started with its files. If the"
+        " copy is committed, the leader writes nothing to ZooKeeper before /migration is given an offset by hand, and"
+        " the rollback stops there (docs/interruptions.md)"
     ),
     (
         "leave_kraft: read the logs once more, delete /controller and /migration, wait until every broker follows the"
@@ -256,7 +257,9 @@ def _obstacles(
     fence = why_no_fence(seen, spec, gone=gone)
     if fence:
         yield fence
-    if phase is not Phase.PRE_MIGRATION and was_read(seen.zookeeper) and was_read(seen.quorum):
+    if end_untold(seen):
+        yield f"{UNTOLD}. {TELL[0].upper()}{TELL[1:]}"
+    elif phase is not Phase.PRE_MIGRATION and was_read(seen.zookeeper) and was_read(seen.quorum):
         yield from one_controller(seen.zookeeper, seen.quorum)
     unflagged = seen.controllers_in(ControllerMode.KRAFT)
     if unflagged:

@@ -45,7 +45,8 @@ def read_migration(reader: ZookeeperReader) -> MigrationZnode:
         ) from None
     if not migration.holds_a_copy:
         raise NoProof(
-            "/migration is blank: no controller has copied anything yet", way_out="wait for the copy, then run again"
+            "/migration has no offset: no controller has told ZooKeeper the end of the metadata copy",
+            way_out="wait for the copy, then run again; kraft-runbook explain says where waiting is in vain",
         )
     return migration
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import detect_phase
+from kraft_runbook.errors import StepFailed
 from kraft_runbook.evidence.kinds import LogsRead, Restored
 from kraft_runbook.migration import conditions
 from kraft_runbook.migration.never_copied import may_have_died_in_the_copy, why_not_proven
 from kraft_runbook.migration.operation import MIGRATION
 from kraft_runbook.migration.transitions import Gate
+from kraft_runbook.migration.unfinished_copy import TELL, UNTOLD, end_untold
 from kraft_runbook.migration.way_back import quorum_is_lost
 from kraft_runbook.procedures.quorum_logs import read_logs
 from kraft_runbook.procedures.start_controllers import start_controllers
@@ -80,7 +82,8 @@ def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
     """Start what is down and wait for a leader. That takes nothing from an act on a consumer group, so none is waited
     for: a killed one would keep the quorum down for the rest of its lease. The claim is this run's.
 
-    Raises Refused without the gate's signature, StepFailed where no majority comes up.
+    Raises Refused without the gate's signature, StepFailed where no majority comes up, or where its leader never writes
+    to ZooKeeper (``end_untold``).
     """
     run.signatures.require(MIGRATION, Gate.ROLLBACK, seen)
     run.signatures.begins(Gate.ROLLBACK)
@@ -89,7 +92,9 @@ def restore(run: Run, seen: ClusterObservation, lost: str) -> list[int]:
     would = _starting(down)
     started = list(run.cluster.do(start_controllers, down, would=would, tell=run.cluster.tell, gone=gone) or ())
     run.journal.record(Restored(phase=detect_phase(seen).phase.value, why=lost, started=tuple(started)))
-    run.cluster.wait_for(conditions.QUORUM_LED, deadline=run.spec.deadlines.quorum)
+    led = run.cluster.wait_for(conditions.QUORUM_LED, deadline=run.spec.deadlines.quorum)
+    if end_untold(led):
+        raise StepFailed(UNTOLD, way_out=f"{TELL}. Then clear this task")
     return started
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from kraft_runbook.cluster.observation import ClusterObservation, ZkMigrationState, was_read
+from kraft_runbook.migration.unfinished_copy import TELL, UNTOLD, end_untold
 from kraft_runbook.parity.standstill import CURE, STANDSTILL_SECONDS
 from kraft_runbook.runbook.check_results import CheckResult, Severity, Verdict
 from kraft_runbook.runbook.lag import of_another_log
@@ -49,10 +50,12 @@ def dual_write_liveness(earlier: ClusterObservation, later: ClusterObservation) 
             "/migration does not exist",
             "no controller writes to ZooKeeper: do not go on; kraft-runbook explain shows the cluster's phase",
         )
-    if after.is_blank:
+    if end_untold(later):
+        return _result(Verdict.FAIL, UNTOLD, TELL)
+    if not after.holds_a_copy:
         return _result(
             Verdict.FAIL,
-            "/migration is blank: the metadata has not been copied, so there is no dual write yet",
+            "/migration has no offset: the metadata has not been copied, so there is no dual write yet",
             "wait for the copy (kraft-runbook explain says who is missing)",
         )
     foreign = of_another_log(later.quorum, earlier)
