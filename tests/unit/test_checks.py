@@ -553,6 +553,12 @@ def test_a_dead_dual_write_is_explained_though_every_metric_looks_healthy() -> N
     assert observation(D).controllers[101].metrics.zk_write_behind_lag == 0  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("code", ["KRB-GATE-012", "KRB-PRE-061"])
+def test_a_deletion_that_kafka_does_not_write_to_zookeeper_comes_with_its_cure(code: str) -> None:
+    assert "last quota of a client id, of an IP or of a user's client id is deleted in dual write" in CHECKS[code].fix
+    assert "Restart the active controller with its migration flag" in CHECKS[code].fix
+
+
 def test_a_copy_whose_end_was_never_written_is_no_missing_state_znode() -> None:
     result = dual_write_liveness(end_untold(), dual_writing(end_untold(), 3, dead=True))
     assert result.blocks and "no controller writes to ZooKeeper" in result.evidence

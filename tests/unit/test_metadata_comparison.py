@@ -194,6 +194,23 @@ def test_an_obstacle_withholds_a_match_and_a_difference_is_proof_in_spite_of_it(
     assert report(differences=[DIFFERENCE], obstacles=[OBSTACLE]).verdict is Verdict.MISMATCH
 
 
+@pytest.mark.parametrize("against", ["ZooKeeper", "ZooKeeper, as far as it was touched since a proof"])
+def test_a_quota_that_zookeeper_alone_has_comes_with_its_cure(against: str) -> None:
+    quota = canonical_rows.client_quota([("client-id", "app")], "producer_byte_rate", 1024.0)
+    left = Difference(quota.kind, quota.key, quota.value, None)
+    found = replace(report(differences=[left]), against=against)
+    assert found.verdict is Verdict.MISMATCH
+    for text in (found.render_text(), found.render_markdown()):
+        assert "A client quota that ZooKeeper alone has: where the last quota of a client id" in text
+        assert "Restart the active controller with its migration flag" in text
+    for other in (
+        report(differences=[replace(left, zookeeper=None, kraft=quota.value)]),
+        report(differences=[DIFFERENCE]),
+        replace(found, against="the baseline 0123"),
+    ):
+        assert other.cures == () and "Restart the active controller" not in other.render_text()
+
+
 def test_samples_are_capped_and_counts_are_not() -> None:
     found = report(differences=[replace(DIFFERENCE, key=f'["t{n}"]') for n in range(50)])
     assert len(found.samples) == 20

@@ -27,8 +27,8 @@ class ControllerZnode:
 
 @dataclass(frozen=True, slots=True)
 class MigrationZnode:
-    """``/migration`` (KIP-866). ``kraft_metadata_offset``: ZooKeeper holds everything up to it, and maybe part of the
-    next delta.
+    """``/migration`` (KIP-866). ``kraft_metadata_offset``: ZooKeeper was written up to it, and maybe part of the next
+    delta.
     """
 
     kraft_metadata_offset: int

@@ -1,9 +1,10 @@
 """Whether ZooKeeper and the metadata log hold the same, under any churn: the argument, and the comparison of rows.
 
 ZooKeeper is written before /migration is (KIP-866). So it holds everything up to offset M, which /migration names, and
-maybe part of what follows; it is never behind. One look is: read M, read ZooKeeper, ask for the log's end E, read the
-log up to E. Each value in ZooKeeper must then be one that the log gave its key at M or at a later offset up to E. Being
-absent is such a value.
+maybe part of what follows. It is behind only where Kafka failed to write a change and went on (``LAST_QUOTA`` of
+``standstill``), which is a mismatch like any other. One look is: read M, read ZooKeeper, ask for the log's end E, read
+the log up to E. Each value in ZooKeeper must then be one that the log gave its key at M or at a later offset up to E.
+Being absent is such a value.
 
 - A key that does not fit is a suspect. It is read again, with an M and an E of its own. One that fits once is cleared,
   for it was right at that M. One that never fits is a mismatch. (Measured: no difference at M on up to 1,000,000

@@ -16,6 +16,7 @@ from kraft_runbook.metadata.canonical_rows import Kind, canonical, describe_key,
 from kraft_runbook.metadata.differences import Difference, Side, Undecoded
 from kraft_runbook.parity.coverage import NOT_COMPARED
 from kraft_runbook.parity.partition_epochs import WAY_OUT
+from kraft_runbook.parity.standstill import LAST_QUOTA
 
 SAMPLES_A_KIND = 20
 ZOOKEEPER = "ZooKeeper"
@@ -141,6 +142,14 @@ class ParityReport:
         )
 
     @property
+    def cures(self) -> tuple[str, ...]:
+        """What makes both sides the same again, in words; empty where nothing shows a cause that is known."""
+        known = self.against.startswith(ZOOKEEPER) and any(
+            each.only_zookeeper for each in self.counts if each.kind == Kind.CLIENT_QUOTA
+        )
+        return (f"A client quota that ZooKeeper alone has: {LAST_QUOTA}",) if known else ()
+
+    @property
     def summary(self) -> str:
         """One sentence."""
         span = f"metadata offsets {self.migration_offset} to {self.end_offset}"
@@ -201,7 +210,7 @@ class ParityReport:
             )
         for obstacle in self.obstacles:
             lines.append(f"  {obstacle.problem}\n    What to do: {obstacle.way_out}")
-        lines += [f"  {text}" for text in (*self.before_leaving, *self.notes)]
+        lines += [f"  {text}" for text in (*self.cures, *self.before_leaving, *self.notes)]
         lines.append(f"controller {self.leader_id}, epoch {self.leader_epoch}; {self._times}; digest {self.digest}")
         return "\n".join(lines)
 
@@ -221,7 +230,7 @@ class ParityReport:
                 for s in self.samples
             ]
         lines += [""] + [f"- {_escaped(o.problem)}. What to do: {_escaped(o.way_out)}" for o in self.obstacles]
-        lines += [f"- **{_escaped(text)}**" for text in self.before_leaving]
+        lines += [f"- **{_escaped(text)}**" for text in (*self.cures, *self.before_leaving)]
         lines += [f"- {note}" for note in self.notes]
         lines += [
             "",

@@ -1,4 +1,4 @@
-"""When dual write counts as stopped, and how to start it again."""
+"""When dual write counts as stopped, and how to start it again; what it leaves out while it goes on."""
 
 STANDSTILL_SECONDS = 2.0
 """Seconds. NoOpRecords move the offset twice a second (metadata.max.idle.interval.ms), so an offset that stands still
@@ -15,3 +15,16 @@ CURE = (
     " lower than their partitions' epochs: parity counts them, and leave_kraft raises them before it fences. Kafka's"
     " documented rollback does not: do not use it then. Do not finalize or roll back before the offset moves"
 )
+
+LAST_QUOTA = (
+    "where the last quota of a client id, of an IP or of a user's client id is deleted in dual write, Kafka leaves it"
+    " in ZooKeeper, does not write what the same delta has after it, and goes on (NullPointerException in the active"
+    " controller's log). Restart the active controller with its migration flag: the next leader writes everything that"
+    " differs"
+)
+"""``KRaftMigrationZkWriter.handleClientQuotasDelta`` asks the image for an entity that has just left it
+(KRaftMigrationZkWriter.java:533 of Kafka 3.9.2). The driver has taken the new image by then, and its fault handler only
+logs: nothing is written again, the next delta moves /migration on, and this one's changes are sent to no broker in
+migration mode. A quota of a user alone is written. ``handleClientQuotasSnapshot``, by which a new leader begins, takes
+such an entity for an empty one.
+"""

@@ -84,10 +84,11 @@ def migrating_brokers_are_counted_as_expected(seen: ClusterObservation, spec: Cl
     twice=True,
 )
 def nothing_stays_unwritten(seen: ClusterObservation, spec: ClusterSpec, earlier: ClusterObservation | None) -> Finding:
-    """ZooKeeper holds everything that was committed at the look before.
+    """ZooKeeper was written up to what was committed at the look before.
 
     ZkWriteBehindLag does not show that: while metadata changes it is not 0 for long, and after dual write has stopped
-    it stays 0.
+    it stays 0. That each change arrived is for parity to show: Kafka leaves out the rest of a delta that deletes the
+    last quota of a client id, an IP or a user's client id, and goes on.
     """
     if not was_read(seen.zookeeper):
         return unknown(seen.zookeeper)

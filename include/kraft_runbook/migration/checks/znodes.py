@@ -20,6 +20,7 @@ from kraft_runbook.cluster.observation import (
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, ROLLBACK, UNTIL_FINALIZED, check
+from kraft_runbook.parity.standstill import LAST_QUOTA
 from kraft_runbook.runbook.check_results import (
     BLOCKING,
     WARNING,
@@ -132,7 +133,7 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
     return failed("; ".join(wrong)) if wrong else passed("nothing was found that would stop it")
 
 
-@check("KRB-PRE-061", severity=BLOCKING, fix=SET_RIGHT, stages=UNTIL_FINALIZED, needs=Needs.TREE)
+@check("KRB-PRE-061", severity=BLOCKING, fix=f"{SET_RIGHT}. But {LAST_QUOTA}", stages=UNTIL_FINALIZED, needs=Needs.TREE)
 def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """A broker that restarts can read every config, quota, credential and ACL as it is.
 
@@ -151,9 +152,9 @@ def a_broker_that_starts_can_read_every_znode(seen: ClusterObservation, spec: Cl
     severity=BLOCKING,
     fix=(
         "delete the named entity or config with kafka-configs or kafka-acls while KRaft leads, so that dual write does"
-        " not write it again. If the znode's name is wrong (an IPv6 address below /config/ips), delete the znode too:"
-        " zookeeper-shell, deleteall PATH below the chroot. If no controller leads, delete only the znode. Then clear"
-        " this gate's 'prove' task"
+        f" not write it again. But {LAST_QUOTA}. If the znode's name is wrong (an IPv6 address below /config/ips),"
+        " delete the znode after that: zookeeper-shell, deleteall PATH below the chroot. If no controller leads, delete"
+        " only the znode. Then clear this gate's 'prove' task"
     ),
     stages=UNTIL_FINALIZED,
     gates={ROLLBACK},
