@@ -50,10 +50,10 @@ def no_secret(ref: SecretRef) -> str:
     raise AssertionError(ref)
 
 
-def require(found: ZookeeperReader) -> None:
-    """Of a quorum that has committed up to 900."""
-    at_900 = QuorumDescription(101, 1, 900, ())
-    require_movement(found, SPEC, since=5, secrets=no_secret, within=0.3, describe=lambda *_, **__: at_900)
+def require(found: ZookeeperReader, *, high_watermark: int = 900) -> None:
+    """Of a quorum that has committed all below this."""
+    quorum = QuorumDescription(101, 1, high_watermark, ())
+    require_movement(found, SPEC, since=5, secrets=no_secret, within=0.3, describe=lambda *_, **__: quorum)
 
 
 def test_a_frozen_migration_offset_withholds_the_proof_and_says_how_it_is_cured() -> None:
@@ -68,6 +68,16 @@ def test_a_frozen_migration_offset_withholds_the_proof_and_says_how_it_is_cured(
 
 def test_an_offset_that_moves_is_alive() -> None:
     require(reader(5, 5, 6))
+
+
+def test_an_offset_that_nothing_could_have_moved_withholds_no_proof() -> None:
+    """metadata.max.idle.interval.ms is 0, or longer than the wait, and the cluster is idle."""
+    require(reader(5), high_watermark=6)
+
+
+def test_one_record_that_does_not_reach_zookeeper_withholds_the_proof() -> None:
+    with pytest.raises(NoProof, match="stays at offset 5 while the metadata log has reached 6"):
+        require(reader(5), high_watermark=7)
 
 
 def test_a_migration_that_names_no_offset_proves_nothing() -> None:

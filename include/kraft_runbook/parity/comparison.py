@@ -11,8 +11,8 @@ Being absent is such a value.
   partitions.)
 - A suspect that fits only because what ZooKeeper had is gone, while the log removed nothing there, is not cleared:
   somebody else writes to ZooKeeper (``second_look``).
-- Last, /migration must have moved since the first M. If it stands still, what follows M does not reach ZooKeeper, and
-  the answer says nothing about now (``dual_write``).
+- Last, /migration must have moved since the first M, unless nothing was committed behind it. If it stands still, what
+  follows M does not reach ZooKeeper, and the answer says nothing about now (``dual_write``).
 - Where nobody writes, in the fence of leaving KRaft, M is E: each key must have its last value (``final_proof``).
 
 The looks are made by ``looks``, the same for everything and for what changed since a proof.

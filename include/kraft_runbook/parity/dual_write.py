@@ -17,7 +17,7 @@ from kraft_runbook.metadata.znodes.znode_values import BadZnode
 from kraft_runbook.parity.standstill import CURE
 
 STANDSTILL = 3.0
-"""Seconds in which /migration must move: a NoOpRecord comes twice a second (measured)."""
+"""Seconds in which /migration must follow what was committed."""
 LOOKS_A_SECOND = 4
 
 
@@ -91,13 +91,17 @@ def require_movement(
     within: float = STANDSTILL,
     describe: Callable[..., QuorumDescription] = describe_elected,
 ) -> None:
-    """Raises NoProof where /migration stays at offset ``since``: then later changes do not reach ZooKeeper, and a
-    comparison up to ``since`` says nothing about now. ``within``: seconds in which it must move.
+    """Raises NoProof where the metadata log has gone on behind offset ``since`` and /migration stays there: then later
+    changes do not reach ZooKeeper, and a comparison up to ``since`` says nothing about now. Where nothing was committed
+    behind it, there is nothing that could have moved it. ``within``: seconds in which it must move, from when the log
+    was seen to have gone on. Raises Unreachable too.
     """
+    if read_migration(reader).kraft_metadata_offset != since:
+        return
+    written = describe(spec, secrets=secrets).high_watermark - 1
     deadline = time.monotonic() + within
-    while read_migration(reader).kraft_metadata_offset == since:
+    while written > since and read_migration(reader).kraft_metadata_offset == since:
         if time.monotonic() > deadline:
-            written = describe(spec, secrets=secrets).high_watermark - 1
             raise NoProof(
                 f"dual write has stopped: /migration stays at offset {since} while the metadata log has reached"
                 f" {written}",

@@ -7,7 +7,7 @@ quorum, the log up to E, the comparison.
 - A first look, at everything (``spark.full_comparison``) or ``at_touched`` keys.
 - ``at_topics``: a closer one at topics that the first look can't clear by their fingerprints.
 - ``again``: at suspects where they were seen. One that agrees once is cleared; what never does is a mismatch.
-- ``require_movement``: /migration must have moved since the first M.
+- ``require_movement``: /migration must have moved since the first M, unless nothing was committed behind it.
 
 In the fence nobody writes, so M is E, and one look is enough (``final_proof``).
 """
@@ -165,7 +165,7 @@ class Looks:
         return look.suspects
 
     def require_movement(self) -> None:
-        """Raises NoProof where /migration has not moved since the first look began."""
+        """Raises NoProof where /migration has not moved since the first look began, though the log went on."""
         with self.zookeeper() as reader:
             require_movement(reader, self.spec, since=self.found.start, secrets=self.secrets)
 
