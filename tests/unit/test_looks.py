@@ -4,7 +4,7 @@ what is made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,14 +42,19 @@ class Log:
 
 
 class Ensemble:
-    """Stands for ZooKeeper: the n-th session sees the n-th tree, or the last."""
+    """Stands for ZooKeeper: the n-th session sees the n-th tree, or the last. ``at_first``: what happens as the first
+    session begins.
+    """
 
-    def __init__(self, *trees: Tree) -> None:
+    def __init__(self, *trees: Tree, at_first: Callable[[], object] = lambda: None) -> None:
         self.trees = list(trees)
         self.sessions = 0
+        self.at_first = at_first
 
     def __call__(self, *_: object, **__: object) -> Session:
         self.sessions += 1
+        if self.sessions == 1:
+            self.at_first()
         return Session(self.trees[min(self.sessions, len(self.trees)) - 1])
 
 
@@ -97,7 +102,9 @@ def replay(*later: bytes, state: ZkMigrationState = ZkMigrationState.MIGRATION, 
     return onwards
 
 
-def looked(log: LogReplay, *trees: Tree) -> tuple[ParityReport, Ensemble]:
+def looked(
+    log: LogReplay, *trees: Tree, at_first: Callable[[], object] = lambda: None
+) -> tuple[ParityReport, Ensemble]:
     """A first look at what was touched, and suspects again."""
 
     def told_by_the_quorum(spec: Any, quorum: QuorumDescription, *, offset: int, secrets: Any) -> Iterator[Version]:
@@ -105,7 +112,7 @@ def looked(log: LogReplay, *trees: Tree) -> tuple[ParityReport, Ensemble]:
             row = canonical_rows.controller(where, quorum.leader_id, quorum.leader_epoch)
             yield Version(row.kind, row.key, row.value, offset, last=True)
 
-    ensemble: Any = Ensemble(*trees)
+    ensemble: Any = Ensemble(*trees, at_first=at_first)
     found = Findings(datetime(2026, 1, 1, tzinfo=UTC), may_be_empty=True)
     follower: Any = Log(log)
     looks = Looks(SPEC, SECRETS, DECODING, follower, found, pause=0, opened=ensemble, versions=told_by_the_quorum)
@@ -123,6 +130,15 @@ def test_what_was_touched_and_agrees_is_a_match_at_the_first_look() -> None:
     assert (report.verdict, zookeeper.sessions, report.rounds) == (Verdict.MATCH, 1, 1)
     assert (report.migration_offset, report.end_offset) == (5, 5)
     assert {each.kind: each.both for each in report.counts} == {"topic config": 1, "controller": 2}
+
+
+def test_what_was_touched_up_to_m_is_looked_at_however_late_it_came() -> None:
+    """A record that is committed, and that /migration names as written, between two steps of the first look."""
+    growing = replay()
+    late = Chunk(log(config("cleanup.policy", "compact", "t"), first=6), since=6, up_to=6)
+    report, _ = looked(growing, tree("1", offset=6), at_first=lambda: growing.apply(late))
+    assert (report.verdict, kinds(report)) == (Verdict.MISMATCH, ["topic config"])
+    assert report.migration_offset == 6
 
 
 def test_a_suspect_that_fits_once_is_cleared_and_counted() -> None:

@@ -124,11 +124,11 @@ class Looks:
         return rows
 
     def at_touched(self) -> None:
-        """A first look, at every key that the log has touched by now."""
-        self.log.read_on()
-        keys = touched_keys(self.log.replay)
+        """A first look, at every key that the log has touched up to M, at the least."""
         with self.zookeeper() as reader:
             self.found.began(read_migration(reader))
+            self.end(self.found.start)
+            keys = touched_keys(self.log.replay)
             rows = list(read_keys(reader, keys | OF_THE_QUORUM, self.decoding))
         self.found.end = self.end(self.found.start)
         told = [v for v in self.told_by_the_quorum(self.found.start) if (v.kind, v.key) in OF_THE_QUORUM]
