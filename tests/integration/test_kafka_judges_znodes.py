@@ -134,9 +134,9 @@ NAMES = ("a%", "a%2", "a%2F", "a%zz", "%+1", "%-1", "%-0", "%ff", "+", "a b", "%
 
 
 def znodes() -> Iterator[tuple[str, bytes]]:
-    draw = random.Random(7)
     for path, content in (*((path, content) for path, content, _ in BAD), *GOOD):
         data = data_of(content)
+        draw = random.Random(f"{path} {data!r}")  # a case more changes no other
         yield path, data
         for _ in range(25):
             at = draw.randrange(len(data) + 1)
@@ -177,8 +177,8 @@ def judged(cases: list[tuple[str, bytes]]) -> list[set[str]]:
 
 
 def test_kafka_s_own_classes_throw_where_a_fault_is_told_and_nowhere_else() -> None:
-    """Of what is told to be lost without a word, not all is: what Jackson makes of a name that is not UTF-8 is not
-    followed.
+    """What Jackson makes of a name that is not UTF-8 is not followed: it may take it for another. So of what is told to
+    be lost without a word not all is, and not all ends the copy that is told to.
     """
     cases = list(dict.fromkeys(each for each in znodes() if lies_where_kafka_looks(each[0])))
     assert len(cases) > 5000
@@ -186,7 +186,8 @@ def test_kafka_s_own_classes_throw_where_a_fault_is_told_and_nowhere_else() -> N
     for (path, data), kafka in zip(cases, judged(cases), strict=True):
         found = {each.consequence for each in faults_of(path, data)}
         told = {TOLD[each] for each in found if each in TOLD}
-        if told != kafka and not (Consequence.KRAFT_DIFFERS in found and told < kafka):
+        lost = Consequence.KRAFT_DIFFERS in found and told < kafka
+        if told != kafka and not lost and not (b"\xff" in data and kafka < told):
             differing[path, data] = (kafka, told)
     assert differing == {}
 

@@ -267,6 +267,7 @@ BAD: tuple[Bad, ...] = (
     (_BLOCK, b"x", {(COPY, "it is not a JSON object")}),
     ("/feature", b"x", {(START, "it is not a JSON object")}),
     ("/feature", {**FEATURES, "status": 7}, {(START, "version, status or features is not what Kafka writes")}),
+    ("/feature", {**FEATURES, "status": True}, {(START, "version, status or features is not what Kafka writes")}),
     ("/feature", {**FEATURES, "features": {"f": {}}}, {(START, "the levels of f are none")}),
 )
 

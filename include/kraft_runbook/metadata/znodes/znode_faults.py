@@ -349,10 +349,10 @@ def _features(data: bytes) -> Said:
     if not isinstance(parsed, dict):
         yield START, not_an_object(data)
         return
-    version, features = parsed.get("version"), parsed.get("features")
+    version, status, features = parsed.get("version"), parsed.get("status"), parsed.get("features")
     if (
         not (is_java_int(version) and version in (1, 2))
-        or parsed.get("status") not in (0, 1)
+        or not (is_java_int(status) and status in (0, 1))
         or not isinstance(features, dict)
     ):
         yield START, "version, status or features is not what Kafka writes"
