@@ -66,7 +66,7 @@ public final class ZnodeJudge {
         } else if (kind.equals("delegation_token/tokens")) {
             ends(found, "copy", () -> DelegationTokenManagerZk.fromBytes(data));
         } else if (kind.startsWith("latest_producer_id_block")) {
-            if (data.length > 0) ends(found, "copy", () -> ProducerIdBlockZNode.parseProducerIdBlockData(data).nextBlockFirstId());
+            ends(found, "copy", () -> ProducerIdBlockZNode.parseProducerIdBlockData(data).nextBlockFirstId());
         } else if (kind.startsWith("feature")) {
             ends(found, "start", () -> FeatureZNode.decode(data));
         }

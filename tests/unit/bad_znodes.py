@@ -264,6 +264,7 @@ BAD: tuple[Bad, ...] = (
     (_BLOCK, {**BLOCK, "block_start": 0}, {(COPY, "block_start or block_end is not a whole number in quotes")}),
     (_BLOCK, {**BLOCK, "broker": "1"}, {(COPY, "broker is no id")}),
     (_BLOCK, {**BLOCK, "block_end": str(2**40)}, {(COPY, "the block is longer than 32 bits can say")}),
+    (_BLOCK, b"", {(COPY, "it is empty")}),
     (_BLOCK, b"x", {(COPY, "it is not a JSON object")}),
     ("/feature", b"x", {(START, "it is not a JSON object")}),
     ("/feature", {**FEATURES, "status": 7}, {(START, "version, status or features is not what Kafka writes")}),
@@ -313,7 +314,6 @@ GOOD: tuple[tuple[str, object], ...] = (
     (_TOK, TOKEN),
     (_TOK, {k: v for k, v in {**TOKEN, "version": 2}.items() if k != "tokenRequester"}),
     (_BLOCK, BLOCK),
-    (_BLOCK, b""),
     ("/feature", FEATURES),
     ("/feature", {"version": 1, "status": 0, "features": {"f": {"min_version_level": 1, "max_version_level": 2}}}),
 )

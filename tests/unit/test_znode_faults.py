@@ -8,7 +8,7 @@ import pytest
 from bad_znodes import BAD, GOOD, Bad, config, data_of
 from observations import SPEC
 
-from kraft_runbook.cluster.observation import Unread
+from kraft_runbook.cluster.observation import Consequence, Unread
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.metadata.canonical_rows import Fingerprints
 from kraft_runbook.metadata.znodes.password_encoder import decode_password
@@ -52,6 +52,12 @@ def test_a_bad_znode_is_told(bad: Bad) -> None:
 @pytest.mark.parametrize("good", GOOD, ids=lambda good: f"{good[0]} {data_of(good[1])[:60]!r}")
 def test_a_good_one_is_not(good: tuple[str, object]) -> None:
     assert faults_of(good[0], data_of(good[1])) == ()
+
+
+def test_a_producer_id_block_that_is_null_says_that_none_was_handed_out() -> None:
+    """Kafka tells that from an empty one, which ends the copy (``KafkaZkClient.getDataAndStat``)."""
+    assert faults_of("/latest_producer_id_block", None) == ()
+    assert {each.consequence for each in faults_of("/feature", None)} == {Consequence.BROKER_STAYS_DOWN}
 
 
 CIPHERS = {"plain text": "", IN_CTR: "AES/CTR/NoPadding"}

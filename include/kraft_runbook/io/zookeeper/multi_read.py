@@ -90,14 +90,15 @@ class MultiRead:
                 names = []
                 for _ in range(count):
                     name, offset = _buffer(reply, offset)
-                    names.append(name.decode())
+                    names.append((name or b"").decode())
                 found.append(tuple(names))
 
 
-def _buffer(reply: bytes, offset: int) -> tuple[bytes, int]:
+def _buffer(reply: bytes, offset: int) -> tuple[bytes | None, int]:
+    """A buffer of jute's, and where it ends; None: null, which is not the same as one of no bytes."""
     (length,) = _INT.unpack_from(reply, offset)
     offset += _INT.size
-    return (reply[offset : offset + length], offset + length) if length > 0 else (b"", offset)
+    return (None, offset) if length < 0 else (reply[offset : offset + length], offset + length)
 
 
 class Request(Protocol):

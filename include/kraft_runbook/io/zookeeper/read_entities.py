@@ -28,7 +28,7 @@ NOTIFICATIONS = {
 """The znodes of change notifications, and the beginning of the names there. After it
 ``ZkNodeChangeNotificationListener`` expects a number, or stops its round.
 """
-_Judge = Callable[[str, bytes], bool]
+_Judge = Callable[[str, bytes | None], bool]
 """Whether the znode can be read."""
 STORE = re.compile(r"(^|\.)ssl\.(keystore|truststore)\.(location|type)$")
 """The names of properties that say where a listener's store is, and what; none holds a secret."""
@@ -53,8 +53,8 @@ def read_entities(
     Raises Unreachable.
     """
 
-    def see(path: str, data: bytes) -> bool:
-        copied.see_znode(path, data)
+    def see(path: str, data: bytes | None) -> bool:
+        copied.see_znode(path, data or b"")
         return findings.see(path, data)
 
     types = [name for name in reader.children("/config") or () if name != "changes"]
@@ -113,9 +113,13 @@ def children_of(reader: ZookeeperReader, parents: Sequence[str]) -> list[str]:
     ]
 
 
-def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, bytes]]:
-    """The data of those that are there."""
-    return [(path, znode.data) for path, znode in zip(paths, reader.get_many(paths), strict=True) if znode is not None]
+def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, bytes | None]]:
+    """The data of those that are there; None where one holds none at all (null)."""
+    return [
+        (path, None if znode.is_null else znode.data)
+        for path, znode in zip(paths, reader.get_many(paths), strict=True)
+        if znode is not None
+    ]
 
 
 def _configs(reader: ZookeeperReader, see: _Judge, paths: Sequence[str]) -> list[tuple[str, dict[str, str]]]:

@@ -106,7 +106,7 @@ class ZookeeperReader:
 
         def znode(path: str, found: Any) -> Znode:
             data, (czxid, mzxid, ctime, mtime, version, _, _, owner, _, _, pzxid) = found
-            return Znode(path, data or b"", version, czxid, mzxid, pzxid, owner, mtime, ctime)
+            return Znode(path, data or b"", version, czxid, mzxid, pzxid, owner, mtime, ctime, data is None)
 
         return self._read(GET_DATA, paths, znode, self._session.client.get_async)
 

@@ -22,3 +22,5 @@ class Znode:
     """When its data was last written, by the clock of ZooKeeper's leader: milliseconds since the epoch."""
     created_ms: int = 0
     """When it was created, by the same clock."""
+    is_null: bool = False
+    """Whether it holds no data at all, as a znode that is made without any. Kafka tells that from data of no bytes."""

@@ -45,14 +45,15 @@ from kraft_runbook.metadata.znodes.znode_rows import DEFAULT_ENTITY, SCRAM_MECHA
 from kraft_runbook.metadata.znodes.znode_values import BadZnode, desanitize, sanitize
 
 
-def faults_of(path: str, data: bytes) -> tuple[ZnodeFault, ...]:
-    """The problems of the znode at ``path`` (Kafka's path, without a chroot), with their effects. Values are never
-    quoted, since they may be secrets.
+def faults_of(path: str, data: bytes | None) -> tuple[ZnodeFault, ...]:
+    """The problems of the znode at ``path`` (Kafka's path, without a chroot), with their effects. ``data``: None where
+    it holds none at all (null). Values are never quoted, since they may be secrets.
     """
     return tuple(dict.fromkeys(ZnodeFault(path, consequence, problem) for consequence, problem in _route(path, data)))
 
 
-def _route(path: str, data: bytes) -> Said:
+def _route(path: str, found: bytes | None) -> Said:
+    data = found or b""
     match path.split("/")[1:]:
         case ["brokers", "topics", _]:
             return _topic(data)
@@ -73,7 +74,7 @@ def _route(path: str, data: bytes) -> Said:
         case ["delegation_token", "tokens", _]:
             return token_faults(data)
         case ["latest_producer_id_block"]:
-            return _producer_ids(data)
+            return _producer_ids(found)
         case ["feature"]:
             return _features(data)
         case _:
@@ -323,9 +324,11 @@ def passwords_of(path: str, data: bytes) -> dict[str, str]:
 # -- producer ids, features --------------------------------------------------------------------------------------------
 
 
-def _producer_ids(data: bytes) -> Said:
-    """``ProducerIdBlockZNode.parseProducerIdBlockData``: the ends are texts."""
-    if not data:
+def _producer_ids(data: bytes | None) -> Said:
+    """``ProducerIdBlockZNode.parseProducerIdBlockData``: the ends are texts. Null says that no block was handed out; no
+    other kind of znode is read differently where it is null than where it has no bytes.
+    """
+    if data is None:
         return
     block = parsed_json(data)
     if not isinstance(block, dict):

@@ -48,10 +48,12 @@ class ZnodeFindings:
         """The same judge with nothing seen yet: for a first look that does not count."""
         return ZnodeFindings(self._decoding, self._secrets)
 
-    def see(self, path: str, data: bytes) -> bool:
-        """Judge one znode. Whether it can be read: what it says may then be taken as what Kafka writes."""
+    def see(self, path: str, data: bytes | None) -> bool:
+        """Judge one znode. Whether it can be read: what it says may then be taken as what Kafka writes. ``data``: None
+        where it holds none at all (null).
+        """
         readable = True
-        for row in rows_of(path, data, self._decoding):
+        for row in rows_of(path, data or b"", self._decoding):
             if row.kind is Kind.UNREADABLE:
                 readable = False
                 self.unreadable.add(path)
@@ -62,7 +64,7 @@ class ZnodeFindings:
         if topic != path and readable and data:
             self._see_tiered(topic, parse_object(data).get("config", {}).get(REMOTE_STORAGE, ""))
         if path.startswith(("/config/brokers/", "/config/topics/")):
-            for name, encoded in passwords_of(path, data).items():
+            for name, encoded in passwords_of(path, data or b"").items():
                 self._see_password(path, name, encoded)
         return readable
 

@@ -37,6 +37,11 @@ SET_RIGHT = (
     "look at the znode (zookeeper-shell: get PATH); set or delete the entity with kafka-configs, kafka-acls or"
     " kafka-topics. If these refuse, write or delete the znode with zookeeper-shell. Then run this check again"
 )
+_SET_RIGHT_BEFORE_THE_COPY = (
+    f"{SET_RIGHT}. But never delete /latest_producer_id_block: write a block into it that is above every producer id in"
+    ' use: {"version":1,"broker":ID,"block_start":"N000","block_end":"N999"} (the brokers\' logs name each block:'
+    " 'Acquired new producerId block')"
+)
 _COMES_OF_IT = {
     Consequence.COPY_FAILS: "every controller dies in the metadata copy",
     Consequence.SYNC_FAILS: "dual write never begins after the copy",
@@ -109,7 +114,7 @@ def every_topic_has_a_name_that_kafka_accepts(seen: ClusterObservation, spec: Cl
     return failed(sample(bad.samples, bad.count)) if bad.count else passed(f"all of {tree.topics:,} have")
 
 
-@check("KRB-PRE-060", severity=BLOCKING, fix=SET_RIGHT, stages=BEFORE_THE_COPY, needs=Needs.TREE)
+@check("KRB-PRE-060", severity=BLOCKING, fix=_SET_RIGHT_BEFORE_THE_COPY, stages=BEFORE_THE_COPY, needs=Needs.TREE)
 def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Kafka's metadata copy can read every znode as it is.
 
