@@ -27,6 +27,7 @@ from kraft_runbook.cluster.stores import StoreSeen
 from kraft_runbook.cluster.unread import Unread as Unread
 from kraft_runbook.cluster.unread import was_read as was_read
 from kraft_runbook.cluster.zookeeper_seen import BrokerZnode as BrokerZnode
+from kraft_runbook.cluster.zookeeper_seen import ChildList as ChildList
 from kraft_runbook.cluster.zookeeper_seen import Consequence as Consequence
 from kraft_runbook.cluster.zookeeper_seen import ControllerEpochs as ControllerEpochs
 from kraft_runbook.cluster.zookeeper_seen import ControllerZnode as ControllerZnode

@@ -95,6 +95,17 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildList:
+    """The children of the znode at ``path``: how many there are, and the ``bytes`` of ZooKeeper's reply that lists
+    them.
+    """
+
+    path: str
+    names: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredPassword:
     """A config that is stored encoded (``EncryptingPasswordEncoder``). ``problem``: why password.encoder.secret does
     not decode it; None: it does. Unread: the secret is not at hand.
@@ -183,8 +194,8 @@ class ZookeeperTree:
     """Partitions whose list of replicas is empty or names a broker twice, with the list."""
     bad_topic_names: Found | Unread = Unread("the topics' names were not judged")
     """Names that Kafka takes for no topic's (``Topic.validate``), in quotes."""
-    topic_list_bytes: int = 0
-    """The length of ZooKeeper's reply that lists all topics."""
+    longest_list: ChildList | Unread = Unread("the lists of znodes were not measured")
+    """The longest list that the copy asks for: of topics, entities with configs or quotas, ACLs or tokens."""
     unreadable: tuple[str, ...] = ()
     """Paths whose value could not be parsed, of every kind that a comparison reads."""
     unreadable_count: int = 0

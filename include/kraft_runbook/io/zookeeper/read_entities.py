@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.java_values import java_long
-from kraft_runbook.cluster.observation import Consequence, ZnodeFault
-from kraft_runbook.io.zookeeper.read_rows import TOKENS, acl_paths
+from kraft_runbook.cluster.observation import ChildList, Consequence, ZnodeFault
+from kraft_runbook.io.zookeeper.read_rows import TOKENS, Reader, acl_paths
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.metadata.znodes.copied_records import CopiedRecords
 from kraft_runbook.metadata.znodes.min_isr_groups import min_isr_in
@@ -35,10 +35,34 @@ STORE = re.compile(r"(^|\.)ssl\.(keystore|truststore)\.(location|type)$")
 SINGLE = ("/latest_producer_id_block", "/feature")
 
 
+REPLY_HEADER = 88
+"""What a reply of getChildren2 has beside the names: its header (16), their number (4), the znode's stat (68)."""
+
+
+class _Measuring:
+    """Reads as ``reader`` does, and knows the longest list of children that it was asked for."""
+
+    def __init__(self, reader: ZookeeperReader, topics: Collection[str]) -> None:
+        self._reader = reader
+        self.get_many = reader.get_many
+        self.longest = _measured("/brokers/topics", topics)
+
+    def children_many(self, paths: Sequence[str]) -> list[tuple[str, ...] | None]:
+        found = self._reader.children_many(paths)
+        lists = [_measured(path, names or ()) for path, names in zip(paths, found, strict=True)]
+        self.longest = max([self.longest, *lists], key=lambda each: each.bytes)
+        return found
+
+
+def _measured(path: str, names: Collection[str]) -> ChildList:
+    return ChildList(path, len(names), REPLY_HEADER + sum(4 + len(name.encode()) for name in names))
+
+
 @dataclass(frozen=True, slots=True)
 class Entities:
     """See ``ZookeeperTree``."""
 
+    longest_list: ChildList
     acl_count: int
     config_entity_types: frozenset[str]
     encoded_broker_configs: tuple[str, ...]
@@ -57,8 +81,9 @@ def read_entities(
         copied.see_znode(path, data or b"")
         return findings.see(path, data)
 
+    lists = _Measuring(reader, topics)  # of what the copy lists too (``ZkMigrationClient.readAllMetadata``)
     types = [name for name in reader.children("/config") or () if name != "changes"]
-    entities = dict(zip(types, reader.children_many([f"/config/{each}" for each in types]), strict=True))
+    entities = dict(zip(types, lists.children_many([f"/config/{each}" for each in types]), strict=True))
     existing = frozenset(topics)
     gone = [name for name in entities.get("topics") or () if name not in existing]
     users = [f"/config/users/{name}" for name in entities.get("users") or ()]
@@ -66,9 +91,9 @@ def read_entities(
     others = [
         *(f"/config/topics/{name}" for name in gone),
         *quotas,
-        *children_of(reader, [f"{user}/clients" for user in users]),
+        *children_of(lists, [f"{user}/clients" for user in users]),
     ]
-    for path, znode in _read(reader, [*others, *children_of(reader, [TOKENS]), *SINGLE]):
+    for path, znode in _read(reader, [*others, *children_of(lists, [TOKENS]), *SINGLE]):
         see(path, znode)
     for root, beginning in NOTIFICATIONS.items():
         for name in reader.children(root) or ():
@@ -84,8 +109,10 @@ def read_entities(
         path.rpartition("/")[2]: config
         for path, config in _configs(reader, see, [f"/config/brokers/{b}" for b in entities.get("brokers") or ()])
     }
+    acls = _acl_count(lists, see)
     return Entities(
-        acl_count=_acl_count(reader, see),
+        longest_list=lists.longest,
+        acl_count=acls,
         config_entity_types=frozenset(each for each, names in entities.items() if names),
         encoded_broker_configs=tuple(
             f"{broker}:{key}"
@@ -104,7 +131,7 @@ def read_entities(
     )
 
 
-def children_of(reader: ZookeeperReader, parents: Sequence[str]) -> list[str]:
+def children_of(reader: Reader, parents: Sequence[str]) -> list[str]:
     """The paths of all children of all parents."""
     return [
         f"{parent}/{name}"
@@ -113,7 +140,7 @@ def children_of(reader: ZookeeperReader, parents: Sequence[str]) -> list[str]:
     ]
 
 
-def _read(reader: ZookeeperReader, paths: Sequence[str]) -> list[tuple[str, bytes | None]]:
+def _read(reader: Reader, paths: Sequence[str]) -> list[tuple[str, bytes | None]]:
     """The data of those that are there; None where one holds none at all (null)."""
     return [
         (path, None if znode.is_null else znode.data)
@@ -129,7 +156,7 @@ def _configs(reader: ZookeeperReader, see: _Judge, paths: Sequence[str]) -> list
     ]
 
 
-def _acl_count(reader: ZookeeperReader, see: _Judge) -> int:
+def _acl_count(reader: Reader, see: _Judge) -> int:
     """How many ACL entries there are that can be read."""
     return sum(
         len(parse_object(data).get("acls", []))

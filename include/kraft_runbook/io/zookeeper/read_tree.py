@@ -34,8 +34,6 @@ SETTLING_SECONDS = 1.0
 """In which a topic that is created or deleted is whole, or gone (some milliseconds, measured)."""
 KRAFTS_OWN = "__cluster_metadata"
 """Kafka takes it as a topic's name, and keeps the metadata log below it (``Topic.CLUSTER_METADATA_TOPIC_NAME``)."""
-REPLY_HEADER = 88
-"""What a reply of getChildren2 has beside the names: its header (16), their number (4), the znode's stat (68)."""
 KAFKA_ZNODES = ("/brokers/topics", "/config/topics", "/cluster/id", "/controller_epoch")
 """Znodes whose ACL tells whether ``zookeeper.set.acl`` was in force."""
 
@@ -107,7 +105,7 @@ def read_tree(
         assigned_broker_ids=frozenset(seen.assigned),
         bad_replica_lists=seen.bad_replicas.found,
         bad_topic_names=found_in(repr(name) for name in names if not is_plain_name(name) or name == KRAFTS_OWN),
-        topic_list_bytes=REPLY_HEADER + sum(4 + len(name.encode()) for name in names),
+        longest_list=entities.longest_list,
         unreadable=tuple(findings.unreadable.samples),
         unreadable_count=findings.unreadable.count,
         faults=findings.faults,
