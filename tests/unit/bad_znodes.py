@@ -152,6 +152,19 @@ BAD: tuple[Bad, ...] = (
             )
         },
     ),
+    (
+        "/config/topics/t",
+        config(sasl__jaas__config="x"),
+        {
+            (
+                NOTED,
+                (
+                    "sasl.jaas.config is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can"
+                    " be changed before it is deleted; the copy takes it for a password and decodes it"
+                ),
+            )
+        },
+    ),
     ("/config/brokers/first", config(), _both("its name is no broker's id")),
     ("/config/brokers/1", config(max__connections=5), _both("max.connections is not a text in quotes")),
     (

@@ -93,12 +93,12 @@ def test_no_secret_of_the_log_is_in_it(tmp_path: Path) -> None:
         max_timestamp=3,
         expiration_timestamp=2,
     )
-    password = config("ssl.key.password", "the-password", "1", 4)
-    replay.apply(Chunk(log(topic(), partition(), scram, token, password), up_to=9))
+    passwords = [config("ssl.key.password", "the-password", "1", 4), config("sasl.jaas.config", "the-login", "a")]
+    replay.apply(Chunk(log(topic(), partition(), scram, token, *passwords), up_to=9))
     write_proven(tmp_path / "proven", HEAD, [], replay.at_start)
     with zipfile.ZipFile(tmp_path / "proven") as archive:
         held = b"".join(archive.read(name) for name in archive.namelist())
-    for secret in (b"salt-of-it", b"stored-key", b"server-key", b"token-id", b"the-password", b"alice"):
+    for secret in (b"salt-of-it", b"stored-key", b"server-key", b"token-id", b"the-password", b"the-login", b"alice"):
         assert secret not in held
 
 

@@ -454,6 +454,8 @@ def test_a_piece_put_anywhere_makes_no_difference_that_the_rows_do_not_show(base
         ("config", b'"1"', b"1"),
         ("config", b'"1"', b'"\\ud800"'),
         ("config", CONFIG, b"not json"),
+        ("config", b"retention.ms", b"listener.name.x.sasl.jaas.config"),
+        ("config", b"retention.ms", b"reporter.api.key"),
     ],
 )
 def test_an_unusual_znode_makes_its_topic_odd_and_no_other(which: str, old: bytes, new: bytes) -> None:

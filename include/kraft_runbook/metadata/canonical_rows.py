@@ -151,13 +151,20 @@ ZooKeeper, alone or behind a listener's prefix.
 
 
 def is_password_config(name: str) -> bool:
-    """Whether ZooKeeper holds this broker config encoded (``DynamicBrokerConfig.isPasswordConfig``)."""
+    """Whether ZooKeeper holds this config of a broker or a topic encoded (``DynamicBrokerConfig.isPasswordConfig``,
+    which ``ZkConfigMigrationClient`` asks for both).
+    """
     return name.endswith(PASSWORD_CONFIGS)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a config's value is shown by its fingerprint alone."""
+    return is_password_config(name) or is_sensitive(name)
 
 
 def config_value(name: str, value: str, fingerprints: Fingerprints) -> str:
     """A config's value as a row may show it."""
-    return fingerprints.password(value) if is_password_config(name) or is_sensitive(name) else value
+    return fingerprints.password(value) if is_hidden(name) else value
 
 
 # -- one constructor a kind --------------------------------------------------------------------------------------------
@@ -203,7 +210,8 @@ def partition_epoch(topic_name: str, partition: int, epoch: int) -> Row:
     return Row(Kind.PARTITION_EPOCH, canonical([topic_name, partition]), str(epoch))
 
 
-def topic_config(topic_name: str, name: str, value: str) -> Row:
+def topic_config(topic_name: str, name: str, value: object) -> Row:
+    """``value``: as ``config_value`` gives it, or undecoded."""
     return row(Kind.TOPIC_CONFIG, [topic_name, name], value)
 
 

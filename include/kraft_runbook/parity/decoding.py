@@ -31,9 +31,11 @@ def encoder_secret(spec: ClusterSpec, secrets: Secrets) -> tuple[str | None, str
         return None, f"password.encoder.secret could not be resolved: {error.problem}"
 
 
-def decoding_of(spec: ClusterSpec, *, secrets: Secrets) -> Decoding:
-    """For one comparison: fingerprints of values that must not be shown are salted anew."""
-    return Decoding(Fingerprints(random_bytes.token_bytes(16)), *encoder_secret(spec, secrets))
+def decoding_of(spec: ClusterSpec, *, secrets: Secrets, salt: bytes | None = None) -> Decoding:
+    """For one comparison: fingerprints of values that must not be shown are salted anew, or as those of a proof were
+    whose fingerprints they are compared with (``salt``).
+    """
+    return Decoding(Fingerprints(salt or random_bytes.token_bytes(16)), *encoder_secret(spec, secrets))
 
 
 def password_secrets(spec: ClusterSpec, secrets: Secrets) -> PasswordSecrets:

@@ -51,7 +51,7 @@ def compare_since(
     proof = f"the proof {head.digest[:16]} at offset {head.migration_offset}"
     found = Findings(started_at, f"{ZOOKEEPER}, as far as it was touched since {proof}", notes=[NOTE])
     found.may_be_empty = True
-    decoding = decoding_of(spec, secrets=secrets)
+    decoding = decoding_of(spec, secrets=secrets, salt=head.salt)
     replay = LogReplay.resumed(state, head.migration_offset, decoding.fingerprints, spec.kafka.ibp)
     try:
         position = _young_enough(head, full_after)

@@ -29,13 +29,16 @@ class BulkReplay:
 
     image: MetadataImage
     transactions: Transactions
-    _topics: TopicRecords = field(default_factory=TopicRecords)
+    _topics: TopicRecords = field(init=False)
     _order: int = 0
     _begun: int | None = None
     """The place of the Begin of the transaction that is open."""
     _open: list[tuple[int, RecordIndex]] = field(default_factory=list)
     """Chunks since then, whole, with the place of their first record."""
     _dropped: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._topics = TopicRecords(self.image.fingerprints)
 
     def apply(self, records: RecordIndex) -> int:
         """Take these records in; how many there were. Raises Garbled, naming the offset."""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kraft_runbook.metadata.canonical_rows import Fingerprints, config_value, is_hidden
 from kraft_runbook.metadata.log.frames import Garbled
 from kraft_runbook.metadata.log.record_columns import Column, Spans, Uuids, decode_columns
 from kraft_runbook.metadata.log.record_index import Places, RecordIndex
@@ -32,7 +33,9 @@ Placed = TypeVar("Placed", bound=tuple[Any, ...])
 
 
 ConfigChange = tuple[int, str, str, str | None]
-"""A ConfigRecord of a topic: its place in the log, the topic, the name, and the value; None: back to the default."""
+"""A ConfigRecord of a topic: its place in the log, the topic, the name, and the value as rows may show it; None: back
+to the default.
+"""
 
 
 @dataclass(slots=True)
@@ -93,6 +96,7 @@ class _Part:
 class TopicRecords:
     """Gathers the log's records about topics, in order."""
 
+    fingerprints: Fingerprints
     made: list[tuple[int, int, str, int]] = field(default_factory=list)
     """(order, offset, name, id); ids are plain numbers here: UUIDs by the million are slow."""
     removed: list[tuple[int, int]] = field(default_factory=list)
@@ -119,6 +123,11 @@ class TopicRecords:
                 self.removed += zip(order.tolist(), _uuids(values["topic_id"]), strict=True)
             case RecordType.CONFIG:
                 topics, names, settings = (_texts(values[name], records) for name in ("resource_name", "name", "value"))
+                if any(map(is_hidden, filter(None, set(names)))):
+                    settings = [
+                        None if value is None else config_value(name or "", value, self.fingerprints)
+                        for name, value in zip(names, settings, strict=True)
+                    ]
                 self.configs += zip(
                     order.tolist(), [t or "" for t in topics], [n or "" for n in names], settings, strict=True
                 )

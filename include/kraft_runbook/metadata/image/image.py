@@ -30,7 +30,10 @@ Key = tuple[Kind, str]
 
 @dataclass(slots=True)
 class MetadataImage:
-    """Mutable: ``apply`` changes it. ``ibp``: inter.broker.protocol.version, which metadata.version must cover."""
+    """Mutable: ``apply`` changes it. ``ibp``: inter.broker.protocol.version, which metadata.version must cover.
+
+    ``configs``: their values as rows may show them (``canonical_rows.config_value``), so that no secret is held.
+    """
 
     fingerprints: Fingerprints
     ibp: str
@@ -178,7 +181,7 @@ class MetadataImage:
         if values["value"] is None:
             config.pop(values["name"], None)
         else:
-            config[values["name"]] = values["value"]
+            config[values["name"]] = canonical_rows.config_value(values["name"], values["value"], self.fingerprints)
 
     def _quota(self, values: Mapping[str, Any], touched: Touched) -> None:
         entity: Entity = tuple(
@@ -229,14 +232,14 @@ class MetadataImage:
                 yield _state_row(name, partition, state)
                 yield _epoch_row(name, partition, state)
         for key, value in self.configs.get((TOPIC_RESOURCE, name), {}).items():
-            yield self._config_row(TOPIC_RESOURCE, name, key, value)
+            yield canonical_rows.topic_config(name, key, value)
 
     def rows_beside_topics(self) -> Iterator[Row]:
         """The rows of everything that is not of one topic."""
         for (resource, name), config in self.configs.items():
             if resource != TOPIC_RESOURCE:
                 for key, value in config.items():
-                    yield self._config_row(resource, name, key, value)
+                    yield canonical_rows.broker_config(name, key, value)
         for (entity, key), number in self.quotas.items():
             yield canonical_rows.client_quota(entity, key, number)
         for (user, mechanism), credential in self.scram.items():
@@ -269,13 +272,15 @@ class MetadataImage:
                 state = self.partitions.get(parts[0], {}).get(parts[1])
                 if state is not None:
                     yield _PARTITION_ROWS[kind](parts[0], parts[1], state)
-            case Kind.TOPIC_CONFIG | Kind.BROKER_CONFIG:
-                if kind is Kind.TOPIC_CONFIG:
-                    self.thaw_topic(parts[0])
-                resource = TOPIC_RESOURCE if kind is Kind.TOPIC_CONFIG else BROKER_RESOURCE
-                value = self.configs.get((resource, parts[0]), {}).get(parts[1])
+            case Kind.TOPIC_CONFIG:
+                self.thaw_topic(parts[0])
+                value = self.configs.get((TOPIC_RESOURCE, parts[0]), {}).get(parts[1])
                 if value is not None:
-                    yield self._config_row(resource, parts[0], parts[1], value)
+                    yield canonical_rows.topic_config(parts[0], parts[1], value)
+            case Kind.BROKER_CONFIG:
+                value = self.configs.get((BROKER_RESOURCE, parts[0]), {}).get(parts[1])
+                if value is not None:
+                    yield canonical_rows.broker_config(parts[0], parts[1], value)
             case Kind.CLIENT_QUOTA:
                 entity: Entity = tuple((each[0], each[1]) for each in parts[0])
                 number = self.quotas.get((entity, parts[1]))
@@ -299,11 +304,6 @@ class MetadataImage:
                     yield _broker_row(registration)
             case _:
                 return
-
-    def _config_row(self, resource: int, name: str, key: str, value: str) -> Row:
-        if resource == TOPIC_RESOURCE:
-            return canonical_rows.topic_config(name, key, value)
-        return canonical_rows.broker_config(name, key, canonical_rows.config_value(key, value, self.fingerprints))
 
     def _scram_row(self, user: str, mechanism: str, values: Mapping[str, Any]) -> Row:
         return canonical_rows.scram_credential(

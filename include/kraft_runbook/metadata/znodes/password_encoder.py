@@ -55,9 +55,13 @@ def _parts(encoded: str) -> _Parts:
         length = int(fields["passwordLength"])
         vector = base64.b64decode(fields["initializationVector"])
     except (KeyError, ValueError, binascii.Error):
-        raise Undecodable("it is not encoded as Kafka encodes passwords; set it again with kafka-configs.sh") from None
+        raise Undecodable(
+            "it is not encoded as Kafka encodes passwords; set it again, or delete it, with kafka-configs.sh"
+        ) from None
     if iterations not in _ITERATIONS or key_bytes not in _KEY_BYTES:
-        raise Undecodable("its key's length or iterations are none that Kafka uses; set it again with kafka-configs.sh")
+        raise Undecodable(
+            "its key's length or iterations are none that Kafka uses; set it again, or delete it, with kafka-configs.sh"
+        )
     return _Parts(fields, salt, text, vector, algorithm, _digest(factory), key_bytes, iterations, length)
 
 

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kraft_runbook.metadata.canonical_rows import is_hidden
 from kraft_runbook.metadata.garbage import uncollected
 from kraft_runbook.metadata.topic_columns import (
     ConfigColumns,
@@ -136,8 +137,11 @@ def _assignments_of(topics: Sequence[TopicZnodes]) -> Assignments:
 
 @lru_cache(maxsize=1024)  # most topics of a cluster have one of a few configs
 def _config(data: bytes | None) -> Mapping[str, str]:
-    """Raises what ``UNUSUAL`` names."""
-    return _decode_config(data).config if data else {}
+    """Raises what ``UNUSUAL`` names; also for a config whose value no row shows as it is."""
+    config = _decode_config(data).config if data else {}
+    if any(map(is_hidden, config)):
+        raise msgspec.ValidationError("a config whose value is hidden")
+    return config
 
 
 @lru_cache(maxsize=256)

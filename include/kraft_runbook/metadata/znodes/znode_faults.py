@@ -146,11 +146,12 @@ def topic_config_faults(name: str, value: str) -> Said:
     if problem:
         yield START, f"{name} {problem}"
     elif not is_known(name):
+        decoded = "; the copy takes it for a password and decodes it" if is_password_config(name) else ""
         yield (
             NOTED,
             (
                 f"{name} is no topic config of Kafka 3.9: once in KRaft mode, no config of this topic can be changed"
-                " before it is deleted"
+                f" before it is deleted{decoded}"
             ),
         )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kraft_runbook.cluster.observation import Consequence, Found, StoredPassword, Unread, ZnodeFault
-from kraft_runbook.metadata.canonical_rows import Kind, is_password_config
+from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.metadata.topic_columns import TopicColumns
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, cipher_of, decode_password
 from kraft_runbook.metadata.znodes.tally import Tally
@@ -69,7 +69,9 @@ class ZnodeFindings:
         return readable
 
     def see_topic_configs(self, columns: TopicColumns) -> None:
-        """The configs of topics that were read in bulk: what their znodes hold is known to be names and texts."""
+        """The configs of topics that were read in bulk: what their znodes hold is known to be names and texts, and no
+        password.
+        """
         judged = lru_cache(maxsize=4096)(_judge)  # most topics of a cluster have one of a few configs
         configs = columns.configs
         for topic, name, value in zip(configs.topic.tolist(), configs.name, configs.value, strict=True):
@@ -79,8 +81,6 @@ class ZnodeFindings:
                 self.add(ZnodeFault(path, consequence, problem))
             if name == REMOTE_STORAGE:
                 self._see_tiered(columns.names[topic], value)
-            if is_password_config(name):
-                self._see_password(f"/config/topics/{columns.names[topic]}", name, value)
 
     def add(self, fault: ZnodeFault) -> None:
         self._faults[fault.consequence].add(str(fault))

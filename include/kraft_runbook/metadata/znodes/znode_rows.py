@@ -81,7 +81,7 @@ def _route(path: str, data: bytes, decoding: Decoding) -> Iterable[Row]:
         case ["brokers", "topics", topic, "partitions", partition, "state"]:
             return partition_state_rows(topic, number_in_a_path(partition), data)
         case ["config", "topics", topic]:
-            return topic_config_rows(topic, data)
+            return topic_config_rows(topic, data, decoding)
         case ["config", "brokers", broker]:
             return broker_config_rows(broker, data, decoding)
         case ["config", "users" | "clients" | "ips", _] | ["config", "users", _, "clients", _]:
@@ -207,20 +207,22 @@ def _config(data: bytes) -> dict[str, str]:
     return config
 
 
-def topic_config_rows(name: str, data: bytes) -> Iterator[Row]:
-    """/config/topics/T."""
+def topic_config_rows(name: str, data: bytes, decoding: Decoding) -> Iterator[Row]:
+    """/config/topics/T; passwords as of brokers. Kafka knows none of a topic, but its copy decodes what has such a name
+    (``ZkConfigMigrationClient.readTopicConfigs``).
+    """
     for key, value in _config(data).items():
-        yield canonical_rows.topic_config(name, key, value)
+        yield canonical_rows.topic_config(name, key, _config_value(key, value, decoding))
 
 
 def broker_config_rows(znode: str, data: bytes, decoding: Decoding) -> Iterator[Row]:
     """/config/brokers/<id> and /config/brokers/<default>; passwords are decoded, and shown as fingerprints."""
     name = "" if znode == DEFAULT_ENTITY else znode
     for key, value in _config(data).items():
-        yield canonical_rows.broker_config(name, key, _broker_config_value(key, value, decoding))
+        yield canonical_rows.broker_config(name, key, _config_value(key, value, decoding))
 
 
-def _broker_config_value(name: str, value: str, decoding: Decoding) -> object:
+def _config_value(name: str, value: str, decoding: Decoding) -> object:
     if canonical_rows.is_password_config(name):
         if decoding.encoder_secret is None:
             return canonical_rows.undecoded(decoding.why_no_encoder_secret)

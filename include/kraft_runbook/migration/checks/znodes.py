@@ -206,7 +206,8 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
     fix=(
         "name the brokers' present password.encoder.secret under 'secrets' in the cluster file. If a broker's passwords"
         " are still encoded with an old secret, restart it with both secrets in its file. Set other passwords again, or"
-        " delete them (kafka-configs --entity-type brokers)"
+        " delete them (kafka-configs --entity-type brokers). Topics have no passwords: delete what has such a name"
+        " (kafka-configs --entity-type topics --delete-config)"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -214,8 +215,9 @@ DEFAULT_CIPHER = "AES/CBC/PKCS5Padding"
 def controllers_decode_every_stored_password(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """password.encoder.secret decodes every password in ZooKeeper.
 
-    A password that can't be decoded ends every controller in the metadata copy. Kafka decodes with the parameters of
-    the cipher in its own password.encoder.cipher.algorithm.
+    A password that can't be decoded ends every controller in the metadata copy, also a topic's config with such a name
+    (sasl.jaas.config), which Kafka does not know. Kafka decodes with the parameters of the cipher in its own
+    password.encoder.cipher.algorithm.
     """
     tree = seen.tree
     if not was_read(tree):
@@ -266,7 +268,7 @@ def nothing_in_zookeeper_is_only_for_show(seen: ClusterObservation, spec: Cluste
     """Kafka 3.9 knows and accepts every config in ZooKeeper.
 
     Brokers ignore the others, and will go on ignoring them. A topic config with an unknown name prevents every change
-    of that topic's configs in KRaft.
+    of that topic's configs in KRaft. If its name is that of a broker's password, the metadata log holds it decoded.
     """
     tree = seen.tree
     if not was_read(tree):
