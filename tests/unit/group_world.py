@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,7 +50,7 @@ class World:
         """What a watch of this world is given."""
         return {"secrets": lambda _: "", "looks": self.look}
 
-    def look(self, spec: Any, *, secrets: Any, names: Iterable[str], topics: Any = ()) -> tuple[GroupLook, ...]:
+    def look(self, spec: Any, *, secrets: Any, names: Iterable[str], plans: Any = ()) -> tuple[GroupLook, ...]:
         if self.unread:
             raise Unreachable("ZooKeeper is away", way_out="start it")
         assert list(names) == [GROUP]
@@ -110,8 +110,8 @@ class Sides(GroupSides):
 
     world: World
 
-    def look(self, topics: Collection[str] = ()) -> GroupLook:
-        found = self.world.look(self.spec, secrets=self.secrets, names=[self.group], topics=topics)
+    def look(self, *plans: MovePlan) -> GroupLook:
+        found = self.world.look(self.spec, secrets=self.secrets, names=[self.group], plans=plans)
         if not found:
             raise Refused(f"there is no group {self.group} below /consumers", way_out="name another")
         return found[0]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from group_world import OLD, T0, T1, World
 from groups_seen_as import GROUP, OLD_ID, kafka, new, zookeeper
 from observations import SPEC
 
+from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.groups.look import GroupLook
+from kraft_runbook.groups.look import GroupLook, LogBounds
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.quiet import Quiet, quiet_at
+from kraft_runbook.procedures import see_groups
 from kraft_runbook.procedures.move_group import (
     commit_group,
     fence_group,
@@ -51,6 +57,33 @@ def test_silence_is_told_and_begins_anew_after_a_look_that_failed(world: World) 
     assert [each.left for each in heard] == [{T0: 7, T1: 8}] * 4, "each look that shows nobody, from the first on"
     world.there = False
     assert listening() == ("g: it is not below /consumers any more",)
+
+
+def test_a_topic_of_another_group_of_the_wave_that_can_not_be_read_hides_no_end_of_a_log(world: World) -> None:
+    """Else "the end at the stop" of all of them would be where the logs end once the silence is over."""
+    ours, theirs = world.plan(), replace(world.plan(), group="other")
+    theirs = replace(theirs, offsets=(replace(theirs.offsets[0], partition=("denied", 0)),), fences=(("denied", 0),))
+    logs: dict[str, Any] = {"t": {0: LogBounds(0, 90), 1: LogBounds(0, 95)}, "denied": Unread("denied")}
+    sides = {GROUP: zookeeper(offsets={T0: 7, T1: 8}), "other": zookeeper(offsets={("denied", 0): 1})}
+    asks = see_groups.Asks(
+        groups=lambda _, names: [[(each, sides[each]) for each in names]],
+        kafka=lambda _, names, **__: dict.fromkeys(names),
+        clock=lambda _: 1,
+        logs=lambda _, topics, **__: {each: logs[each] for each in topics},
+    )
+
+    def looks(_: Any, *, secrets: Any, names: Any, plans: Any) -> Iterator[GroupLook]:
+        reader: Any = None
+        clock = see_groups._Clock(reader, asks)
+        return see_groups._looks(reader, SPEC, clock, secrets, names, logs=True, plans=plans, asks=asks)
+
+    quiet: dict[str, Quiet | None] = {}
+
+    def stopped(plan: MovePlan, seen: GroupLook) -> None:
+        quiet[plan.group] = quiet_at(seen, plan.direction, None)
+
+    Listening(SPEC, [ours, theirs], 10.0, secrets=lambda _: "", stopped=stopped, looks=looks)()
+    assert quiet == {GROUP: Quiet({T0: 7, T1: 8}, {T0: 90, T1: 95}), "other": None}
 
 
 def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:

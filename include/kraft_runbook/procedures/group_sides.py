@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import GroupLook, Mode, Partition
+from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.io.kafka.group_commits import commit_offsets
 from kraft_runbook.io.kafka.group_members import remove_static_members
 from kraft_runbook.io.secrets import Secrets
@@ -25,9 +26,9 @@ class GroupSides:
     group: str
     secrets: Secrets
 
-    def look(self, topics: Collection[str] = ()) -> GroupLook:
-        """``topics``: as of ``look_at_groups``. Raises Refused where it is not below /consumers, Unreachable."""
-        found = look_at_groups(self.spec, secrets=self.secrets, names=[self.group], topics=topics)
+    def look(self, *plans: MovePlan) -> GroupLook:
+        """``plans``: as of ``look_at_groups``. Raises Refused where it is not below /consumers, Unreachable."""
+        found = look_at_groups(self.spec, secrets=self.secrets, names=[self.group], plans=plans)
         if not found:
             raise Refused(
                 f"there is no group {self.group} below /consumers",

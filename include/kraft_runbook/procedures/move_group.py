@@ -52,11 +52,9 @@ class NotSeen(Refused):
     """A side of the group could not be read at this moment, so nothing of it is known."""
 
 
-def see_group(
-    spec: ClusterSpec, group: str, *, secrets: Secrets, topics: Collection[str] = (), sides: OfGroup = GroupSides
-) -> GroupLook:
+def see_group(spec: ClusterSpec, group: str, *, secrets: Secrets, sides: OfGroup = GroupSides) -> GroupLook:
     """One look at one group (``GroupSides.look``)."""
-    return sides(spec, group, secrets).look(topics)
+    return sides(spec, group, secrets).look()
 
 
 def stop_read(
@@ -100,7 +98,7 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: O
     group = sides(spec, plan.group, secrets)
     _silent(plan, group)
     made = group.fence(plan.fences)
-    left = unfenced(plan, group.look(plan.topics))
+    left = unfenced(plan, group.look(plan))
     _require_none(plan, left, "are not fenced")
     return made
 
@@ -150,12 +148,12 @@ def commit_group(
     numbers = _numbers(plan)
     had_members = (kafka := in_kafka(look)) is not None and bool(kafka.protocol_type)
     group.commit(numbers, kept=had_members)
-    after = group.look(plan.topics)
+    after = group.look(plan)
     _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)
     if unmarked(plan, after):
         group.mark_committed(plan.fences)
-        left = unmarked(plan, group.look(plan.topics))
+        left = unmarked(plan, group.look(plan))
         _require_none(plan, left, "have a fence that does not say that the offsets were committed")
     return Committed(len(others), kept=had_members)
 
@@ -172,7 +170,7 @@ def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sid
     _require_not_read_on(plan, look, others)
     wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
     group.write_offsets(wanted)
-    after = group.look(plan.topics)
+    after = group.look(plan)
     _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
     _require_unmoved(plan, after)
     return len(wanted)
@@ -184,7 +182,7 @@ def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: Of
     """
     _require(plan, Direction.BACK)
     group = sides(spec, plan.group, secrets)
-    look = group.look(plan.topics)
+    look = group.look(plan)
     if was_read(look.zookeeper) and not look.zookeeper.fenced.intersection(plan.fences):
         return 0
     look = _silent(plan, group)
@@ -207,7 +205,7 @@ def remove_static_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, 
     """
     _require(plan, Direction.BACK)
     group = sides(spec, plan.group, secrets)
-    look = group.look(plan.topics)
+    look = group.look(plan)
     names = static_alone(look)
     if names and needs_zookeeper(look) is not False:
         raise Refused(
@@ -233,7 +231,7 @@ def require_in_place(
     on the side that was left. ``begun``: they may be starting by now, so that they may have read on; else the offsets
     are the written ones exactly, unless members are there. NotSeen where a side could not be read.
     """
-    look = sides(spec, plan.group, secrets).look(plan.topics)
+    look = sides(spec, plan.group, secrets).look(plan)
     if not was_read(look.kafka) or not was_read(look.zookeeper):
         raise NotSeen(
             f"the offsets of group {plan.group} could not be read: {'; '.join(still_there(look))}",
@@ -272,7 +270,7 @@ def require_in_place(
 
 def _silent(plan: MovePlan, group: GroupSides) -> GroupLook:
     """A look that shows nobody on either side. Raises Refused, naming who is there."""
-    look = group.look(plan.topics)
+    look = group.look(plan)
     if there := still_there(look):
         raise Refused(
             f"group {plan.group} is not silent: {'; '.join(there)}",

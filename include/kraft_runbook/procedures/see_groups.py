@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -14,9 +14,10 @@ from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import RunbookError
-from kraft_runbook.groups.classify import goes_by_age, in_kafka
-from kraft_runbook.groups.faults import subscribed
+from kraft_runbook.groups.classify import goes_by_age
+from kraft_runbook.groups.faults import topics_of
 from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
+from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import meant
 from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
@@ -65,13 +66,14 @@ def look_at_groups(
     *,
     secrets: Secrets,
     names: Collection[str] | None = None,
-    topics: Collection[str] = (),
+    plans: Collection[MovePlan] = (),
 ) -> tuple[GroupLook, ...]:
-    """The same, not judged. A name that is not below /consumers is left out. ``topics``: whose logs each look holds
-    too, though the group does not name them any more. Raises as ``scan_groups``.
+    """The same, not judged. A name that is not below /consumers is left out. ``plans``: of some of them. The look at
+    such a group holds the logs of its plan's topics too, though the group does not name them any more. Raises as
+    ``scan_groups``.
     """
     with ZookeeperReader(spec.ensemble, secrets=secrets) as reader:
-        return tuple(_looks(reader, spec, _Clock(reader), secrets, names, logs=True, also=topics))
+        return tuple(_looks(reader, spec, _Clock(reader), secrets, names, logs=True, plans=plans))
 
 
 def look_at_meant(spec: ClusterSpec, wanted: Sequence[str], *, secrets: Secrets) -> tuple[GroupLook, ...]:
@@ -115,11 +117,12 @@ def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets) -> ConsumerGrou
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What is asked of both sides: ZooKeeper's groups, Kafka's, and ZooKeeper's time."""
+    """What is asked of both sides: ZooKeeper's groups, Kafka's, ZooKeeper's time, and the logs of topics."""
 
     groups: Callable[..., Iterable[Sequence[tuple[str, ZookeeperSide | Unread]]]] = read_groups
     kafka: Callable[..., Mapping[str, Any]] = read_kafka_groups
     clock: Callable[[ZookeeperReader], int | Unread] = read_clock
+    logs: Callable[..., Mapping[str, TopicLogs | Unread | None]] = read_log_bounds
 
 
 BOTH_SIDES = Asks()
@@ -148,38 +151,22 @@ def _looks(
     names: Collection[str] | None,
     *,
     logs: bool,
-    also: Collection[str] = (),
+    plans: Collection[MovePlan] = (),
     asks: Asks = BOTH_SIDES,
 ) -> Iterator[GroupLook]:
     known: dict[str, TopicLogs | Unread | None] = {}
     silent: dict[int, str] = {}
+    planned = {each.group: each for each in plans}
     for some in asks.groups(reader, sorted(names) if names is not None else None):
         kafka = asks.kafka(spec, [name for name, _ in some], secrets=secrets, silent=silent)
         looks = [GroupLook(name, side, kafka[name], clock.where_it_counts(side)) for name, side in some]
         if logs:
-            known |= read_log_bounds(
-                spec, {t for each in looks for t in _topics(each)}.union(also).difference(known), secrets=secrets
-            )
-            looks = [_with_logs(each, known, also) for each in looks]
+            topics = {each.name: _topics(each, planned.get(each.name)) for each in looks}
+            known |= asks.logs(spec, set[str]().union(*topics.values()).difference(known), secrets=secrets)
+            looks = [replace(each, logs={t: known[t] for t in topics[each.name]}) for each in looks]
         yield from looks
 
 
-def _topics(look: GroupLook) -> set[str]:
-    """Every topic that the group names on a side."""
-    found: set[str] = set()
-    if was_read(look.zookeeper):
-        found |= subscribed(look.zookeeper) | _of(look.zookeeper)
-    kafka = in_kafka(look)
-    if kafka is not None:
-        found |= {topic for topic, _ in kafka.offsets} if was_read(kafka.offsets) else set()
-        found |= {t for m in kafka.members if was_read(m.partitions) for t, _ in m.partitions}
-    return found
-
-
-def _of(zookeeper: ZookeeperSide) -> set[str]:
-    return {topic for topic, _ in (*zookeeper.owners, *zookeeper.offsets)}
-
-
-def _with_logs(look: GroupLook, known: dict[str, TopicLogs | Unread | None], also: Collection[str]) -> GroupLook:
-    of_group = {t: known[t] for t in _topics(look).union(also)}
-    return GroupLook(look.name, look.zookeeper, look.kafka, look.now_ms, of_group)
+def _topics(look: GroupLook, plan: MovePlan | None) -> set[str]:
+    """Whose logs the look is to hold."""
+    return topics_of(look) | (plan.topics if plan is not None else set())

@@ -101,5 +101,4 @@ class Starting:
 def _by_group(
     looks: Looks, spec: ClusterSpec, groups: Mapping[str, MovePlan], secrets: Secrets
 ) -> dict[str, GroupLook]:
-    topics = {topic for plan in groups.values() for topic in plan.topics}
-    return {each.name: each for each in looks(spec, secrets=secrets, names=list(groups), topics=topics)}
+    return {each.name: each for each in looks(spec, secrets=secrets, names=list(groups), plans=groups.values())}
