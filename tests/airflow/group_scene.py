@@ -56,7 +56,7 @@ WAVES = {"wave_size": 5, "canary": False}
 class Scene:
     """One run of one cluster. ``looks``: at its groups; ``did``: what was done to them; ``failing``: groups of which an
     act is refused. ``had_members``: groups that had members in Kafka before. ``static``: how many static members
-    stopped processes have left.
+    stopped processes have left. ``since``: what could not be written as it was read.
     """
 
     def __init__(self) -> None:
@@ -84,6 +84,7 @@ class Scene:
         self.missing: tuple[str, ...] = ("g",)
         self.had_members: tuple[str, ...] = ()
         self.static = 0
+        self.since: tuple[str, ...] = ()
         self.retention = Retention(7 * 24 * 60)
         self.quiet: dict[str, Any] = {}
 
@@ -98,7 +99,9 @@ class Scene:
             begun = " begun" if how.get("begun") else ""
             self.did.append(f"{act.__name__} {plan.group} {[each.offset for each in plan.offsets]}{begun}")
             changed = len(plan.offsets)
-            return Committed(changed, kept=plan.group in self.had_members) if act is commit_group else changed
+            if act in (commit_group, write_back_group):
+                return Committed(changed, kept=plan.group in self.had_members, since=self.since)
+            return changed
 
         return done
 

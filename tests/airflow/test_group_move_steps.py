@@ -404,6 +404,14 @@ def test_to_kafka_the_fence_comes_before_the_offsets_and_stays(scene: Scene) -> 
     assert scene.told()[-2:] == ["fenced: g (2)", "committed to Kafka: g (2)"]
 
 
+def test_what_could_not_be_written_as_it_was_read_is_on_record(scene: Scene) -> None:
+    scene.since = ("deleted since, and given no offset: t-1",)
+    scene.plan()
+    scene.read_at_the_stop()
+    scene.step(Step.COMMIT)
+    assert scene.told()[-1] == "committed to Kafka: g (2); g: deleted since, and given no offset: t-1"
+
+
 def test_back_the_offsets_come_before_the_fence_is_lifted(scene: Scene) -> None:
     scene.context["params"]["direction"] = "back to ZooKeeper"
     scene.looks = (NEW,)

@@ -76,10 +76,10 @@ def left_behind(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
 
 def still_there(look: GroupLook) -> tuple[str, ...]:
     """Who may consume on either side, each in words; also what could not be read."""
-    return tuple(_there(look))
+    return tuple(_who_is_there(look))
 
 
-def _there(look: GroupLook) -> Iterator[str]:
+def _who_is_there(look: GroupLook) -> Iterator[str]:
     side = look.zookeeper
     if not was_read(side):
         yield f"its znodes were not read: {side.reason}"
@@ -219,14 +219,27 @@ def _within(look: GroupLook, planned: PlannedOffset) -> PlannedOffset | MoveRefu
 
 
 def unlike(plan: MovePlan, look: GroupLook, side: Side | None = None) -> tuple[Partition, ...]:
-    """The partitions whose offset on a side is not the plan's; without a side, on the one that the plan writes to."""
+    """The partitions whose offset on a side is not the plan's; without a side, on the one that the plan writes to. Not
+    those that were deleted since.
+    """
     where = side or target_of(plan.direction)
-    return tuple(each.partition for each in plan.offsets if held(look, where, each.partition) != each.offset)
+    return tuple(each.partition for each in _there(plan, look) if held(look, where, each.partition) != each.offset)
+
+
+def gone(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions that were deleted since the plan was read."""
+    return tuple(each.partition for each in plan.offsets if not exists(look, each.partition))
+
+
+def _there(plan: MovePlan, look: GroupLook) -> Iterator[PlannedOffset]:
+    return (each for each in plan.offsets if exists(look, each.partition))
 
 
 def moved_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
-    """The partitions whose offset the side that is left has changed since the plan was read from it."""
-    return tuple(each.partition for each in plan.offsets if _moved(each, look, plan.direction))
+    """The partitions whose offset the side that is left has changed since the plan was read from it. Not those that
+    were deleted since: Kafka's offsets go with them.
+    """
+    return tuple(each.partition for each in _there(plan, look) if _moved(each, look, plan.direction))
 
 
 def _moved(planned: PlannedOffset, look: GroupLook, direction: Direction) -> bool:
@@ -266,12 +279,13 @@ def _of_plan(plan: MovePlan, look: GroupLook) -> list[Partition]:
 def unfenced(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     """The partitions that an old member could still take."""
     fenced = look.zookeeper.fenced if was_read(look.zookeeper) else frozenset()
-    return tuple(sorted(set(plan.fences) - fenced))
+    return tuple(each for each in sorted(set(plan.fences) - fenced) if exists(look, each))
 
 
 def unmarked(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     """The partitions whose fence does not say that Kafka has the group's offsets."""
-    return tuple(sorted(set(plan.fences) - (look.zookeeper.committed if was_read(look.zookeeper) else frozenset())))
+    marked = look.zookeeper.committed if was_read(look.zookeeper) else frozenset()
+    return tuple(each for each in sorted(set(plan.fences) - marked) if exists(look, each))
 
 
 def target_of(direction: Direction) -> Side:

@@ -21,6 +21,7 @@ from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stopped import (
     came_since,
+    gone,
     in_place,
     left_behind,
     moved_since,
@@ -42,10 +43,13 @@ AGAIN = "then do this step again: it leaves alone whatever is already so"
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """``changed``: partitions that had another offset before, or none. ``kept``: as of ``expiry.Written``."""
+    """What writing the offsets to a side has done. ``changed``: partitions that had another offset before, or none.
+    ``kept``: to Kafka, as of ``expiry.Written``. ``since``: what could not be written as it was read, in words.
+    """
 
     changed: int
     kept: bool
+    since: tuple[str, ...] = ()
 
 
 class NotSeen(Refused):
@@ -96,8 +100,8 @@ def fence_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: O
     """
     _require(plan, Direction.TO_KAFKA)
     group = sides(spec, plan.group, secrets)
-    _silent(plan, group)
-    made = group.fence(plan.fences)
+    look = _silent(plan, group)
+    made = group.fence(each for each in plan.fences if exists(look, each))
     left = unfenced(plan, group.look(plan))
     _require_none(plan, left, "are not fenced")
     return made
@@ -108,7 +112,7 @@ def commit_group(
 ) -> Committed:
     """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
     coordinator; then the fence says so, for the way back. Those that are there are committed again, and those that have
-    expired are there again.
+    expired are there again. A partition that was deleted since gets none.
 
     Where the group had members in Kafka before, the offsets are committed with a long time of their own. Else Kafka
     would count their expiry from the moment in which it became empty, whenever they are committed
@@ -145,7 +149,7 @@ def commit_group(
             f" ({_some(sorted(again))}): its members have read on there, and nothing is committed",
             way_out="start its members again, or move the group back",
         )
-    numbers = _numbers(plan)
+    numbers = _numbers(plan, look)
     had_members = (kafka := in_kafka(look)) is not None and bool(kafka.protocol_type)
     group.commit(numbers, kept=had_members)
     after = group.look(plan)
@@ -155,12 +159,12 @@ def commit_group(
         group.mark_committed(plan.fences)
         left = unmarked(plan, group.look(plan))
         _require_none(plan, left, "have a fence that does not say that the offsets were committed")
-    return Committed(len(others), kept=had_members)
+    return Committed(len(others), kept=had_members, since=_since(plan, look))
 
 
-def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
+def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> Committed:
     """Write the offsets that Kafka had at the stop to ZooKeeper, each znode at the version that was read, and read them
-    back; returns how many were others before. Raises as ``commit_group``; WriteRefused.
+    back. A partition that was deleted since gets none. Raises as ``commit_group``; WriteRefused.
     """
     _require(plan, Direction.BACK)
     group = sides(spec, plan.group, secrets)
@@ -168,12 +172,12 @@ def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sid
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
     _require_not_read_on(plan, look, others)
-    wanted = {partition: offset for partition, offset in _numbers(plan).items() if partition in others}
+    wanted = {partition: offset for partition, offset in _numbers(plan, look).items() if partition in others}
     group.write_offsets(wanted)
     after = group.look(plan)
     _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
     _require_unmoved(plan, after)
-    return len(wanted)
+    return Committed(len(wanted), kept=False, since=_since(plan, look))
 
 
 def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
@@ -318,14 +322,20 @@ def _require_none(plan: MovePlan, left: Collection[Partition], what: str) -> Non
         )
 
 
-def _numbers(plan: MovePlan) -> dict[Partition, int]:
-    """Read at the stop, every offset is a number."""
+def _numbers(plan: MovePlan, look: GroupLook) -> dict[Partition, int]:
+    """What is to be written. Read at the stop, every offset is a number."""
     if missing := [each.partition for each in plan.offsets if each.offset is None]:
         raise Refused(
             f"{_some(missing)} have no offset yet: they begin at the end at the stop",
             way_out="read the offsets at the stop first: do the step 'silent' again with what follows",
         )
-    return {each.partition: each.offset for each in plan.offsets if each.offset is not None}
+    there = (each for each in plan.offsets if exists(look, each.partition))
+    return {each.partition: each.offset for each in there if each.offset is not None}
+
+
+def _since(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
+    lost = gone(plan, look)
+    return (f"deleted since, and given no offset: {_some(lost)}",) if lost else ()
 
 
 def _some(partitions: Iterable[Partition]) -> str:

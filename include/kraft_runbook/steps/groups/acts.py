@@ -202,7 +202,7 @@ def fence(run: Run, plans: Sequence[MovePlan], between: Between = nothing) -> Do
 
 
 def commit(run: Run, plans: Sequence[MovePlan], between: Between = nothing, begun: Collection[str] = ()) -> Done[Any]:
-    """Write the offsets to the other side, and read them back. The answer of a group that goes to Kafka is Committed.
+    """Write the offsets to the other side, and read them back. The answer of a group is Committed.
     ``begun``: the groups that this run has seen start.
     """
 
@@ -318,12 +318,17 @@ def _act(
         return Done({}, {})
     begin_to_act(run)
     changed: dict[str, int] = {}
+    others: list[str] = []
 
     def one(plan: MovePlan) -> Any:
         done = run.cluster.do(act, plan, would=would(plan), **how(plan))
         if done is not None:
-            many = changed[plan.group] = done.changed if isinstance(done, Committed) else done
-            run.cluster.tell(f"{plan.group}: {what}, {many} partitions; {'read back' if many else 'already done'}")
+            many, since = (done.changed, done.since) if isinstance(done, Committed) else (done, ())
+            changed[plan.group] = many
+            run.cluster.tell(
+                "; ".join([f"{plan.group}: {what}, {many} partitions", "read back" if many else "already done", *since])
+            )
+            others.extend(f"{plan.group}: {each}" for each in since)
         return done
 
     try:
@@ -331,7 +336,8 @@ def _act(
     finally:
         if changed:
             every = ", ".join(f"{group} ({n})" for group, n in changed.items())
-            run.journal.record(Moves(what=what, partitions=sum(changed.values()), told=every))
+            told_all = "; ".join([every, *others])
+            run.journal.record(Moves(what=what, partitions=sum(changed.values()), told=told_all))
 
 
 def each_of(

@@ -12,7 +12,6 @@ from kraft_runbook.groups.expiry import Written
 from kraft_runbook.groups.operation import Step, require_brokers_for_old_members
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stayed import Act, render
-from kraft_runbook.procedures.move_group import Committed
 from kraft_runbook.steps.groups.acts import Done, commit, fence, give_way, lift, require_signed
 from kraft_runbook.steps.groups.files import files_of
 from kraft_runbook.steps.groups.wave import Wave, wave_of
@@ -50,9 +49,8 @@ def move_groups(run: Run, *, step: Step, number: int) -> dict[str, Any]:
     how = {"begun": wave.files.started(wave.digest)} if commits else {}
     done = act(run, plans, partial(give_way, run, partial(_require, run, wave)), **how)
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], done.stayed)
-    if commits:
-        committed = {group: each for group, each in done.answers.items() if isinstance(each, Committed)}
-        wave.files.keep_written(wave.digest, {group: Written(began, each.kept) for group, each in committed.items()})
+    if commits and wave.plan.direction is Direction.TO_KAFKA:
+        wave.files.keep_written(wave.digest, {group: Written(began, each.kept) for group, each in done.answers.items()})
     return {"groups": len(done.answers), "stayed": sorted(done.stayed)}
 
 
