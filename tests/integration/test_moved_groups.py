@@ -83,7 +83,7 @@ class Mover:
         listening = Listening(self.lab.spec, [plan], COMMIT_SECONDS, **given)
         by_hand.wait_until("the group is silent", lambda: not listening(), within=60)
         found = stop_read(self.lab.spec, plan, None, **given)
-        assert stop_read(self.lab.spec, plan, None, kept=found, **given) is found
+        assert stop_read(self.lab.spec, plan, None, kept=found, **given) == found
         return found
 
     def await_start(self, plan: MovePlan) -> None:

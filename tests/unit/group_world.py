@@ -30,7 +30,7 @@ class World:
     def __init__(self) -> None:
         self.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
         self.kafka: Any = None
-        self.end = 100
+        self.start, self.end, self.topic_id = 0, 100, "id"
         self.partitions = 2
         self.commits: list[dict[Partition, int]] = []
         self.kept: list[bool] = []
@@ -54,7 +54,7 @@ class World:
         if self.unread:
             raise Unreachable("ZooKeeper is away", way_out="start it")
         assert list(names) == [GROUP]
-        logs = {"t": {n: LogBounds(0, self.end) for n in range(self.partitions)}}
+        logs = {"t": {n: LogBounds(self.start, self.end, self.topic_id) for n in range(self.partitions)}}
         return (look(self.zookeeper, self.kafka, logs=logs),) if self.there else ()
 
     def _some(self, given: Iterable[Partition]) -> list[Partition]:

@@ -16,7 +16,7 @@ from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.groups.look import Owner, StoredOffset
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
-from kraft_runbook.groups.planned_offsets import Beginning, Direction
+from kraft_runbook.groups.planned_offsets import Beginning, Direction, Origin
 from kraft_runbook.groups.quiet import quiet_at
 from kraft_runbook.procedures.move_group import (
     Committed,
@@ -248,9 +248,9 @@ def test_offsets_are_read_anew_where_the_side_that_is_written_to_has_others_sinc
     world.zookeeper = replace(world.zookeeper, owners={})
     anew = stop_read(SPEC, plan, None, kept=plan, **world.given)
     assert [(each.offset, each.replaces) for each in anew.offsets] == [(7, 90), (8, None)]
-    assert stop_read(SPEC, plan, None, kept=anew, **world.given) is anew
+    assert stop_read(SPEC, plan, None, kept=anew, **world.given) == anew
     world.kafka = None
-    assert stop_read(SPEC, plan, None, kept=anew, **world.given) is anew, "what has expired is nobody's"
+    assert stop_read(SPEC, plan, None, kept=anew, **world.given) == anew, "what has expired is nobody's"
 
 
 def test_each_try_commits_anew_what_is_there_so_that_it_expires_later(world: World) -> None:
@@ -371,6 +371,77 @@ def test_no_partition_is_fenced_that_was_deleted_since(world: World) -> None:
     plan = world.plan()
     world.partitions = 1
     assert fence_group(SPEC, plan, **world.given) == 1 and world.zookeeper.fenced == {T0}
+
+
+# -- what becomes of the logs meanwhile --------------------------------------------------------------------------------
+
+
+def test_no_member_begins_below_its_log_where_retention_has_deleted_on_between_the_stop_and_the_start(
+    world: World,
+) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **world.given)
+    world.start = 8
+    found = commit_group(SPEC, plan, **world.given)
+    assert world.commits == [{T0: 8, T1: 8}] and found.changed == 2
+    assert found.since == ("moved up to the start of the log, since what lay before it was deleted: t-0 (7 -> 8)",)
+    require_in_place(SPEC, plan, **world.given)
+    world.start = 50
+    for begun in (False, True):
+        with pytest.raises(Refused, match=r"not in the log: t-0 \(8, the log goes from 50 to 100\), t-1") as told:
+            require_in_place(SPEC, plan, begun=begun, **world.given)
+        assert "clear the task 'commit' of its wave" in told.value.way_out
+    assert commit_group(SPEC, plan, begun=True, **world.given).changed == 2
+    assert world.kafka.offsets == {T0: 50, T1: 50}
+    require_in_place(SPEC, plan, **world.given)
+    assert stop_read(SPEC, plan, None, kept=plan, **world.given) == plan, "read again, nobody has read on"
+    assert commit_group(SPEC, plan, **world.given).changed == 0
+
+
+def test_on_the_way_back_too_no_member_begins_below_its_log(world: World) -> None:
+    world.kafka = kafka(offsets={T0: 7, T1: 60})
+    world.mark([T0, T1])
+    plan = world.plan(Direction.BACK)
+    world.start = 50
+    assert write_back_group(SPEC, plan, **world.given).changed == 2
+    assert {p: each.value for p, each in world.zookeeper.offsets.items()} == {T0: 50, T1: 60}
+    assert write_back_group(SPEC, plan, **world.given).changed == 0
+    world.start = 55
+    assert lift_group(SPEC, plan, **world.given) == 2
+    with pytest.raises(Refused, match=r"not in the log: t-0 \(50, the log goes from 55 to 100\)"):
+        require_in_place(SPEC, plan, **world.given)
+
+
+def test_offsets_of_a_topic_that_was_made_anew_are_no_more_and_all_of_it_is_read(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **world.given)
+    world.topic_id, world.end = "another", 8
+    with pytest.raises(Refused, match="topics of group g were made anew since the offsets were read: t"):
+        commit_group(SPEC, plan, **world.given)
+    anew = stop_read(SPEC, plan, None, kept=plan, **world.given)
+    assert [(each.offset, each.origin, each.left) for each in anew.offsets] == [
+        (0, Origin.LOG_START, 7),
+        (0, Origin.LOG_START, 8),
+    ]
+    assert anew.render_text().splitlines()[2] == "t-0 · 0 · the log's start, not 7 · nothing"
+    world.end = 20
+    assert stop_read(SPEC, plan, None, kept=anew, **world.given) == anew
+    assert commit_group(SPEC, anew, **world.given).changed == 2 and world.kafka.offsets == {T0: 0, T1: 0}
+    require_in_place(SPEC, anew, **world.given)
+    world.topic_id = "a third one"
+    with pytest.raises(Refused, match="made anew since the offsets were read: t") as told:
+        require_in_place(SPEC, anew, begun=True, **world.given)
+    assert "clear the task 'silent' of its wave" in told.value.way_out
+
+
+def test_offsets_behind_the_end_of_a_log_are_not_carried_over(world: World) -> None:
+    plan = world.plan()
+    fence_group(SPEC, plan, **world.given)
+    world.end = 7
+    with pytest.raises(Refused, match=r"lie behind the end of the log: t-1 \(8, the log ends at 7\)"):
+        commit_group(SPEC, plan, **world.given)
+    with pytest.raises(Refused, match="the offset of t-1 at the stop is 8, and its log goes from 0 to 7"):
+        stop_read(SPEC, plan, None, kept=plan, **world.given)
 
 
 def test_a_half_made_fence_is_moved_to_kafka_by_another_run(world: World) -> None:

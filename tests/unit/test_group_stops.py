@@ -27,6 +27,7 @@ from kraft_runbook.groups.planned_offsets import (
 )
 from kraft_runbook.groups.stopped import (
     Silence,
+    in_place,
     listen,
     moved_since,
     read_at_the_stop,
@@ -160,6 +161,13 @@ def test_end_at_the_stop_is_a_number_now() -> None:
     assert found.offsets[1] == PlannedOffset(T1, 200, Origin.END_AT_THE_STOP, None)
 
 
+def test_what_was_deleted_at_an_offset_since_the_plan_is_skipped_and_told() -> None:
+    found = at_the_stop(stopped({T0: 7, T1: 66}))
+    assert found.offsets[0] == PlannedOffset(T0, 10, Origin.LOG_START, None, 7)
+    assert "t-0 · 10 · the log's start, not 7 · nothing" in found.render_text()
+    assert moved_since(found, stopped({T0: 7, T1: 66})) == () and moved_since(found, stopped({T0: 8, T1: 66})) == (T0,)
+
+
 @pytest.mark.parametrize(
     ("seen", "without", "obstacle", "says"),
     [
@@ -205,9 +213,10 @@ def test_every_offset_at_the_stop_is_a_number_that_somebody_gave(offsets: Any, l
         return
     for each in found.offsets:
         assert each.offset is not None and each.offset >= 0
-        if offsets.get(each.partition) is not None:
-            assert each.offset == offsets[each.partition]
         bounds = (log.get("t") or {}).get(each.partition[1]) if isinstance(log.get("t"), dict) else None
+        if offsets.get(each.partition) is not None:
+            start = bounds.start if isinstance(bounds, LogBounds) else 0
+            assert each.offset == max(offsets[each.partition], start)
         if isinstance(bounds, LogBounds):
             assert bounds.start <= each.offset <= bounds.end
 
@@ -253,6 +262,19 @@ def test_new_members_own_all_and_read_on() -> None:
     assert (found.missing, found.lag) == ((), 40)
     idle = started(plan(TO_KAFKA, 100, 200), stopped({}, kafka(new("a", T0, T1), offsets={T0: 100, T1: 200})))
     assert (idle.missing, idle.lag) == ((), 0), "nothing to read is nothing to wait for"
+
+
+def test_an_offset_that_is_not_in_the_log_any_more_is_named_while_members_start() -> None:
+    """They would begin, or have begun, where auto.offset.reset says."""
+    below = stopped({}, kafka(new("a", T0, T1), offsets={T0: 9, T1: 60}))
+    assert "not in the log: t-0 (9, the log goes from 10 to 100)" in started(plan(TO_KAFKA, 9, 50), below).missing
+    beyond = stopped({}, kafka(new("a", T0, T1), offsets={T0: 101, T1: 60}))
+    assert in_place(plan(), beyond) == ("not in the log: t-0 (101, the log goes from 10 to 100)",)
+
+
+def test_the_start_of_the_log_that_was_committed_is_nothing_that_members_have_read() -> None:
+    at_start = stopped({}, kafka(new("a", T0, T1), offsets={T0: 10, T1: 61}))
+    assert started(plan(TO_KAFKA, 7, 60), at_start).missing == ("nothing committed yet: t-0",)
 
 
 def test_back_old_members_own_all_and_a_fence_is_no_owner() -> None:

@@ -326,7 +326,8 @@ def test_the_bounds_of_logs_are_asked_for_these_topics_alone() -> None:
     topics = {"t", "gone", "denied", "no name!"}
     found = read_log_bounds(SPEC, topics, secrets=lambda _: "", connect=nodes_that(answer))
     assert found["gone"] is None and found["no name!"] is None and isinstance(found["denied"], Unread)
-    assert found["t"] == {0: LogBounds(4, 9), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}
+    of_7 = "AAAAAAAAAAAAAAAAAAAABw"
+    assert found["t"] == {0: LogBounds(4, 9, of_7), 1: Unread("broker 2 did not answer"), 2: Unread("it has no leader")}
     assert asked == [("t", -2), ("t", -1)]
     assert read_log_bounds(SPEC, set(), secrets=lambda _: "") == {}
 
@@ -346,12 +347,12 @@ def test_a_topic_is_no_topic_where_two_brokers_do_not_know_it() -> None:
     def _topic(who: str, name: str) -> Any:
         there = name in knows[who]
         partitions = [SimpleNamespace(partition_index=0, leader_id=2)] if there else []
-        return SimpleNamespace(name=name, error_code=0 if there else 3, topic_id=UUID(int=7), partitions=partitions)
+        return SimpleNamespace(name=name, error_code=0 if there else 3, topic_id=UUID(int=0), partitions=partitions)
 
     def read() -> Any:
         return read_log_bounds(SPEC, {"t", "gone"}, secrets=lambda _: "", connect=nodes_that(answer))
 
-    assert read() == {"t": {0: LogBounds(7, 7)}, "gone": None}
+    assert read() == {"t": {0: LogBounds(7, 7)}, "gone": None}, "a topic without an id"
     del knows["broker 2"], knows["broker 3"]
     told = {name: reason(side)[:24] for name, side in read().items()}
     assert told == dict.fromkeys(("t", "gone"), "one broker does not know")

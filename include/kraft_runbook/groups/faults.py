@@ -159,6 +159,13 @@ def bounds_of(look: GroupLook, partition: Partition) -> LogBounds | None:
     return found if isinstance(found, LogBounds) else None
 
 
+def topic_id(look: GroupLook, topic: str) -> str:
+    """Empty where it is not known."""
+    logs = look.logs.get(topic)
+    every = logs.values() if logs is not None and was_read(logs) else ()
+    return next((each.topic_id for each in every if isinstance(each, LogBounds)), "")
+
+
 def exists(look: GroupLook, partition: Partition) -> bool:
     """Whether the cluster has this partition. Not known: yes."""
     topic, number = partition

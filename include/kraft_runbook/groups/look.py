@@ -136,10 +136,13 @@ class KafkaSide:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """The first offset of a partition's log, and the one after its last committed record."""
+    """The first offset of a partition's log, and the one after its last committed record. ``topic_id``: which topic of
+    that name it is; empty where the topic has no id.
+    """
 
     start: int
     end: int
+    topic_id: str = ""
 
 
 TopicLogs = Mapping[int, LogBounds | Unread]

@@ -4,8 +4,8 @@ why the group must not be moved. Nothing is done here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.naming import some
@@ -21,6 +21,7 @@ from kraft_runbook.groups.faults import (
     faults,
     name,
     partitions_of,
+    topic_id,
     topics_of,
 )
 from kraft_runbook.groups.look import GroupLook, Partition
@@ -29,6 +30,7 @@ from kraft_runbook.groups.planned_offsets import (
     Direction,
     MoveRefused,
     Obstacle,
+    Origin,
     PlannedOffset,
     Without,
     plan_offset,
@@ -38,13 +40,14 @@ from kraft_runbook.groups.planned_offsets import (
 @dataclass(frozen=True, slots=True)
 class MovePlan:
     """Every partition of the group once, in order. ``fences``: the owner znodes to be made, or lifted on the way
-    back.
+    back. ``topic_ids``: by topic, where it is known: an offset means nothing in another topic of that name.
     """
 
     group: str
     direction: Direction
     offsets: tuple[PlannedOffset, ...]
     fences: tuple[Partition, ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def topics(self) -> frozenset[str]:
@@ -59,7 +62,9 @@ class MovePlan:
         for each in self.offsets:
             offset = "read at the stop" if each.offset is None else each.offset
             replaced = "nothing" if each.replaces is None else each.replaces
-            lines.append(f"{name(each.partition)} · {offset} · {each.origin} · {replaced}")
+            replaced_left = each.origin is Origin.LOG_START and each.left is not None
+            origin = f"{each.origin}, not {each.left}" if replaced_left else each.origin
+            lines.append(f"{name(each.partition)} · {offset} · {origin} · {replaced}")
         return "\n".join(lines)
 
 
@@ -109,7 +114,19 @@ def plan_move(
         return tuple(refused)
     zookeeper = look.zookeeper
     fenced = tuple(sorted(zookeeper.fenced)) if was_read(zookeeper) else ()
-    return MovePlan(look.name, direction, tuple(offsets), tuple(every) if direction is Direction.TO_KAFKA else fenced)
+    return MovePlan(
+        look.name,
+        direction,
+        tuple(offsets),
+        fences=tuple(every) if direction is Direction.TO_KAFKA else fenced,
+        topic_ids=topic_ids(look, offsets),
+    )
+
+
+def topic_ids(look: GroupLook, offsets: Iterable[PlannedOffset]) -> dict[str, str]:
+    """Those of the topics of these offsets that are known."""
+    found = {topic: topic_id(look, topic) for topic in sorted({each.partition[0] for each in offsets})}
+    return {topic: each for topic, each in found.items() if each}
 
 
 def unread_topics(look: GroupLook) -> Iterator[MoveRefused]:

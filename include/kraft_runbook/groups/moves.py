@@ -33,6 +33,7 @@ class Moves:
                         for o in plan.offsets
                     ],
                     "fences": [list(each) for each in plan.fences],
+                    "topic_ids": dict(plan.topic_ids),
                 }
                 for plan in self.plans
             ],
@@ -50,6 +51,7 @@ class Moves:
                     direction,
                     tuple(PlannedOffset((t, n), o, Origin(w), r, *left) for t, n, o, w, r, *left in each["offsets"]),
                     tuple((t, n) for t, n in each["fences"]),
+                    dict(each["topic_ids"]),
                 )
                 for each in data["plans"]
             ),

@@ -73,6 +73,8 @@ class Origin(StrEnum):
     EARLIEST = "earliest"
     END_AT_THE_STOP = "end at the stop"
     FORM = "the form"
+    LOG_START = "the log's start"
+    """Read at the stop: what lay at the group's own offset was deleted since the plan."""
 
 
 class Obstacle(StrEnum):

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka, of_no_use
-from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of
+from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of, topic_id
 from kraft_runbook.groups.look import CONSUMER, GroupLook, KafkaSide, Partition, ZookeeperSide
-from kraft_runbook.groups.move_plan import MovePlan, unread_topics
+from kraft_runbook.groups.move_plan import MovePlan, topic_ids, unread_topics
 from kraft_runbook.groups.planned_offsets import (
     Direction,
     MoveRefused,
@@ -151,27 +151,38 @@ def read_at_the_stop(
     quiet: Quiet | None = None,
 ) -> MovePlan | tuple[MoveRefused, ...]:
     """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
-    that was deleted since is left out; one that came since gets an offset as any other. Or every reason against it.
+    that was deleted since is left out; one that came since gets an offset as any other. Where what lay at an offset was
+    deleted since, the log's start is taken; so it is for a topic that was made anew, since nobody knows of which one
+    its offsets are. Or every reason against it.
 
     ``kept``: what an earlier try has read; a partition that neither side has changed since stays as it is there.
     ``quiet``: where the logs ended when the members had stopped.
     """
-    known = {each.partition: each for each in kept.offsets} if kept is not None else {}
+    known = {}
+    if kept is not None:
+        others = made_anew(kept, look)
+        known = {each.partition: each for each in kept.offsets if each.partition[0] not in others}
+    anew = made_anew(plan, look)
     if quiet is not None and not is_as_left(quiet, look, plan.direction):
         quiet = None
     refused: list[MoveRefused] = list(unread_topics(look))
     offsets: list[PlannedOffset] = []
     replaced = {each.partition: each.replaces for each in plan.offsets}
+    found: PlannedOffset | MoveRefused
     for partition in _of_plan(plan, look):
         if not exists(look, partition):
             continue
         earlier = known.get(partition)
         if earlier is not None and not (_moved(earlier, look, plan.direction) or _other(earlier, look, plan.direction)):
-            offsets.append(earlier)
-            continue
-        found = plan_offset(look, partition, plan.direction, without, replaced=replaced.get(partition))
-        if isinstance(found, PlannedOffset) and found.origin is Origin.END_AT_THE_STOP:
-            found = _at_the_end(look, found, quiet)
+            found = earlier
+        elif partition[0] in anew:
+            found = _from_the_start(look, partition, plan.direction)
+        else:
+            found = plan_offset(look, partition, plan.direction, without, replaced=replaced.get(partition))
+            if isinstance(found, PlannedOffset) and found.origin is Origin.END_AT_THE_STOP:
+                found = _at_the_end(look, found, quiet)
+            if isinstance(found, PlannedOffset):
+                found = from_log_start(look, found, plan.direction)
         if isinstance(found, PlannedOffset):
             found = _within(look, found)
         if isinstance(found, MoveRefused):
@@ -182,7 +193,34 @@ def read_at_the_stop(
         gone = MoveRefused(Obstacle.NO_OFFSET, "none of its partitions exists any more", "there is nothing to move")
         return tuple(refused) or (gone,)
     fences = tuple(each.partition for each in offsets) if plan.direction is Direction.TO_KAFKA else plan.fences
-    return replace(plan, offsets=tuple(offsets), fences=fences)
+    ids = {**plan.topic_ids, **topic_ids(look, offsets)}
+    return replace(plan, offsets=tuple(offsets), fences=fences, topic_ids=ids)
+
+
+def made_anew(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
+    """The topics of the plan that were deleted and made again since it was read."""
+    return tuple(t for t, known in sorted(plan.topic_ids.items()) if topic_id(look, t) not in ("", known))
+
+
+def from_log_start(look: GroupLook, planned: PlannedOffset, direction: Direction) -> PlannedOffset:
+    """The same, or from the start of the log, where what lay between was deleted: nothing is skipped that anybody could
+    read, and a member that began below would go by auto.offset.reset.
+    """
+    log = bounds_of(look, planned.partition)
+    if log is None or planned.offset is None or not 0 <= planned.offset < log.start:
+        return planned
+    left = planned.offset if planned.origin.value == source_of(direction).value else planned.left
+    return replace(planned, offset=log.start, origin=Origin.LOG_START, left=left)
+
+
+def _from_the_start(look: GroupLook, partition: Partition, direction: Direction) -> PlannedOffset | MoveRefused:
+    log = bounds_of(look, partition)
+    if log is None:
+        return MoveRefused(
+            Obstacle.UNREAD, f"where the log of {name(partition)} begins was not read", "make its leader readable"
+        )
+    target, source = (offset_of(look, side, partition) for side in (target_of(direction), source_of(direction)))
+    return PlannedOffset(partition, log.start, Origin.LOG_START, target, source)
 
 
 def _at_the_end(look: GroupLook, planned: PlannedOffset, quiet: Quiet | None) -> PlannedOffset | MoveRefused:
@@ -204,11 +242,11 @@ def _at_the_end(look: GroupLook, planned: PlannedOffset, quiet: Quiet | None) ->
 
 
 def _within(look: GroupLook, planned: PlannedOffset) -> PlannedOffset | MoveRefused:
-    """A number that may be committed. What a log that was not read would say is not guessed: what the group itself has
-    committed goes over as it is.
+    """A number that may be committed, or moved up to the log's start. What a log that was not read would say is not
+    guessed: what the group itself has committed goes over as it is.
     """
     log, offset = bounds_of(look, planned.partition), planned.offset
-    if offset is None or offset < 0 or (log is not None and not log.start <= offset <= log.end):
+    if offset is None or offset < 0 or (log is not None and offset > log.end):
         told = f"its log goes from {log.start} to {log.end}" if log is not None else "its log was not read"
         return MoveRefused(
             Obstacle.FAULT,
@@ -223,7 +261,27 @@ def unlike(plan: MovePlan, look: GroupLook, side: Side | None = None) -> tuple[P
     those that were deleted since.
     """
     where = side or target_of(plan.direction)
-    return tuple(each.partition for each in _there(plan, look) if held(look, where, each.partition) != each.offset)
+    return tuple(each.partition for each in _there(plan, look) if not _as_planned(each, look, where))
+
+
+def _as_planned(planned: PlannedOffset, look: GroupLook, side: Side) -> bool:
+    """Whether a side holds this offset; or, where what lay there was deleted since, one that is not behind the log's
+    start: there a later act has put it.
+    """
+    found, log, offset = held(look, side, planned.partition), bounds_of(look, planned.partition), planned.offset
+    if found == offset or not isinstance(found, int) or offset is None or log is None:
+        return found == offset
+    return offset < found <= log.start
+
+
+def beyond(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
+    """The plan's offsets that lie behind the end of their log, in words."""
+    found = ((each, bounds_of(look, each.partition)) for each in plan.offsets)
+    return tuple(
+        f"{name(each.partition)} ({each.offset}, the log ends at {log.end})"
+        for each, log in found
+        if log is not None and each.offset is not None and each.offset > log.end
+    )
 
 
 def gone(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
@@ -248,17 +306,12 @@ def _moved(planned: PlannedOffset, look: GroupLook, direction: Direction) -> boo
     return held(look, origin, planned.partition) != left
 
 
-def others_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
-    """The partitions for which the side that is written to has an offset that was not there when the plan was read,
-    and is not the plan's.
-    """
-    return tuple(each.partition for each in plan.offsets if _other(each, look, plan.direction))
-
-
 def _other(planned: PlannedOffset, look: GroupLook, direction: Direction) -> bool:
-    """None is no offset of somebody else: it has expired, or a commit that deletes the group first was killed."""
-    found = held(look, target_of(direction), planned.partition)
-    return found is not None and found not in (planned.replaces, planned.offset)
+    """Whether the side that is written to has an offset that was not there when the plan was read, and is not the
+    plan's. None is no offset of somebody else: it has expired, or a commit that deletes the group first was killed."""
+    side = target_of(direction)
+    found = held(look, side, planned.partition)
+    return found is not None and found != planned.replaces and not _as_planned(planned, look, side)
 
 
 def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
@@ -294,11 +347,12 @@ def target_of(direction: Direction) -> Side:
 
 
 def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
-    """What of the offsets that were written is not there any more, in words: gone, or behind what was written. Those of
-    a group without members expire in Kafka. What could not be read is not in this answer.
+    """What of the offsets that were written is not there any more, in words: gone, behind what was written, or not in
+    the log any more, by which a member would begin where auto.offset.reset says. Those of a group without members
+    expire in Kafka. What could not be read is not in this answer.
     """
     side = target_of(plan.direction)
-    gone, behind = [], []
+    gone, behind, outside = [], [], []
     for each in plan.offsets:
         found = held(look, side, each.partition)
         if not exists(look, each.partition) or isinstance(found, Unread) or each.offset is None:
@@ -307,12 +361,18 @@ def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
             gone.append(name(each.partition))
         elif found < each.offset:
             behind.append(f"{name(each.partition)} ({found}, written was {each.offset})")
+        elif (log := bounds_of(look, each.partition)) is not None and not log.start <= found <= log.end:
+            outside.append(f"{name(each.partition)} ({found}, the log goes from {log.start} to {log.end})")
     lines = []
     if gone:
         expired = ": expired, or deleted" if side is Side.KAFKA else ""
         lines.append(f"no offset in {side} any more{expired}: {some(gone)}")
     if behind:
         lines.append(f"behind what was written to {side}: {some(behind)}")
+    if outside:
+        lines.append(f"not in the log: {some(outside)}")
+    if anew := made_anew(plan, look):
+        lines.append(f"made anew since the offsets were read: {some(anew)}")
     return tuple(lines)
 
 
@@ -339,7 +399,7 @@ def started(plan: MovePlan, look: GroupLook) -> Started:
         if log is None or offset is None or each.offset is None:
             continue
         lags.append(max(0, log.end - offset))
-        if log.end > each.offset >= offset:
+        if log.end > max(each.offset, log.start) >= offset:
             waiting.append(each.partition)
     missing += in_place(plan, look)
     if waiting:

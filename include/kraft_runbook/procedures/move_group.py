@@ -6,7 +6,7 @@ To Kafka: silent → read at the stop → fence → commit. Back: silent → rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kraft_runbook.cluster.naming import some
@@ -20,12 +20,14 @@ from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.groups.stopped import (
+    beyond,
     came_since,
+    from_log_start,
     gone,
     in_place,
     left_behind,
+    made_anew,
     moved_since,
-    others_since,
     read_at_the_stop,
     static_alone,
     still_there,
@@ -79,12 +81,6 @@ def stop_read(
     Raises Refused.
     """
     look = _silent(plan, sides(spec, plan.group, secrets))
-    if (
-        kept is not None
-        and not (moved_since(kept, look) or came_since(kept, look) or others_since(kept, look))
-        and all(exists(look, each.partition) for each in kept.offsets)
-    ):
-        return kept
     found = read_at_the_stop(plan, look, without, kept=kept, quiet=quiet)
     if isinstance(found, MovePlan):
         return found
@@ -112,7 +108,8 @@ def commit_group(
 ) -> Committed:
     """Commit the offsets that ZooKeeper had at the stop to Kafka's empty group, and read them back from its
     coordinator; then the fence says so, for the way back. Those that are there are committed again, and those that have
-    expired are there again. A partition that was deleted since gets none.
+    expired are there again. A partition that was deleted since gets none; where what lay at an offset was, the log's
+    start is committed.
 
     Where the group had members in Kafka before, the offsets are committed with a long time of their own. Else Kafka
     would count their expiry from the moment in which it became empty, whenever they are committed
@@ -121,8 +118,8 @@ def commit_group(
 
     ``begun``: this run has seen the group's members start. What their offsets were nobody knows once they are gone.
 
-    Raises Refused where somebody is there, a partition is not fenced, or an offset was written to ZooKeeper since it
-    was read; StepFailed where Kafka holds others afterwards; Unreachable.
+    Raises Refused where somebody is there, a partition is not fenced, an offset was written to ZooKeeper since it was
+    read, or it is one of another log; StepFailed where Kafka holds others afterwards; Unreachable.
     """
     _require(plan, Direction.TO_KAFKA)
     group = sides(spec, plan.group, secrets)
@@ -150,34 +147,35 @@ def commit_group(
             way_out="start its members again, or move the group back",
         )
     numbers = _numbers(plan, look)
+    changed = sum(held(look, Side.KAFKA, partition) != offset for partition, offset in numbers.items())
     had_members = (kafka := in_kafka(look)) is not None and bool(kafka.protocol_type)
     group.commit(numbers, kept=had_members)
     after = group.look(plan)
-    _require_none(plan, unlike(plan, after), "have another offset in Kafka than was committed")
+    _require_none(plan, _not_there(after, Side.KAFKA, numbers), "have another offset in Kafka than was committed")
     _require_unmoved(plan, after)
     if unmarked(plan, after):
         group.mark_committed(plan.fences)
         left = unmarked(plan, group.look(plan))
         _require_none(plan, left, "have a fence that does not say that the offsets were committed")
-    return Committed(len(others), kept=had_members, since=_since(plan, look))
+    return Committed(changed, kept=had_members, since=_since(plan, look, numbers))
 
 
 def write_back_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> Committed:
     """Write the offsets that Kafka had at the stop to ZooKeeper, each znode at the version that was read, and read them
-    back. A partition that was deleted since gets none. Raises as ``commit_group``; WriteRefused.
+    back. Of what was deleted since, as of ``commit_group``. Raises as ``commit_group``; WriteRefused.
     """
     _require(plan, Direction.BACK)
     group = sides(spec, plan.group, secrets)
     look = _silent(plan, group)
     _require_unmoved(plan, look)
-    others = frozenset(unlike(plan, look))
-    _require_not_read_on(plan, look, others)
-    wanted = {partition: offset for partition, offset in _numbers(plan, look).items() if partition in others}
+    _require_not_read_on(plan, look, unlike(plan, look))
+    numbers = _numbers(plan, look)
+    wanted = {p: offset for p, offset in numbers.items() if held(look, Side.ZOOKEEPER, p) != offset}
     group.write_offsets(wanted)
     after = group.look(plan)
-    _require_none(plan, unlike(plan, after), "have another offset in ZooKeeper than was written")
+    _require_none(plan, _not_there(after, Side.ZOOKEEPER, numbers), "have another offset in ZooKeeper than was written")
     _require_unmoved(plan, after)
-    return Committed(len(wanted), kept=False, since=_since(plan, look))
+    return Committed(len(wanted), kept=False, since=_since(plan, look, numbers))
 
 
 def lift_group(spec: ClusterSpec, plan: MovePlan, *, secrets: Secrets, sides: OfGroup = GroupSides) -> int:
@@ -249,11 +247,17 @@ def require_in_place(
             " else stop who is there, then clear the task 'silent' of its wave with its downstream tasks",
         )
     if lost := in_place(plan, look):
+        other_logs = made_anew(plan, look) or beyond(plan, look)
+        again = "'silent' of its wave with its downstream tasks: the offsets are read anew"
         raise Refused(
             f"group {plan.group}: {'; '.join(lost)}. Its new members would begin, or have begun, where"
             " auto.offset.reset says",
-            way_out="stop those that run, then clear the task 'commit' of its wave with its downstream tasks: the"
-            " offsets are committed again",
+            way_out="stop those that run, then clear the task "
+            + (
+                again
+                if other_logs
+                else "'commit' of its wave with its downstream tasks: the offsets are committed again"
+            ),
         )
     if begun:
         return
@@ -300,6 +304,17 @@ def _require_unmoved(plan: MovePlan, look: GroupLook) -> None:
             " auto.offset.reset says",
             way_out="do the step 'silent' again with what follows: they get an offset as the form says",
         )
+    if anew := made_anew(plan, look):
+        raise Refused(
+            f"topics of group {plan.group} were made anew since the offsets were read: {some(anew)}",
+            way_out="do the step 'silent' again with what follows: they are read from the log's start",
+        )
+    if behind := beyond(plan, look):
+        raise Refused(
+            f"offsets of group {plan.group} lie behind the end of the log: {some(behind)}",
+            way_out="see what became of these logs, correct the offsets where they are stored, then do the step"
+            " 'silent' again with what follows",
+        )
 
 
 def _require_not_read_on(plan: MovePlan, look: GroupLook, others: Collection[Partition]) -> None:
@@ -329,13 +344,25 @@ def _numbers(plan: MovePlan, look: GroupLook) -> dict[Partition, int]:
             f"{_some(missing)} have no offset yet: they begin at the end at the stop",
             way_out="read the offsets at the stop first: do the step 'silent' again with what follows",
         )
-    there = (each for each in plan.offsets if exists(look, each.partition))
+    there = (from_log_start(look, each, plan.direction) for each in plan.offsets if exists(look, each.partition))
     return {each.partition: each.offset for each in there if each.offset is not None}
 
 
-def _since(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
-    lost = gone(plan, look)
-    return (f"deleted since, and given no offset: {_some(lost)}",) if lost else ()
+def _not_there(look: GroupLook, side: Side, numbers: Mapping[Partition, int]) -> list[Partition]:
+    """The partitions that do not hold what was written."""
+    return [each for each, offset in numbers.items() if exists(look, each) and held(look, side, each) != offset]
+
+
+def _since(plan: MovePlan, look: GroupLook, numbers: Mapping[Partition, int]) -> tuple[str, ...]:
+    """What was not written as it was read, in words."""
+    lines = []
+    if lost := gone(plan, look):
+        lines.append(f"deleted since, and given no offset: {_some(lost)}")
+    up = [each for each in plan.offsets if numbers.get(each.partition, each.offset) != each.offset]
+    if up:
+        told = some(f"{name(each.partition)} ({each.offset} -> {numbers[each.partition]})" for each in up)
+        lines.append(f"moved up to the start of the log, since what lay before it was deleted: {told}")
+    return tuple(lines)
 
 
 def _some(partitions: Iterable[Partition]) -> str:

@@ -38,6 +38,8 @@ PATIENCE_SECONDS, APART_SECONDS = 20.0, 1.0
 """For elections, and for new leaders that do not tell their end yet (OFFSET_NOT_AVAILABLE, KIP-207)."""
 BROKERS_THAT_AGREE = 2
 """So many brokers must not know a topic, where the cluster file names as many: one that has just started knows none."""
+NO_ID = kafka_uuid(UUID(int=0))
+"""Of a topic that was made with an inter.broker.protocol.version below 2.8: it gets one once a controller is beyond."""
 DENIED = "this tool's identity may not describe the topic"
 _Partition = tuple[str, int]
 
@@ -108,8 +110,12 @@ def read_log_bounds(
     found |= {name: Unread(why) for name, why in asked.denied.items()}
     logs: dict[str, dict[int, LogBounds | Unread]] = {name: {} for name in asked.ids}
     for topic, number in [*asked.leaders, *asked.why]:
-        why = asked.why.get((topic, number)) or first.why.get((topic, number))
-        logs[topic][number] = Unread(why) if why else LogBounds(first.ends[topic][number], asked.ends[topic][number])
+        if why := asked.why.get((topic, number)) or first.why.get((topic, number)):
+            logs[topic][number] = Unread(why)
+            continue
+        topic_id = asked.ids[topic]
+        bounds = first.ends[topic][number], asked.ends[topic][number]
+        logs[topic][number] = LogBounds(*bounds, topic_id if topic_id != NO_ID else "")
     return found | logs
 
 
