@@ -12,8 +12,8 @@ import pytest
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from airflow.triggers.base import TriggerEvent
-from group_scene import BOTH, NEW, OLD, STOPPED, T0, T1, Scene, begin, pages_put_before, resumed
-from groups_seen_as import kafka, new
+from group_scene import BOTH, LOGS, NEW, OLD, STOPPED, T0, T1, Scene, begin, pages_put_before, resumed
+from groups_seen_as import kafka, look, member, new, zookeeper
 from in_run import Claimed, Signed, run_in
 from observations import SPEC, broker, observation
 from signed_run import PASSED, sign
@@ -23,7 +23,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.gates.proof import Exhibit, make_proof
 from kraft_runbook.gates.signatures import standing
-from kraft_runbook.groups.look import CLASSIC, CONSUMER
+from kraft_runbook.groups.look import CLASSIC, CONSUMER, Kind, LogBounds
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.stopped import INTERVALS
@@ -340,6 +340,15 @@ def test_the_run_has_moved_the_groups_once_nothing_is_missing(scene: Scene) -> N
     scene.read_at_the_stop()
     assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
     assert scene.told()[-1] == "moved to Kafka: g"
+
+
+def test_topics_that_nobody_read_are_not_told_as_taken_over(scene: Scene) -> None:
+    left = zookeeper(member(Kind.OLD), offsets={T0: 5, T1: 6, ("left", 0): 7})
+    scene.looks = (look(left, logs={**LOGS, "left": {0: LogBounds(0, 9)}}),)
+    scene.plan()
+    scene.read_at_the_stop()
+    assert resumed(scene, True, {}, until=0) == {"groups": 1, "stayed": []}
+    assert scene.cluster.told[-1] == "g: not so of left, which no member read before the move"
 
 
 class Trigger(GroupTrigger):

@@ -24,7 +24,7 @@ OLD = member(Kind.OLD)
 
 class World:
     """One group on both sides. ``killed_after``: so many partitions are written, then the writer is killed. ``deaf``:
-    what is written is not there afterwards.
+    what is written is not there afterwards. ``more``: the logs of further topics.
     """
 
     def __init__(self) -> None:
@@ -32,6 +32,7 @@ class World:
         self.kafka: Any = None
         self.start, self.end, self.topic_id = 0, 100, "id"
         self.partitions = 2
+        self.more: dict[str, Any] = {}
         self.commits: list[dict[Partition, int]] = []
         self.kept: list[bool] = []
         self.killed_after = 99
@@ -54,7 +55,7 @@ class World:
         if self.unread:
             raise Unreachable("ZooKeeper is away", way_out="start it")
         assert list(names) == [GROUP]
-        logs = {"t": {n: LogBounds(self.start, self.end, self.topic_id) for n in range(self.partitions)}}
+        logs = {"t": {n: LogBounds(self.start, self.end, self.topic_id) for n in range(self.partitions)}, **self.more}
         return (look(self.zookeeper, self.kafka, logs=logs),) if self.there else ()
 
     def _some(self, given: Iterable[Partition]) -> list[Partition]:

@@ -14,7 +14,7 @@ from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.look import Owner, StoredOffset
+from kraft_runbook.groups.look import LogBounds, Owner, StoredOffset
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.planned_offsets import Beginning, Direction, Origin
 from kraft_runbook.groups.quiet import quiet_at
@@ -371,6 +371,22 @@ def test_no_partition_is_fenced_that_was_deleted_since(world: World) -> None:
     plan = world.plan()
     world.partitions = 1
     assert fence_group(SPEC, plan, **world.given) == 1 and world.zookeeper.fenced == {T0}
+
+
+def test_offsets_of_a_topic_that_nobody_reads_are_committed_and_may_expire(world: World) -> None:
+    world.more = {"left": {0: LogBounds(0, 9)}}
+    left = ("left", 0)
+    world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8, left: 5})
+    (seen,) = world.look(SPEC, secrets=None, names=[GROUP])
+    signed = plan_move(seen, Direction.TO_KAFKA)
+    assert isinstance(signed, MovePlan)
+    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8, left: 5})
+    plan = stop_read(SPEC, signed, None, **world.given)
+    fence_group(SPEC, plan, **world.given)
+    assert commit_group(SPEC, plan, **world.given).changed == 3
+    world.kafka = kafka(offsets={T0: 7, T1: 8})
+    require_in_place(SPEC, plan, **world.given)
+    assert commit_group(SPEC, plan, begun=True, **world.given).changed == 1
 
 
 # -- what becomes of the logs meanwhile --------------------------------------------------------------------------------

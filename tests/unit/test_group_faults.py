@@ -14,7 +14,7 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.groups.checks import GROUP_CHECKS, judge
 from kraft_runbook.groups.classify import classify
-from kraft_runbook.groups.faults import FaultKind, Side, faults, side_in_force
+from kraft_runbook.groups.faults import FaultKind, Side, abandoned, faults, side_in_force
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Mode, Owner
 from kraft_runbook.groups.old_assignors import by_range, colliding, java_hash
 from kraft_runbook.groups.report import GroupScan, report, summary
@@ -102,7 +102,7 @@ def test_a_pattern_that_was_escaped_twice() -> None:
         (zookeeper(OLD, offsets={T0: -2}), LOG, ("t-0: -2",)),
         (zookeeper(OLD, offsets={T0: 20, T1: 20}), LOG, ("t-1: there is no such partition",)),
         (
-            zookeeper(OLD, offsets={("gone", 0): 1, T0: 20}),
+            zookeeper(member(Kind.OLD, topics={"t": 1, "gone": 1}), offsets={("gone", 0): 1, T0: 20}),
             LOG | {"gone": None},
             ("gone-0: there is no such partition",),
         ),
@@ -133,6 +133,38 @@ def test_a_partition_without_offset() -> None:
     assert FaultKind.WITHOUT_OFFSET not in kinds(unread)
     of_one = look(zookeeper(), kafka(new("app", T0, T1), offsets={T0: Unread("not allowed"), T1: 5}), logs=logs)
     assert FaultKind.WITHOUT_OFFSET not in kinds(of_one), "it may have one"
+
+
+LEFT = {("left", 0): 50}
+
+
+@pytest.mark.parametrize(
+    ("seen", "left"),
+    [
+        (look(zookeeper(OLD, offsets={T0: 50, **LEFT})), True),
+        (look(zookeeper(member(Kind.FOREIGN, "go:1"), offsets={T0: 50, **LEFT})), True),
+        (look(zookeeper(OLD, owners={("left", 0): Owner("x-0", False)}, offsets=LEFT)), False),
+        (look(zookeeper(OLD, member(Kind.OLD, OTHER_ID, topics={"left": 1}), offsets=LEFT)), False),
+        # what they read is not known
+        (look(zookeeper(offsets={T0: 50, **LEFT})), False),
+        (look(zookeeper(OLD, member(Kind.FOREIGN, "x", topics={}), offsets=LEFT)), False),
+        (look(zookeeper(OLD, offsets=LEFT), Unread("denied")), False),
+        # new members
+        (look(zookeeper(offsets=LEFT), kafka(new("app", T0), offsets={T0: 50})), True),
+        (look(zookeeper(), kafka(new("app", T0), offsets={T0: 50, **LEFT})), True),
+        (look(zookeeper(), kafka(new("app", T0, ("left", 0)), offsets=LEFT)), False),
+        (look(zookeeper(), kafka(new("app", T0), state="PreparingRebalance", offsets=LEFT)), False),
+        (look(zookeeper(), kafka(replace(new("app"), partitions=Unread("x")), offsets=LEFT)), False),
+    ],
+)
+def test_a_topic_that_no_member_reads_is_abandoned_where_all_say_what_they_read(seen: GroupLook, left: bool) -> None:
+    assert abandoned(seen) == ({"left"} if left else set())
+
+
+@pytest.mark.parametrize("logs", [None, {0: LogBounds(60, 90)}])
+def test_an_abandoned_topic_is_no_fault_of_its_group(logs: Any) -> None:
+    seen = look(zookeeper(OLD, offsets={T0: 50, **LEFT, ("left", 1): None}), logs={**LOG, "left": logs})
+    assert kinds(seen) == set()
 
 
 def test_static_members_and_another_assignor() -> None:

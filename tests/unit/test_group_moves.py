@@ -76,6 +76,55 @@ def test_a_topic_whose_partitions_were_not_read_is_no_topic_without_others() -> 
     assert (Obstacle.UNREAD, "the partitions of topic t were not read: denied") in refused(seen)
 
 
+# -- topics that nobody reads ------------------------------------------------------------------------------------------
+
+LEFT, WITH_LEFT = ("left", 0), {T0: 50, T1: 60, ("left", 0): 7}
+
+
+@pytest.mark.parametrize(
+    ("logs", "says"),
+    [
+        ({0: LogBounds(8, 9)}, "the offset of left-0 is 7, and its log goes from 8 to 9"),
+        ({0: LogBounds(0, 6)}, "the offset of left-0 is 7, and its log goes from 0 to 6"),
+        (Unread("denied"), "the log of left-0 was not read: denied"),
+    ],
+)
+def test_a_topic_that_nobody_reads_and_nobody_could_read_on_stops_no_move(logs: Any, says: str) -> None:
+    seen = old(WITH_LEFT, logs={**LOGS, "left": logs})
+    found = plan(seen)
+    assert [each.partition for each in found.offsets] == [T0, T1] == list(found.fences)
+    assert (found.abandoned, found.left_out) == (("left",), (says,))
+    assert found.render_text().splitlines()[-2:] == [
+        "no member reads left: nobody is waited for to take them over",
+        f"left out, since no member reads it: {says}",
+    ]
+    kept = Moves(TO_KAFKA, (found,))
+    assert Moves.from_dict(kept.to_dict()) == kept
+
+
+def test_the_offsets_of_a_topic_that_nobody_reads_go_over_where_somebody_could_read_on() -> None:
+    found = plan(old(WITH_LEFT, logs={**LOGS, "left": {0: LogBounds(0, 9, "id"), 1: LogBounds(0, 9, "id")}}))
+    assert found.offsets[0] == PlannedOffset(LEFT, 7, Origin.ZOOKEEPER, None) and LEFT in found.fences
+    assert [each.partition for each in found.read] == [T0, T1]
+    assert found.left_out == ("left-1 has no offset in ZooKeeper",) and found.topic_ids == {}
+    named = plan(old({T0: 50, T1: 60, LEFT: None}, logs={**LOGS, "left": {0: LogBounds(0, 9)}}), without={"left-0": 5})
+    assert named.offsets[0] == PlannedOffset(LEFT, 5, Origin.FORM, None)
+
+
+def test_a_group_whose_members_read_no_topic_that_exists_is_not_moved() -> None:
+    assert (Obstacle.NO_OFFSET, "it names no partition that exists") in refused(
+        old({LEFT: 7}, logs={"t": None, "left": {0: LogBounds(0, 9)}})
+    )
+
+
+def test_back_a_topic_that_no_new_member_is_assigned_is_not_waited_for() -> None:
+    side = zookeeper(owners=dict.fromkeys((T0, T1, LEFT), Owner(f"fence{COMMITTED}", True)), offsets=WITH_LEFT)
+    seen = look(side, kafka(new("app", T0, T1), offsets={T0: 70, T1: 80}), logs={**LOGS, "left": {0: LogBounds(0, 9)}})
+    found = plan(seen, BACK)
+    assert [each.partition for each in found.offsets] == [T0, T1] and found.abandoned == ("left",)
+    assert found.fences == (LEFT, T0, T1), "its fence is lifted too"
+
+
 # -- a fence that is there already -------------------------------------------------------------------------------------
 
 FENCE, MARKED = Owner("fence", True), Owner(f"fence{COMMITTED}", True)

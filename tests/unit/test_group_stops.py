@@ -27,6 +27,8 @@ from kraft_runbook.groups.planned_offsets import (
 )
 from kraft_runbook.groups.stopped import (
     Silence,
+    Started,
+    came_since,
     in_place,
     listen,
     moved_since,
@@ -219,6 +221,34 @@ def test_every_offset_at_the_stop_is_a_number_that_somebody_gave(offsets: Any, l
             assert each.offset == max(offsets[each.partition], start)
         if isinstance(bounds, LogBounds):
             assert bounds.start <= each.offset <= bounds.end
+
+
+LEFT = ("left", 0)
+
+
+def with_left(seen: GroupLook, bounds: LogBounds) -> GroupLook:
+    return replace(seen, logs={**LOGS, "left": {0: bounds, 1: bounds}})
+
+
+def test_what_nobody_reads_is_never_what_came_since_and_is_left_out_once_nobody_could_read_on() -> None:
+    signed = replace(
+        plan(), offsets=(PlannedOffset(LEFT, 5, Origin.ZOOKEEPER, None), *plan().offsets), abandoned=("left", "gone")
+    )
+    offsets = {T0: 55, T1: 66, LEFT: 6, ("gone", 0): 1}
+    found = read_at_the_stop(signed, with_left(stopped(offsets), LogBounds(0, 9)), None)
+    assert isinstance(found, MovePlan) and [each.offset for each in found.offsets] == [6, 55, 66]
+    assert came_since(found, with_left(stopped(offsets), LogBounds(0, 9))) == ()
+    cut = read_at_the_stop(signed, with_left(stopped(offsets), LogBounds(7, 9)), None)
+    assert isinstance(cut, MovePlan) and [each.offset for each in cut.offsets] == [55, 66]
+    assert cut.left_out == ("the offset of left-0 is 6, and its log goes from 7 to 9",)
+
+
+def test_nobody_is_waited_for_to_take_over_what_nobody_reads() -> None:
+    left = PlannedOffset(LEFT, 5, Origin.ZOOKEEPER, None)
+    moved = replace(plan(), offsets=(left, *plan().offsets), abandoned=("left",))
+    taken = kafka(new("a", T0, T1), offsets={T0: 51, T1: 61})
+    assert started(moved, with_left(stopped({}, taken), LogBounds(8, 9))) == Started((), 188)
+    assert "without an owner: left-0" in started(replace(moved, abandoned=()), stopped({}, taken)).missing
 
 
 # -- what is so by now -------------------------------------------------------------------------------------------------

@@ -78,11 +78,16 @@ def test_a_topic_of_another_group_of_the_wave_that_can_not_be_read_hides_no_end_
         return see_groups._looks(reader, SPEC, clock, secrets, names, logs=True, plans=plans, asks=asks)
 
     quiet: dict[str, Quiet | None] = {}
+    seen: dict[str, GroupLook] = {}
 
-    def stopped(plan: MovePlan, seen: GroupLook) -> None:
-        quiet[plan.group] = quiet_at(seen, plan.direction, None)
+    def stopped(plan: MovePlan, look: GroupLook) -> None:
+        seen[plan.group] = look
+        quiet[plan.group] = quiet_at(look, plan.direction, None)
 
     Listening(SPEC, [ours, theirs], 10.0, secrets=lambda _: "", stopped=stopped, looks=looks)()
+    assert quiet_at(seen["other"], theirs.direction, None, ["denied"]) == Quiet({("denied", 0): 1}, {}), (
+        "nobody reads it"
+    )
     assert quiet == {GROUP: Quiet({T0: 7, T1: 8}, {T0: 90, T1: 95}), "other": None}
 
 

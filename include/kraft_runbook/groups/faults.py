@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread, was_read
-from kraft_runbook.groups.classify import Standing, in_kafka, kafka_mode
+from kraft_runbook.groups.classify import STABLE, Standing, in_kafka, kafka_mode
 from kraft_runbook.groups.look import (
     CLASSIC,
     GroupLook,
@@ -207,6 +207,26 @@ def _seen_of(look: GroupLook) -> set[Partition]:
     return every
 
 
+def abandoned(look: GroupLook) -> frozenset[str]:
+    """The topics of which the group has offsets, and that none of its members reads. Empty where nobody is there, or
+    one does not say what it reads: its registration is no subscription, or a pattern.
+    """
+    zookeeper, kafka = look.zookeeper, in_kafka(look)
+    if not was_read(zookeeper) or not was_read(look.kafka):
+        return frozenset()
+    members = kafka.members if kafka is not None else ()
+    if not (members or zookeeper.members) or (members and kafka is not None and kafka.state != STABLE):
+        return frozenset()
+    if not all(each.subscription and each.pattern == "static" for each in zookeeper.members):
+        return frozenset()
+    read = subscribed(zookeeper) | {topic for (topic, _), owner in zookeeper.owners.items() if not owner.persistent}
+    for member in members:
+        if not was_read(member.partitions):
+            return frozenset()
+        read.update(topic for topic, _ in member.partitions)
+    return frozenset(topic for topic, _ in _seen_of(look)) - read
+
+
 def subscribed(zookeeper: ZookeeperSide) -> set[str]:
     """The topics that registered members name; what a pattern matches is not among them."""
     return {topic for each in zookeeper.members if each.pattern == "static" for topic in each.subscription}
@@ -292,7 +312,10 @@ def _escaped_twice(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide
 
 def _offset_unusable(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
     yield from (f"{each} names no partition" for each in zookeeper.bad_names)
+    nobodys = abandoned(look)
     for partition, stored in sorted(zookeeper.offsets.items()):
+        if partition[0] in nobodys:
+            continue
         if stored.value is None:
             yield f"{name(partition)}: no number"
         elif stored.value < 0:
@@ -303,7 +326,7 @@ def _offset_unusable(look: GroupLook, standing: Standing, zookeeper: ZookeeperSi
 
 def _outside_log(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
     side = side_in_force(look, standing)
-    for partition in partitions_of(look) if side is not None else ():
+    for partition in _read(look) if side is not None else ():
         offset, log = offset_of(look, side, partition) if side else None, bounds_of(look, partition)
         if offset is not None and offset >= 0 and log is not None and not log.start <= offset <= log.end:
             yield f"{name(partition)}: {offset}, the log goes from {log.start} to {log.end}"
@@ -313,10 +336,15 @@ def _without_offset(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
     side = side_in_force(look, standing)
     if side is None or (side is Side.KAFKA and _kafka_unread(look)):
         return
-    for partition in partitions_of(look):
+    for partition in _read(look):
         missing = partition not in zookeeper.offsets if side is Side.ZOOKEEPER else held(look, side, partition) is None
         if missing and exists(look, partition):
             yield name(partition)
+
+
+def _read(look: GroupLook) -> list[Partition]:
+    nobodys = abandoned(look)
+    return [each for each in partitions_of(look) if each[0] not in nobodys]
 
 
 def _static_members(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:

@@ -4,7 +4,7 @@ why the group must not be moved. Nothing is done here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
@@ -16,6 +16,7 @@ from kraft_runbook.groups.faults import (
     WHY_REFUSED,
     Fault,
     FaultKind,
+    abandoned,
     ahead_in_kafka,
     exists,
     faults,
@@ -33,6 +34,7 @@ from kraft_runbook.groups.planned_offsets import (
     Origin,
     PlannedOffset,
     Without,
+    plan_abandoned,
     plan_offset,
 )
 
@@ -41,6 +43,8 @@ from kraft_runbook.groups.planned_offsets import (
 class MovePlan:
     """Every partition of the group once, in order. ``fences``: the owner znodes to be made, or lifted on the way
     back. ``topic_ids``: by topic, where it is known: an offset means nothing in another topic of that name.
+    ``abandoned``: the topics that none of the group's members reads. Nobody has to take over their partitions, and one
+    of which nobody could read on from its offset is ``left_out``, in words.
     """
 
     group: str
@@ -48,13 +52,20 @@ class MovePlan:
     offsets: tuple[PlannedOffset, ...]
     fences: tuple[Partition, ...]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    abandoned: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> tuple[PlannedOffset, ...]:
+        """Those of the topics that somebody reads."""
+        return tuple(each for each in self.offsets if each.partition[0] not in self.abandoned)
 
     @property
     def topics(self) -> frozenset[str]:
         return frozenset(topic for topic, _ in (*(each.partition for each in self.offsets), *self.fences))
 
     def render_text(self) -> str:
-        """A table: partition, offset, where from, what it replaces."""
+        """A table: partition, offset, where from, what it replaces; then the topics that nobody reads."""
         lines = [
             f"{self.group} {self.direction}: {len(self.offsets)} partitions",
             "partition · offset · from · replaces",
@@ -65,6 +76,9 @@ class MovePlan:
             replaced_left = each.origin is Origin.LOG_START and each.left is not None
             origin = f"{each.origin}, not {each.left}" if replaced_left else each.origin
             lines.append(f"{name(each.partition)} · {offset} · {origin} · {replaced}")
+        if self.abandoned:
+            lines.append(f"no member reads {some(self.abandoned)}: nobody is waited for to take them over")
+        lines += [f"left out, since no member reads it: {each}" for each in self.left_out]
         return "\n".join(lines)
 
 
@@ -87,18 +101,23 @@ def plan_move(
     if refused:
         return tuple(refused)
     refused += [each for fault in faults(look, standing) for each in _of_fault(fault, direction)]
+    nobodys = abandoned(look)
     refused += _of_ahead(look, without)
-    refused += unread_topics(look)
+    refused += unread_topics(look, topics_of(look) - nobodys)
     offsets: list[PlannedOffset] = []
+    left_out: list[str] = []
     every = [each for each in partitions_of(look) if exists(look, each)]
-    if not every:
+    if nobodys.issuperset(topic for topic, _ in every):
         refused.append(
             MoveRefused(Obstacle.NO_OFFSET, "it names no partition that exists", "there is nothing to move: stop it")
         )
     for partition in every:
-        planned = plan_offset(look, partition, direction, without)
+        plans = plan_abandoned if partition[0] in nobodys else plan_offset
+        planned = plans(look, partition, direction, without)
         if isinstance(planned, MoveRefused):
             refused.append(planned)
+        elif isinstance(planned, str):
+            left_out.append(planned)
         else:
             offsets.append(planned)
     if direction is Direction.TO_KAFKA and not refused and not _left_to_do(look, offsets):
@@ -118,20 +137,22 @@ def plan_move(
         look.name,
         direction,
         tuple(offsets),
-        fences=tuple(every) if direction is Direction.TO_KAFKA else fenced,
-        topic_ids=topic_ids(look, offsets),
+        fences=tuple(each.partition for each in offsets) if direction is Direction.TO_KAFKA else fenced,
+        topic_ids=topic_ids(look, offsets, nobodys),
+        abandoned=tuple(sorted(nobodys)),
+        left_out=tuple(left_out),
     )
 
 
-def topic_ids(look: GroupLook, offsets: Iterable[PlannedOffset]) -> dict[str, str]:
-    """Those of the topics of these offsets that are known."""
-    found = {topic: topic_id(look, topic) for topic in sorted({each.partition[0] for each in offsets})}
-    return {topic: each for topic, each in found.items() if each}
+def topic_ids(look: GroupLook, offsets: Iterable[PlannedOffset], nobodys: Collection[str]) -> dict[str, str]:
+    """Those of the topics of these offsets that are known. ``nobodys``: those that nobody reads, which don't matter."""
+    topics = sorted({each.partition[0] for each in offsets}.difference(nobodys))
+    return {topic: found for topic in topics if (found := topic_id(look, topic))}
 
 
-def unread_topics(look: GroupLook) -> Iterator[MoveRefused]:
-    """The topics whose partitions are not known: one that nobody sees would get no offset."""
-    for topic in sorted(topics_of(look)):
+def unread_topics(look: GroupLook, topics: Collection[str]) -> Iterator[MoveRefused]:
+    """Those of these topics whose partitions are not known: one that nobody sees would get no offset."""
+    for topic in sorted(topics):
         if isinstance(logs := look.logs.get(topic), Unread):
             yield MoveRefused(
                 Obstacle.UNREAD,

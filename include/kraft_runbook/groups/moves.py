@@ -34,6 +34,8 @@ class Moves:
                     ],
                     "fences": [list(each) for each in plan.fences],
                     "topic_ids": dict(plan.topic_ids),
+                    "abandoned": list(plan.abandoned),
+                    "left_out": list(plan.left_out),
                 }
                 for plan in self.plans
             ],
@@ -52,6 +54,8 @@ class Moves:
                     tuple(PlannedOffset((t, n), o, Origin(w), r, *left) for t, n, o, w, r, *left in each["offsets"]),
                     tuple((t, n) for t, n in each["fences"]),
                     dict(each["topic_ids"]),
+                    tuple(each["abandoned"]),
+                    tuple(each["left_out"]),
                 )
                 for each in data["plans"]
             ),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
-from kraft_runbook.cluster.unread import was_read
+from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.faults import Side, bounds_of, held, name, offset_of
@@ -154,6 +154,26 @@ def plan_offset(
     if usual is not None and not (isinstance(without, Mapping) and name(partition) in without):
         return usual
     return _of_rule(look, partition, source, without, replaces, found)
+
+
+def plan_abandoned(
+    look: GroupLook, partition: Partition, direction: Direction, without: Without | None
+) -> PlannedOffset | str:
+    """The same of a partition that no member reads: its own offset, or the form's for it alone, where somebody could
+    read on from there; else why it gets none.
+    """
+    named = isinstance(without, Mapping) and name(partition) in without
+    found = plan_offset(look, partition, direction, without if named else None)
+    if isinstance(found, MoveRefused):
+        return found.why
+    if isinstance(logs := look.logs.get(partition[0]), Unread):
+        return f"the log of {name(partition)} was not read: {logs.reason}"
+    log, offset = bounds_of(look, partition), found.offset
+    if offset is None or offset < 0:
+        return f"the offset of {name(partition)} is {offset}"
+    if log is not None and not log.start <= offset <= log.end:
+        return f"the offset of {name(partition)} is {offset}, and its log goes from {log.start} to {log.end}"
+    return found
 
 
 def _of_fence(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,11 +44,14 @@ def source_of(direction: Direction) -> Side:
     return Side.ZOOKEEPER if direction is Direction.TO_KAFKA else Side.KAFKA
 
 
-def quiet_at(look: GroupLook, direction: Direction, earlier: Quiet | None) -> Quiet | None:
+def quiet_at(
+    look: GroupLook, direction: Direction, earlier: Quiet | None, nobodys: Collection[str] = ()
+) -> Quiet | None:
     """What this look, which shows nobody, says. ``earlier``: of the first such look. It counts while the side that is
     left has not changed; only ends that were not read then are taken from now. None: a topic could not be looked at.
+    ``nobodys``: topics that no member reads, whose ends don't count.
     """
-    if any(isinstance(logs, Unread) for logs in look.logs.values()):
+    if any(isinstance(logs, Unread) and topic not in nobodys for topic, logs in look.logs.items()):
         return earlier
     ends: dict[Partition, int] = {}
     unread: set[Partition] = set()

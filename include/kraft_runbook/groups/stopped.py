@@ -10,7 +10,17 @@ from dataclasses import dataclass, field, replace
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import EMPTY, STABLE, in_kafka, of_no_use
-from kraft_runbook.groups.faults import Side, bounds_of, exists, held, name, offset_of, partitions_of, topic_id
+from kraft_runbook.groups.faults import (
+    Side,
+    bounds_of,
+    exists,
+    held,
+    name,
+    offset_of,
+    partitions_of,
+    topic_id,
+    topics_of,
+)
 from kraft_runbook.groups.look import CONSUMER, GroupLook, KafkaSide, Partition, ZookeeperSide
 from kraft_runbook.groups.move_plan import MovePlan, topic_ids, unread_topics
 from kraft_runbook.groups.planned_offsets import (
@@ -20,6 +30,7 @@ from kraft_runbook.groups.planned_offsets import (
     Origin,
     PlannedOffset,
     Without,
+    plan_abandoned,
     plan_offset,
 )
 from kraft_runbook.groups.quiet import Quiet, is_as_left, source_of
@@ -153,7 +164,7 @@ def read_at_the_stop(
     """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
     that was deleted since is left out; one that came since gets an offset as any other. Where what lay at an offset was
     deleted since, the log's start is taken; so it is for a topic that was made anew, since nobody knows of which one
-    its offsets are. Or every reason against it.
+    its offsets are. A partition that nobody reads has its own offset, or is left out. Or every reason against it.
 
     ``kept``: what an earlier try has read; a partition that neither side has changed since stays as it is there.
     ``quiet``: where the logs ended when the members had stopped.
@@ -165,16 +176,19 @@ def read_at_the_stop(
     anew = made_anew(plan, look)
     if quiet is not None and not is_as_left(quiet, look, plan.direction):
         quiet = None
-    refused: list[MoveRefused] = list(unread_topics(look))
+    refused: list[MoveRefused] = list(unread_topics(look, topics_of(look).difference(plan.abandoned)))
     offsets: list[PlannedOffset] = []
+    left_out = list(plan.left_out)
     replaced = {each.partition: each.replaces for each in plan.offsets}
-    found: PlannedOffset | MoveRefused
+    found: PlannedOffset | MoveRefused | str
     for partition in _of_plan(plan, look):
         if not exists(look, partition):
             continue
         earlier = known.get(partition)
         if earlier is not None and not (_moved(earlier, look, plan.direction) or _other(earlier, look, plan.direction)):
             found = earlier
+        elif partition[0] in plan.abandoned:
+            found = plan_abandoned(look, partition, plan.direction, without)
         elif partition[0] in anew:
             found = _from_the_start(look, partition, plan.direction)
         else:
@@ -187,14 +201,16 @@ def read_at_the_stop(
             found = _within(look, found)
         if isinstance(found, MoveRefused):
             refused.append(found)
+        elif isinstance(found, str):
+            left_out.append(found)
         else:
             offsets.append(found)
     if refused or not offsets:
         gone = MoveRefused(Obstacle.NO_OFFSET, "none of its partitions exists any more", "there is nothing to move")
         return tuple(refused) or (gone,)
     fences = tuple(each.partition for each in offsets) if plan.direction is Direction.TO_KAFKA else plan.fences
-    ids = {**plan.topic_ids, **topic_ids(look, offsets)}
-    return replace(plan, offsets=tuple(offsets), fences=fences, topic_ids=ids)
+    ids = {**plan.topic_ids, **topic_ids(look, offsets, plan.abandoned)}
+    return replace(plan, offsets=tuple(offsets), fences=fences, topic_ids=ids, left_out=tuple(left_out))
 
 
 def made_anew(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
@@ -276,7 +292,7 @@ def _as_planned(planned: PlannedOffset, look: GroupLook, side: Side) -> bool:
 
 def beyond(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
     """The plan's offsets that lie behind the end of their log, in words."""
-    found = ((each, bounds_of(look, each.partition)) for each in plan.offsets)
+    found = ((each, bounds_of(look, each.partition)) for each in plan.read)
     return tuple(
         f"{name(each.partition)} ({each.offset}, the log ends at {log.end})"
         for each, log in found
@@ -321,12 +337,15 @@ def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
 
 
 def _of_plan(plan: MovePlan, look: GroupLook) -> list[Partition]:
-    """Every partition of the plan's topics, and of those that the group names now."""
-    every = {*(each.partition for each in plan.offsets), *partitions_of(look)}
+    """Every partition of the plan's topics, and of those that the group names now; of those that nobody reads the
+    plan's alone.
+    """
+    planned = {each.partition for each in plan.offsets}
+    every = planned | set(partitions_of(look))
     for topic in {topic for topic, _ in every}:
         logs = look.logs.get(topic)
         every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
-    return sorted(every)
+    return sorted(each for each in every if each in planned or each[0] not in plan.abandoned)
 
 
 def unfenced(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
@@ -353,7 +372,7 @@ def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
     """
     side = target_of(plan.direction)
     gone, behind, outside = [], [], []
-    for each in plan.offsets:
+    for each in plan.read:
         found = held(look, side, each.partition)
         if not exists(look, each.partition) or isinstance(found, Unread) or each.offset is None:
             continue
@@ -378,8 +397,9 @@ def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How far the members of the new side are. ``missing``: what is not so yet, in words; empty: all partitions are
-    theirs, and each that had something to read was read from. ``lag``: records left, of the partitions known.
+    """How far the members of the new side are. ``missing``: what is not so yet, in words; empty: all partitions of the
+    topics that somebody reads are theirs, and each that had something to read was read from. ``lag``: records left, of
+    the partitions known.
     """
 
     missing: tuple[str, ...]
@@ -387,14 +407,14 @@ class Started:
 
 
 def started(plan: MovePlan, look: GroupLook) -> Started:
-    """Whether the new side's members own every partition of the plan and read on from its offsets."""
+    """Whether the new side's members own every partition that somebody reads, and read on from its offset."""
     side = target_of(plan.direction)
     owned, missing = _owned(look, side)
-    without = [each.partition for each in plan.offsets if each.partition not in owned and exists(look, each.partition)]
+    without = [each.partition for each in plan.read if each.partition not in owned and exists(look, each.partition)]
     if without and not missing:
         missing = [f"without an owner: {some(map(name, without))}"]
     waiting, lags = [], []
-    for each in plan.offsets:
+    for each in plan.read:
         log, offset = bounds_of(look, each.partition), offset_of(look, side, each.partition)
         if log is None or offset is None or each.offset is None:
             continue

@@ -132,7 +132,8 @@ def commit_group(
     _require_unmoved(plan, look)
     others = frozenset(unlike(plan, look))
     expired = frozenset(each for each in others if held(look, Side.KAFKA, each) is None)
-    if begun and (lost := expired - frozenset(unmarked(plan, look))):
+    read = frozenset(each.partition for each in plan.read)
+    if begun and (lost := expired.intersection(read) - frozenset(unmarked(plan, look))):
         raise Refused(
             f"{_some(sorted(lost))} of group {plan.group} have no offset in Kafka any more, and this run has seen the"
             " group's members start: from the offsets of the stop they would read again what they have read since",
@@ -267,9 +268,10 @@ def require_in_place(
             way_out="clear the task 'silent' of its wave with its downstream tasks: they get an offset as the form"
             " says",
         )
-    if not still_there(look) and (others := unlike(plan, look)):
+    read = frozenset(each.partition for each in plan.read)
+    if not still_there(look) and (others := read.intersection(unlike(plan, look))):
         raise Refused(
-            f"{_some(others)} of group {plan.group} have another offset in {target_of(plan.direction)} than was"
+            f"{_some(sorted(others))} of group {plan.group} have another offset in {target_of(plan.direction)} than was"
             " written, and nobody is there now",
             way_out="if its new members have read on since, clear the task 'started' of its wave instead; else clear"
             " 'silent' of its wave with its downstream tasks",

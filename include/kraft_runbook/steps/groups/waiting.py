@@ -118,7 +118,7 @@ def watch_of(
     known = dict(files.quiet(digest))
 
     def stopped(plan: MovePlan, look: GroupLook) -> None:
-        found = quiet_at(look, plan.direction, known.get(plan.group))
+        found = quiet_at(look, plan.direction, known.get(plan.group), plan.abandoned)
         if found is not None and found != known.get(plan.group):
             files.keep_quiet(digest, plan.group, found)
             known[plan.group] = found
@@ -279,6 +279,9 @@ def _started(run: Run, wave: Wave, plans: Sequence[MovePlan], stayed: Mapping[st
     what = f"moved {wave.plan.direction}"
     run.journal.record(Told(what=what, partitions=sum(len(each.offsets) for each in moved), told=names))
     run.cluster.tell(f"{what}: {names}; every partition has an owner there, and is read")
+    for each in moved:
+        if each.abandoned:
+            run.cluster.tell(f"{each.group}: not so of {some(each.abandoned)}, which no member read before the move")
     wave.files.keep_stayed(wave.digest, [each.group for each in plans], stayed)
     wave.files.keep_started(wave.digest, [each.group for each in moved], run.cluster.now())
     return {"groups": len(moved), "stayed": sorted(stayed)}
