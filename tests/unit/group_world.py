@@ -56,7 +56,8 @@ class World:
             raise Unreachable("ZooKeeper is away", way_out="start it")
         assert list(names) == [GROUP]
         logs = {"t": {n: LogBounds(self.start, self.end, self.topic_id) for n in range(self.partitions)}, **self.more}
-        return (look(self.zookeeper, self.kafka, logs=logs),) if self.there else ()
+        seen = replace(look(self.zookeeper, self.kafka, logs=logs), every=frozenset(logs))
+        return (seen,) if self.there else ()
 
     def _some(self, given: Iterable[Partition]) -> list[Partition]:
         return sorted(given)[: self.killed_after]

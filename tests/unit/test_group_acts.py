@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from group_world import OLD, T0, T1, World
-from groups_seen_as import GROUP, kafka, new, zookeeper
+from groups_seen_as import GROUP, kafka, member, new, zookeeper
 from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.look import LogBounds, Owner, StoredOffset
+from kraft_runbook.groups.look import Kind, LogBounds, Owner, StoredOffset
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.planned_offsets import Beginning, Direction, Origin
 from kraft_runbook.groups.quiet import quiet_at
@@ -387,6 +387,27 @@ def test_offsets_of_a_topic_that_nobody_reads_are_committed_and_may_expire(world
     world.kafka = kafka(offsets={T0: 7, T1: 8})
     require_in_place(SPEC, plan, **world.given)
     assert commit_group(SPEC, plan, begun=True, **world.given).changed == 1
+
+
+def test_a_topic_that_is_made_while_the_group_stands_still_is_in_the_move_if_its_pattern_fits(world: World) -> None:
+    world.zookeeper = zookeeper(member(Kind.OLD, topics={"t.*": 1}, pattern="white_list"), offsets={T0: 7, T1: 8})
+    (seen,) = world.look(SPEC, secrets=None, names=[GROUP])
+    signed = plan_move(seen, Direction.TO_KAFKA)
+    assert isinstance(signed, MovePlan)
+    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8})
+    plan = stop_read(SPEC, signed, None, **world.given)
+    fence_group(SPEC, plan, **world.given)
+    world.more = {"u": {0: LogBounds(0, 9)}, "t2": {0: LogBounds(0, 500)}}
+    with pytest.raises(Refused, match="t2-0 came to the topics of group g since the offsets were read"):
+        commit_group(SPEC, plan, **world.given)
+    plan = stop_read(SPEC, signed, None, kept=plan, **world.given)
+    fence_group(SPEC, plan, **world.given)
+    commit_group(SPEC, plan, **world.given)
+    assert world.kafka.offsets == {T0: 7, T1: 8, ("t2", 0): 0}
+    require_in_place(SPEC, plan, **world.given)
+    world.more["t3"] = {0: LogBounds(0, 1)}
+    with pytest.raises(Refused, match="t3-0 came to the topics of group g"):
+        require_in_place(SPEC, plan, **world.given)
 
 
 # -- what becomes of the logs meanwhile --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import RECENT_MS, classify, kafka_mode, needs_zookeeper
 from kraft_runbook.groups.look import GroupLook, Kind, Mode, Owner
-from kraft_runbook.groups.members import is_scala_id, registration
+from kraft_runbook.groups.members import is_scala_id, registration, topics_meant
 
 OLD, FOREIGN, MIGRATING = (member(kind, f"g_{kind}") for kind in (Kind.OLD, Kind.FOREIGN, Kind.MIGRATING))
 EMBEDDED = new(MIGRATING.id)
@@ -277,3 +277,32 @@ def test_other_ids_do_not_matter_to_embedded_members() -> None:
     both = [member(Kind.MIGRATING, OLD_ID), member(Kind.MIGRATING, OTHER_ID)]
     standing = classify(look(zookeeper(*both, mode=Mode.KAFKA), kafka(new(OLD_ID), new(OTHER_ID))))
     assert (standing.group_class, standing.new) == (GroupClass.ALL_MIGRATING, ())
+
+
+EVERY = frozenset({"t", "t.a", "txa", "u", "__consumer_offsets"})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "topics"),
+    [
+        ("static", "t.a", {"t.a"}),
+        ("static", "made.later", {"made.later"}),
+        ("white_list", "t[.].*", {"t.a"}),
+        ("white_list", "t\\..*", {"t.a"}),
+        ("white_list", "t\\\\..*", {"t.a"}),
+        ("white_list", ' "t, u" ', {"t", "u"}),
+        ("white_list", ".*", {"t", "t.a", "txa", "u"}),
+        ("black_list", "t.*", {"u"}),
+    ],
+)
+def test_which_topics_a_subscription_means(pattern: str, text: str, topics: set[str]) -> None:
+    assert topics_meant(pattern, text, EVERY) == topics
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [("white_list", "\\p{Alpha}+"), ("black_list", "("), ("white_list", "[a-z&&[^t]]"), ("go", "t")],
+)
+def test_an_expression_that_is_not_read_as_java_reads_it_means_no_topics(pattern: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        topics_meant(pattern, text, EVERY)

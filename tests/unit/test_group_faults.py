@@ -136,6 +136,8 @@ def test_a_partition_without_offset() -> None:
 
 
 LEFT = {("left", 0): 50}
+UNCLEAR = member(Kind.OLD, topics={"(": 1}, pattern="white_list")
+LISTED = member(Kind.OLD, topics={"t|l.*": 1}, pattern="white_list")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,11 @@ LEFT = {("left", 0): 50}
         (look(zookeeper(member(Kind.FOREIGN, "go:1"), offsets={T0: 50, **LEFT})), True),
         (look(zookeeper(OLD, owners={("left", 0): Owner("x-0", False)}, offsets=LEFT)), False),
         (look(zookeeper(OLD, member(Kind.OLD, OTHER_ID, topics={"left": 1}), offsets=LEFT)), False),
+        (replace(look(zookeeper(LISTED, offsets=LEFT)), every=frozenset({"t"})), True),
+        (replace(look(zookeeper(LISTED, offsets=LEFT)), every=frozenset({"t", "left"})), False),
         # what they read is not known
+        (look(zookeeper(LISTED, offsets=LEFT)), False),
+        (replace(look(zookeeper(UNCLEAR, offsets=LEFT)), every=frozenset({"t"})), False),
         (look(zookeeper(offsets={T0: 50, **LEFT})), False),
         (look(zookeeper(OLD, member(Kind.FOREIGN, "x", topics={}), offsets=LEFT)), False),
         (look(zookeeper(OLD, offsets=LEFT), Unread("denied")), False),

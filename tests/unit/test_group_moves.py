@@ -76,6 +76,30 @@ def test_a_topic_whose_partitions_were_not_read_is_no_topic_without_others() -> 
     assert (Obstacle.UNREAD, "the partitions of topic t were not read: denied") in refused(seen)
 
 
+LISTED = member(Kind.OLD, topics={"t|m.*": 1}, pattern="white_list")
+
+
+def test_a_topic_that_fits_a_members_pattern_is_the_groups_though_it_has_no_offset_of_it() -> None:
+    logs = {**LOGS, "more": {0: LogBounds(0, 9)}}
+    seen = replace(look(zookeeper(LISTED, offsets={T0: 50, T1: 60}), logs=logs), every=frozenset({"t", "more", "u"}))
+    assert refused(seen) == [(Obstacle.NO_OFFSET, "more-0 has no offset in ZooKeeper")]
+    found = plan(seen, without=Beginning.EARLIEST)
+    assert found.subscribed == (("white_list", "t|m.*"),) and found.offsets[0].partition == ("more", 0)
+    assert found.render_text().endswith(
+        "a topic that is made later begins at its log's start, if it is of white_list t|m.*"
+    )
+    kept = Moves(TO_KAFKA, (found,))
+    assert Moves.from_dict(kept.to_dict()) == kept
+
+
+def test_a_group_with_a_pattern_that_nobody_here_reads_is_not_moved_while_it_counts() -> None:
+    java = member(Kind.OLD, topics={"\\p{Alpha}": 1}, pattern="white_list")
+    ((obstacle, why),) = refused(look(zookeeper(java, offsets={T0: 50, T1: 60}), logs=LOGS))
+    assert obstacle is Obstacle.UNREAD and "reads is not known: white_list \\p{Alpha}: bad escape" in why
+    stopped = plan(look(zookeeper(offsets={T0: 50, T1: 60}), logs=LOGS))
+    assert stopped.subscribed == ()
+
+
 # -- topics that nobody reads ------------------------------------------------------------------------------------------
 
 LEFT, WITH_LEFT = ("left", 0), {T0: 50, T1: 60, ("left", 0): 7}

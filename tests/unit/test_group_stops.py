@@ -223,6 +223,28 @@ def test_every_offset_at_the_stop_is_a_number_that_somebody_gave(offsets: Any, l
             assert bounds.start <= each.offset <= bounds.end
 
 
+@pytest.mark.parametrize("subscribed", [("static", "made"), ("white_list", "t|m.*"), ("black_list", "u")])
+def test_a_topic_that_is_made_after_the_plan_and_that_old_members_would_read_is_read_from_its_start(
+    subscribed: tuple[str, str],
+) -> None:
+    signed = replace(plan(), subscribed=(subscribed,))
+    made = {0: LogBounds(3, 500), 1: LogBounds(0, 5)}
+    seen = replace(stopped({T0: 50, T1: 60}), every=frozenset({"t", "made", "u"}), logs={**LOGS, "made": made})
+    assert came_since(signed, seen) == (("made", 0), ("made", 1))
+    found = read_at_the_stop(signed, seen, None)
+    assert isinstance(found, MovePlan) and found.fences == (("made", 0), ("made", 1), T0, T1)
+    assert found.offsets[:2] == (
+        PlannedOffset(("made", 0), 3, Origin.LOG_START, None),
+        PlannedOffset(("made", 1), 0, Origin.LOG_START, None),
+    )
+    assert came_since(found, seen) == () and read_at_the_stop(signed, seen, None, kept=found) == found
+    read_by_then = replace(seen, zookeeper=zookeeper(offsets={T0: 50, T1: 60, ("made", 0): 77}))
+    found = read_at_the_stop(signed, read_by_then, None)
+    assert isinstance(found, MovePlan) and [each.offset for each in found.offsets] == [77, 0, 50, 60]
+    (unread,) = read_at_the_stop(signed, replace(seen, logs={**LOGS, "made": Unread("denied")}), None)  # type: ignore[misc]
+    assert unread.why == "the partitions of topic made were not read: denied"
+
+
 LEFT = ("left", 0)
 
 

@@ -18,7 +18,9 @@ from kraft_runbook.cli.asking import Asking
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.groups.look import GroupLook, Kind
+from kraft_runbook.groups.look import GroupLook, Kind, ZookeeperSide
+from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.report import GroupScan, report
 from kraft_runbook.procedures import see_groups
 
@@ -105,6 +107,30 @@ def test_zookeepers_time_is_asked_for_once_and_only_where_a_group_goes_by_age() 
     assert asked[-1] == [], "nothing is written to ZooKeeper for these"
     found = seen(registered, left, left)
     assert asked[-1] == [1] and [each.now_ms for each in found][1:] == [7, 7]
+
+
+def test_the_clusters_topics_are_read_once_and_only_where_a_pattern_asks_for_them() -> None:
+    listed = member(Kind.OLD, topics={"t.*": 1}, pattern="white_list")
+    with_a_pattern, plain = zookeeper(listed), zookeeper(member(Kind.OLD, topics={"u": 1}))
+    asked: list[str] = []
+
+    def seen(*sides: ZookeeperSide, plans: tuple[MovePlan, ...] = ()) -> dict[str, set[str]]:
+        asked.clear()
+        asks = see_groups.Asks(
+            groups=lambda *_: [[(f"g{n}", side)] for n, side in enumerate(sides)],
+            kafka=lambda _, names, **__: dict.fromkeys(names),
+            topics=lambda _: asked.append("topics") or frozenset({"t1", "t2", "v"}),  # type: ignore[func-returns-value]
+            logs=lambda _, topics, **__: dict.fromkeys(topics),
+        )
+        clock = see_groups._Clock(None, asks)  # type: ignore[arg-type]
+        looks = see_groups._looks(None, None, clock, str, None, logs=True, plans=plans, asks=asks)  # type: ignore[arg-type]
+        return {each.name: set(each.logs) for each in looks}
+
+    assert seen(plain) == {"g0": {"u"}} and asked == []
+    assert seen(plain, with_a_pattern, with_a_pattern) == {"g0": {"u"}, "g1": {"t1", "t2"}, "g2": {"t1", "t2"}}
+    assert asked == ["topics"]
+    stopped = MovePlan("g0", Direction.TO_KAFKA, (), (("w", 0),), subscribed=(("white_list", "v"), ("static", "later")))
+    assert seen(zookeeper(), zookeeper(), plans=(stopped,)) == {"g0": {"w", "v", "later"}, "g1": set()}
 
 
 def planned(*looks: GroupLook, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:

@@ -19,6 +19,7 @@ from kraft_runbook.groups.look import (
     Registration,
     ZookeeperSide,
 )
+from kraft_runbook.groups.members import STATIC, topics_meant
 from kraft_runbook.groups.old_assignors import by_range, colliding
 
 OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
@@ -190,7 +191,7 @@ def topics_of(look: GroupLook) -> set[str]:
     """The topics that the group names on a side."""
     if not was_read(look.zookeeper):
         return set()
-    return {topic for topic, _ in _seen_of(look)} | subscribed(look.zookeeper)
+    return {topic for topic, _ in _seen_of(look)} | _subscribed(look.zookeeper, look.every)
 
 
 def _seen_of(look: GroupLook) -> set[Partition]:
@@ -217,9 +218,11 @@ def abandoned(look: GroupLook) -> frozenset[str]:
     members = kafka.members if kafka is not None else ()
     if not (members or zookeeper.members) or (members and kafka is not None and kafka.state != STABLE):
         return frozenset()
-    if not all(each.subscription and each.pattern == "static" for each in zookeeper.members):
+    if not all(_says(each, look.every) for each in zookeeper.members):
         return frozenset()
-    read = subscribed(zookeeper) | {topic for (topic, _), owner in zookeeper.owners.items() if not owner.persistent}
+    read = _subscribed(zookeeper, look.every) | {
+        topic for (topic, _), owner in zookeeper.owners.items() if not owner.persistent
+    }
     for member in members:
         if not was_read(member.partitions):
             return frozenset()
@@ -227,9 +230,26 @@ def abandoned(look: GroupLook) -> frozenset[str]:
     return frozenset(topic for topic, _ in _seen_of(look)) - read
 
 
-def subscribed(zookeeper: ZookeeperSide) -> set[str]:
-    """The topics that registered members name; what a pattern matches is not among them."""
-    return {topic for each in zookeeper.members if each.pattern == "static" for topic in each.subscription}
+def _says(member: Registration, every: frozenset[str] | None) -> bool:
+    """Whether this member's registration says what it reads."""
+    known = every is not None or member.pattern == STATIC
+    return known and bool(member.subscription) and not any(unclear(member))
+
+
+def unclear(member: Registration) -> Iterator[str]:
+    """What of its subscription nobody can tell the topics of, with the reason."""
+    for text in member.subscription:
+        try:
+            topics_meant(member.pattern, text, frozenset())
+        except ValueError as error:
+            yield f"{member.pattern} {text}: {error}"
+
+
+def _subscribed(zookeeper: ZookeeperSide, every: frozenset[str] | None) -> set[str]:
+    """The topics that registered members name, or that their patterns fit."""
+    clear = (each for each in zookeeper.members if not any(unclear(each)))
+    meant = (topics_meant(each.pattern, text, every or frozenset()) for each in clear for text in each.subscription)
+    return set[str]().union(*meant)
 
 
 def ahead_in_kafka(look: GroupLook) -> list[Partition]:

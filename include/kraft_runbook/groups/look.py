@@ -153,6 +153,7 @@ TopicLogs = Mapping[int, LogBounds | Unread]
 class GroupLook:
     """One group. ``kafka``: None where Kafka has no group of this name. ``logs``: of the topics that it names, None
     where there is no such topic; a topic that was not looked at is not there. ``now_ms``: ZooKeeper's clock.
+    ``every``: the cluster's topics; None where they were not read, since no pattern asks for them.
     """
 
     name: str
@@ -160,3 +161,4 @@ class GroupLook:
     kafka: KafkaSide | Unread | None
     now_ms: int | Unread
     logs: Mapping[str, TopicLogs | Unread | None] = field(default_factory=dict)
+    every: frozenset[str] | None = None

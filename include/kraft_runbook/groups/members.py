@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from kraft_runbook.groups.look import Kind, Registration
 
-PATTERNS = frozenset({"static", "white_list", "black_list"})
+STATIC, WHITE_LIST, BLACK_LIST = "static", "white_list", "black_list"
+PATTERNS = frozenset({STATIC, WHITE_LIST, BLACK_LIST})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+"""``Topic.isInternal`` of Kafka 1.1.1: no pattern fits them (exclude.internal.topics)."""
 
 _SCALA_ID = re.compile(r".+-\d{10,}-[0-9a-f]{1,8}", re.DOTALL)
 """``<host>-<milliseconds>-<8 hexadecimal digits>`` (``ZookeeperConsumerConnector``)."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
 """At the end of ids that other libraries make (kazoo-go, kafka-node)."""
+_OTHERWISE_IN_JAVA = re.compile(r"&&|\[[^\]]*\[")
 _MILLISECONDS = re.compile(r"\d{12,}")
 
 
@@ -39,6 +44,29 @@ def registration(group: str, member_id: str, data: bytes, migrating: frozenset[s
     if subscription is None and (is_scala_id(group, member_id) or kind is Kind.MIGRATING):
         unreadable = f"the registration of {member_id} is not what the Scala client writes"
     return Registration(member_id, kind, subscription or {}, pattern, unreadable)
+
+
+@lru_cache(maxsize=256)  # many groups have the same pattern, and each look asks more than once
+def topics_meant(pattern: str, text: str, every: frozenset[str]) -> frozenset[str]:
+    """The topics that an entry of a subscription means: itself where the pattern is static, else those of ``every``
+    that the expression fits, or does not fit (``TopicFilter``: commas are alternatives, spaces and quotes go). What was
+    escaped twice means what was to be escaped once: no topic's name holds a backslash.
+
+    Raises ValueError where nobody can tell: Python does not read the expression, or reads it otherwise than Java.
+    """
+    if pattern == STATIC:
+        return frozenset({text})
+    if pattern not in PATTERNS:
+        raise ValueError(f"{pattern} is no kind of subscription")
+    if _OTHERWISE_IN_JAVA.search(text):
+        raise ValueError("it has a class within a class")
+    try:
+        once = text.replace("\\\\", "\\")
+        expression = re.compile(once.strip().replace(",", "|").replace(" ", "").strip("\"'"))
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    wanted = pattern == WHITE_LIST
+    return frozenset(each for each in every - INTERNAL_TOPICS if (expression.fullmatch(each) is not None) is wanted)
 
 
 def is_scala_id(group: str, name: str) -> bool:

@@ -24,8 +24,10 @@ from kraft_runbook.groups.faults import (
     partitions_of,
     topic_id,
     topics_of,
+    unclear,
 )
-from kraft_runbook.groups.look import GroupLook, Partition
+from kraft_runbook.groups.look import GroupLook, Partition, Registration
+from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,
@@ -44,7 +46,8 @@ class MovePlan:
     """Every partition of the group once, in order. ``fences``: the owner znodes to be made, or lifted on the way
     back. ``topic_ids``: by topic, where it is known: an offset means nothing in another topic of that name.
     ``abandoned``: the topics that none of the group's members reads. Nobody has to take over their partitions, and one
-    of which nobody could read on from its offset is ``left_out``, in words.
+    of which nobody could read on from its offset is ``left_out``, in words. ``subscribed``: what the old members had
+    registered, each as its pattern (``static`` for a topic's name) and its text.
     """
 
     group: str
@@ -54,6 +57,7 @@ class MovePlan:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     abandoned: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    subscribed: tuple[tuple[str, str], ...] = ()
 
     @property
     def read(self) -> tuple[PlannedOffset, ...]:
@@ -63,6 +67,15 @@ class MovePlan:
     @property
     def topics(self) -> frozenset[str]:
         return frozenset(topic for topic, _ in (*(each.partition for each in self.offsets), *self.fences))
+
+    def meant(self, every: frozenset[str] | None) -> frozenset[str]:
+        """The topics that the old members would read by now. ``every``: as of ``GroupLook``."""
+        return frozenset[str]().union(*(topics_meant(*each, every or frozenset()) for each in self.subscribed))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """In words: by which a topic that is made after the stop is the group's too."""
+        return tuple(f"{pattern} {text}" for pattern, text in self.subscribed if pattern != STATIC)
 
     def render_text(self) -> str:
         """A table: partition, offset, where from, what it replaces; then the topics that nobody reads."""
@@ -78,6 +91,8 @@ class MovePlan:
             lines.append(f"{name(each.partition)} · {offset} · {origin} · {replaced}")
         if self.abandoned:
             lines.append(f"no member reads {some(self.abandoned)}: nobody is waited for to take them over")
+        if self.patterns:
+            lines.append(f"a topic that is made later begins at its log's start, if it is of {some(self.patterns)}")
         lines += [f"left out, since no member reads it: {each}" for each in self.left_out]
         return "\n".join(lines)
 
@@ -104,6 +119,8 @@ def plan_move(
     nobodys = abandoned(look)
     refused += _of_ahead(look, without)
     refused += unread_topics(look, topics_of(look) - nobodys)
+    members = _subscribers(look) if direction is Direction.TO_KAFKA else []
+    refused += [each for member in members for each in _of_pattern(member)]
     offsets: list[PlannedOffset] = []
     left_out: list[str] = []
     every = [each for each in partitions_of(look) if exists(look, each)]
@@ -141,6 +158,7 @@ def plan_move(
         topic_ids=topic_ids(look, offsets, nobodys),
         abandoned=tuple(sorted(nobodys)),
         left_out=tuple(left_out),
+        subscribed=tuple(sorted({(each.pattern, text) for each in members for text in each.subscription})),
     )
 
 
@@ -159,6 +177,23 @@ def unread_topics(look: GroupLook, topics: Collection[str]) -> Iterator[MoveRefu
                 f"the partitions of topic {topic} were not read: {logs.reason}",
                 logs.way_out or "make it readable: this tool's identity needs DESCRIBE of the topic",
             )
+
+
+def _subscribers(look: GroupLook) -> list[Registration]:
+    """Members that have registered a subscription of a kind that the Scala client knows."""
+    members = look.zookeeper.members if was_read(look.zookeeper) else ()
+    return [each for each in members if each.pattern in PATTERNS]
+
+
+def _of_pattern(member: Registration) -> Iterator[MoveRefused]:
+    """A topic that fits it, and is made after the stop, would be in nobody's plan."""
+    for why in unclear(member):
+        yield MoveRefused(
+            Obstacle.UNREAD,
+            f"which topics {member.id} reads is not known: {why}",
+            "write the expression otherwise; or stop the members, let nobody make a topic that it fits until the new"
+            " ones have started, and plan again within an hour",
+        )
 
 
 def _left_to_do(look: GroupLook, offsets: list[PlannedOffset]) -> bool:

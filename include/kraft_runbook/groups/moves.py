@@ -36,6 +36,7 @@ class Moves:
                     "topic_ids": dict(plan.topic_ids),
                     "abandoned": list(plan.abandoned),
                     "left_out": list(plan.left_out),
+                    "subscribed": [list(each) for each in plan.subscribed],
                 }
                 for plan in self.plans
             ],
@@ -56,6 +57,7 @@ class Moves:
                     dict(each["topic_ids"]),
                     tuple(each["abandoned"]),
                     tuple(each["left_out"]),
+                    tuple((pattern, text) for pattern, text in each["subscribed"]),
                 )
                 for each in data["plans"]
             ),

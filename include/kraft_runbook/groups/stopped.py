@@ -162,7 +162,8 @@ def read_at_the_stop(
     quiet: Quiet | None = None,
 ) -> MovePlan | tuple[MoveRefused, ...]:
     """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
-    that was deleted since is left out; one that came since gets an offset as any other. Where what lay at an offset was
+    that was deleted since is left out; one that came since gets an offset as any other, and of a topic that was made
+    since the log's start. Where what lay at an offset was
     deleted since, the log's start is taken; so it is for a topic that was made anew, since nobody knows of which one
     its offsets are. A partition that nobody reads has its own offset, or is left out. Or every reason against it.
 
@@ -176,7 +177,9 @@ def read_at_the_stop(
     anew = made_anew(plan, look)
     if quiet is not None and not is_as_left(quiet, look, plan.direction):
         quiet = None
-    refused: list[MoveRefused] = list(unread_topics(look, topics_of(look).difference(plan.abandoned)))
+    meant = plan.meant(look.every)
+    made = meant - plan.topics
+    refused: list[MoveRefused] = list(unread_topics(look, (topics_of(look) | meant).difference(plan.abandoned)))
     offsets: list[PlannedOffset] = []
     left_out = list(plan.left_out)
     replaced = {each.partition: each.replaces for each in plan.offsets}
@@ -189,7 +192,7 @@ def read_at_the_stop(
             found = earlier
         elif partition[0] in plan.abandoned:
             found = plan_abandoned(look, partition, plan.direction, without)
-        elif partition[0] in anew:
+        elif partition[0] in anew or (partition[0] in made and _has_none(look, partition)):
             found = _from_the_start(look, partition, plan.direction)
         else:
             found = plan_offset(look, partition, plan.direction, without, replaced=replaced.get(partition))
@@ -227,6 +230,11 @@ def from_log_start(look: GroupLook, planned: PlannedOffset, direction: Direction
         return planned
     left = planned.offset if planned.origin.value == source_of(direction).value else planned.left
     return replace(planned, offset=log.start, origin=Origin.LOG_START, left=left)
+
+
+def _has_none(look: GroupLook, partition: Partition) -> bool:
+    """Whether no side has an offset of it."""
+    return all(held(look, side, partition) is None for side in Side)
 
 
 def _from_the_start(look: GroupLook, partition: Partition, direction: Direction) -> PlannedOffset | MoveRefused:
@@ -337,12 +345,12 @@ def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
 
 
 def _of_plan(plan: MovePlan, look: GroupLook) -> list[Partition]:
-    """Every partition of the plan's topics, and of those that the group names now; of those that nobody reads the
-    plan's alone.
+    """Every partition of the plan's topics, of those that the group names now, and of those that were made since and
+    that its old members would read; of those that nobody reads the plan's alone.
     """
     planned = {each.partition for each in plan.offsets}
     every = planned | set(partitions_of(look))
-    for topic in {topic for topic, _ in every}:
+    for topic in {*(topic for topic, _ in every), *plan.meant(look.every)}:
         logs = look.logs.get(topic)
         every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
     return sorted(each for each in every if each in planned or each[0] not in plan.abandoned)

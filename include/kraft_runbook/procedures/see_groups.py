@@ -17,6 +17,7 @@ from kraft_runbook.errors import RunbookError
 from kraft_runbook.groups.classify import goes_by_age
 from kraft_runbook.groups.faults import topics_of
 from kraft_runbook.groups.look import GroupLook, TopicLogs, ZookeeperSide
+from kraft_runbook.groups.members import STATIC
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.moves import meant
 from kraft_runbook.groups.report import GroupScan, report, summary
@@ -24,7 +25,7 @@ from kraft_runbook.io.kafka.groups_seen import read_kafka_groups
 from kraft_runbook.io.kafka.log_ends import read_log_bounds
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.io.zookeeper.clock import read_clock
-from kraft_runbook.io.zookeeper.read_groups import CONSUMERS, read_groups
+from kraft_runbook.io.zookeeper.read_groups import CONSUMERS, read_groups, read_topics
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.runbook.telling import Tell, nobody
 
@@ -117,11 +118,12 @@ def look_for_live_groups(spec: ClusterSpec, *, secrets: Secrets) -> ConsumerGrou
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What is asked of both sides: ZooKeeper's groups, Kafka's, ZooKeeper's time, and the logs of topics."""
+    """What is asked of both sides: ZooKeeper's groups, Kafka's, ZooKeeper's time and topics, and their logs."""
 
     groups: Callable[..., Iterable[Sequence[tuple[str, ZookeeperSide | Unread]]]] = read_groups
     kafka: Callable[..., Mapping[str, Any]] = read_kafka_groups
     clock: Callable[[ZookeeperReader], int | Unread] = read_clock
+    topics: Callable[[ZookeeperReader], frozenset[str]] = read_topics
     logs: Callable[..., Mapping[str, TopicLogs | Unread | None]] = read_log_bounds
 
 
@@ -157,16 +159,26 @@ def _looks(
     known: dict[str, TopicLogs | Unread | None] = {}
     silent: dict[int, str] = {}
     planned = {each.group: each for each in plans}
+    every: frozenset[str] | None = None
     for some in asks.groups(reader, sorted(names) if names is not None else None):
         kafka = asks.kafka(spec, [name for name, _ in some], secrets=secrets, silent=silent)
         looks = [GroupLook(name, side, kafka[name], clock.where_it_counts(side)) for name, side in some]
         if logs:
+            if every is None and any(_has_pattern(each, planned.get(each.name)) for each in looks):
+                every = asks.topics(reader)
+            looks = [replace(each, every=every) for each in looks]
             topics = {each.name: _topics(each, planned.get(each.name)) for each in looks}
             known |= asks.logs(spec, set[str]().union(*topics.values()).difference(known), secrets=secrets)
             looks = [replace(each, logs={t: known[t] for t in topics[each.name]}) for each in looks]
         yield from looks
 
 
+def _has_pattern(look: GroupLook, plan: MovePlan | None) -> bool:
+    """Whether what it reads hangs on which topics there are."""
+    members = look.zookeeper.members if was_read(look.zookeeper) else ()
+    return any(each.pattern != STATIC for each in members) or (plan is not None and bool(plan.patterns))
+
+
 def _topics(look: GroupLook, plan: MovePlan | None) -> set[str]:
     """Whose logs the look is to hold."""
-    return topics_of(look) | (plan.topics if plan is not None else set())
+    return topics_of(look) | (plan.topics | plan.meant(look.every) if plan is not None else set())

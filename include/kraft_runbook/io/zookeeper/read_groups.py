@@ -30,6 +30,11 @@ def read_groups(reader: ZookeeperReader, names: Sequence[str] | None = None) -> 
         yield _read_some(reader, wanted[start : start + GROUPS_AT_ONCE])
 
 
+def read_topics(reader: ZookeeperReader) -> frozenset[str]:
+    """The cluster's topics, as old members read them. Raises Unreachable."""
+    return frozenset(reader.children("/brokers/topics") or ())
+
+
 def _read_some(reader: ZookeeperReader, groups: Sequence[str]) -> list[NamedSide]:
     """Where one znode's ACL refuses the whole request, the groups are halved until that group stands alone."""
     try:
