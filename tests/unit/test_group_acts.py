@@ -380,10 +380,10 @@ def test_offsets_of_a_topic_that_nobody_reads_are_committed_and_may_expire(world
     (seen,) = world.look(SPEC, secrets=None, names=[GROUP])
     signed = plan_move(seen, Direction.TO_KAFKA)
     assert isinstance(signed, MovePlan)
-    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8, left: 5})
+    world.zookeeper, world.kafka = zookeeper(offsets={T0: 7, T1: 8, left: 5}), kafka(kind="", offsets={left: 2})
     plan = stop_read(SPEC, signed, None, **world.given)
-    fence_group(SPEC, plan, **world.given)
-    assert commit_group(SPEC, plan, **world.given).changed == 3
+    assert fence_group(SPEC, plan, **world.given) == 2
+    assert commit_group(SPEC, plan, **world.given).changed == 3 and world.kafka.offsets[left] == 5
     world.kafka = kafka(offsets={T0: 7, T1: 8})
     require_in_place(SPEC, plan, **world.given)
     assert commit_group(SPEC, plan, begun=True, **world.given).changed == 1

@@ -32,6 +32,7 @@ OLD = member(Kind.OLD, topics={"t": 1})
 T0, T1 = ("t", 0), ("t", 1)
 LOGS = {"t": {0: LogBounds(10, 100), 1: LogBounds(20, 200)}}
 TO_KAFKA, BACK = Direction.TO_KAFKA, Direction.BACK
+FENCE, MARKED = Owner("fence", True), Owner(f"fence{COMMITTED}", True)
 
 
 def old(offsets: Any, **changes: Any) -> GroupLook:
@@ -128,7 +129,7 @@ def test_a_topic_that_nobody_reads_and_nobody_could_read_on_stops_no_move(logs: 
 
 def test_the_offsets_of_a_topic_that_nobody_reads_go_over_where_somebody_could_read_on() -> None:
     found = plan(old(WITH_LEFT, logs={**LOGS, "left": {0: LogBounds(0, 9, "id"), 1: LogBounds(0, 9, "id")}}))
-    assert found.offsets[0] == PlannedOffset(LEFT, 7, Origin.ZOOKEEPER, None) and LEFT in found.fences
+    assert found.offsets[0] == PlannedOffset(LEFT, 7, Origin.ZOOKEEPER, None) and found.fences == (T0, T1)
     assert [each.partition for each in found.read] == [T0, T1]
     assert found.left_out == ("left-1 has no offset in ZooKeeper",) and found.topic_ids == {}
     named = plan(old({T0: 50, T1: 60, LEFT: None}, logs={**LOGS, "left": {0: LogBounds(0, 9)}}), without={"left-0": 5})
@@ -141,17 +142,26 @@ def test_a_group_whose_members_read_no_topic_that_exists_is_not_moved() -> None:
     )
 
 
-def test_back_a_topic_that_no_new_member_is_assigned_is_not_waited_for() -> None:
-    side = zookeeper(owners=dict.fromkeys((T0, T1, LEFT), Owner(f"fence{COMMITTED}", True)), offsets=WITH_LEFT)
-    seen = look(side, kafka(new("app", T0, T1), offsets={T0: 70, T1: 80}), logs={**LOGS, "left": {0: LogBounds(0, 9)}})
-    found = plan(seen, BACK)
+@pytest.mark.parametrize("members", [(new("app", T0, T1),), ()])
+def test_back_a_topic_that_nobody_reads_is_not_waited_for_also_once_the_new_members_have_stopped(members: Any) -> None:
+    side = zookeeper(owners=dict.fromkeys((T0, T1), MARKED), offsets=WITH_LEFT)
+    logs = {**LOGS, "left": {0: LogBounds(8, 9)}}
+    found = plan(look(side, kafka(*members, offsets={T0: 70, T1: 80}), logs=logs), BACK)
     assert [each.partition for each in found.offsets] == [T0, T1] and found.abandoned == ("left",)
-    assert found.fences == (LEFT, T0, T1), "its fence is lifted too"
+    went_over = look(side, kafka(*members, offsets={T0: 70, T1: 80, LEFT: 8}), logs=logs)
+    assert [each.offset for each in plan(went_over, BACK).offsets] == [8, 70, 80]
+    half = look(replace(side, owners={T0: MARKED, T1: FENCE}), kafka(offsets={T0: 70, T1: 60}), logs=logs)
+    assert refused(half, BACK)[0][1].startswith("left-0 has no offset in Kafka"), "left may be still to be fenced"
+
+
+def test_a_moved_group_is_not_moved_again_for_a_topic_that_nobody_reads() -> None:
+    side = zookeeper(owners=dict.fromkeys((T0, T1), MARKED), offsets=WITH_LEFT)
+    seen = look(side, kafka(offsets={T0: 50, T1: 60}), logs={**LOGS, "left": {0: LogBounds(0, 9)}})
+    ((obstacle, why),) = refused(seen)
+    assert obstacle is Obstacle.CLASS and "it has been moved" in why
 
 
 # -- a fence that is there already -------------------------------------------------------------------------------------
-
-FENCE, MARKED = Owner("fence", True), Owner(f"fence{COMMITTED}", True)
 
 
 @pytest.mark.parametrize(

@@ -209,14 +209,19 @@ def _seen_of(look: GroupLook) -> set[Partition]:
 
 
 def abandoned(look: GroupLook) -> frozenset[str]:
-    """The topics of which the group has offsets, and that none of its members reads. Empty where nobody is there, or
-    one does not say what it reads: its registration is no subscription, or a pattern.
+    """The topics of which the group has offsets, and that none of its members reads. Empty where one does not say what
+    it reads: its registration is no subscription, or a pattern that can't be read here. Where nobody is there, those of
+    ZooKeeper's offsets that a whole move has not fenced: it knew.
     """
     zookeeper, kafka = look.zookeeper, in_kafka(look)
     if not was_read(zookeeper) or not was_read(look.kafka):
         return frozenset()
     members = kafka.members if kafka is not None else ()
-    if not (members or zookeeper.members) or (members and kafka is not None and kafka.state != STABLE):
+    if not members and not zookeeper.members:
+        whole = bool(zookeeper.fenced) and zookeeper.committed == zookeeper.fenced
+        left = {topic for topic, _ in zookeeper.offsets} - {topic for topic, _ in zookeeper.fenced}
+        return frozenset(left) if whole else frozenset()
+    if members and kafka is not None and kafka.state != STABLE:
         return frozenset()
     if not all(_says(each, look.every) for each in zookeeper.members):
         return frozenset()
@@ -363,6 +368,7 @@ def _without_offset(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
 
 
 def _read(look: GroupLook) -> list[Partition]:
+    """``partitions_of`` without those of abandoned topics."""
     nobodys = abandoned(look)
     return [each for each in partitions_of(look) if each[0] not in nobodys]
 

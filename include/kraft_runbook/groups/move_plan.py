@@ -45,9 +45,9 @@ from kraft_runbook.groups.planned_offsets import (
 class MovePlan:
     """Every partition of the group once, in order. ``fences``: the owner znodes to be made, or lifted on the way
     back. ``topic_ids``: by topic, where it is known: an offset means nothing in another topic of that name.
-    ``abandoned``: the topics that none of the group's members reads. Nobody has to take over their partitions, and one
-    of which nobody could read on from its offset is ``left_out``, in words. ``subscribed``: what the old members had
-    registered, each as its pattern (``static`` for a topic's name) and its text.
+    ``abandoned``: the topics that none of the group's members reads. Nobody has to take over their partitions, which
+    are not fenced; one of which nobody could read on from its offset is ``left_out``, in words. ``subscribed``: what
+    the old members had registered, each as its pattern (``static`` for a topic's name) and its text.
     """
 
     group: str
@@ -137,7 +137,7 @@ def plan_move(
             left_out.append(planned)
         else:
             offsets.append(planned)
-    if direction is Direction.TO_KAFKA and not refused and not _left_to_do(look, offsets):
+    if direction is Direction.TO_KAFKA and not refused and not _left_to_do(look, offsets, nobodys):
         refused.append(
             MoveRefused(
                 Obstacle.CLASS,
@@ -154,12 +154,17 @@ def plan_move(
         look.name,
         direction,
         tuple(offsets),
-        fences=tuple(each.partition for each in offsets) if direction is Direction.TO_KAFKA else fenced,
+        fences=to_be_fenced(offsets, nobodys) if direction is Direction.TO_KAFKA else fenced,
         topic_ids=topic_ids(look, offsets, nobodys),
         abandoned=tuple(sorted(nobodys)),
         left_out=tuple(left_out),
         subscribed=tuple(sorted({(each.pattern, text) for each in members for text in each.subscription})),
     )
+
+
+def to_be_fenced(offsets: Iterable[PlannedOffset], nobodys: Collection[str]) -> tuple[Partition, ...]:
+    """Their partitions, without those of topics that nobody reads: by that the way back knows them."""
+    return tuple(each.partition for each in offsets if each.partition[0] not in nobodys)
 
 
 def topic_ids(look: GroupLook, offsets: Iterable[PlannedOffset], nobodys: Collection[str]) -> dict[str, str]:
@@ -196,11 +201,13 @@ def _of_pattern(member: Registration) -> Iterator[MoveRefused]:
         )
 
 
-def _left_to_do(look: GroupLook, offsets: list[PlannedOffset]) -> bool:
+def _left_to_do(look: GroupLook, offsets: list[PlannedOffset], nobodys: Collection[str]) -> bool:
     """Whether a fence, its mark or an offset in Kafka is missing."""
     side = look.zookeeper
     return not was_read(side) or any(
-        each.partition not in side.committed or each.offset != each.replaces for each in offsets
+        each.partition not in side.committed or each.offset != each.replaces
+        for each in offsets
+        if each.partition[0] not in nobodys
     )
 
 

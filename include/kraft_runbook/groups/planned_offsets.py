@@ -74,7 +74,7 @@ class Origin(StrEnum):
     END_AT_THE_STOP = "end at the stop"
     FORM = "the form"
     LOG_START = "the log's start"
-    """Read at the stop: what lay at the group's own offset was deleted since the plan."""
+    """Since the plan what lay at the group's own offset was deleted, or the topic was made."""
 
 
 class Obstacle(StrEnum):

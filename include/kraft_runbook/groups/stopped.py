@@ -22,7 +22,7 @@ from kraft_runbook.groups.faults import (
     topics_of,
 )
 from kraft_runbook.groups.look import CONSUMER, GroupLook, KafkaSide, Partition, ZookeeperSide
-from kraft_runbook.groups.move_plan import MovePlan, topic_ids, unread_topics
+from kraft_runbook.groups.move_plan import MovePlan, to_be_fenced, topic_ids, unread_topics
 from kraft_runbook.groups.planned_offsets import (
     Direction,
     MoveRefused,
@@ -163,9 +163,9 @@ def read_at_the_stop(
 ) -> MovePlan | tuple[MoveRefused, ...]:
     """The plan with the offsets that the stopped members have left, which replace those it was shown with. A partition
     that was deleted since is left out; one that came since gets an offset as any other, and of a topic that was made
-    since the log's start. Where what lay at an offset was
-    deleted since, the log's start is taken; so it is for a topic that was made anew, since nobody knows of which one
-    its offsets are. A partition that nobody reads has its own offset, or is left out. Or every reason against it.
+    since the log's start. Where what lay at an offset was deleted since, the log's start is taken; so it is for a topic
+    that was made anew, since nobody knows of which one its offsets are. A partition that nobody reads has its own
+    offset, or is left out. Or every reason against it.
 
     ``kept``: what an earlier try has read; a partition that neither side has changed since stays as it is there.
     ``quiet``: where the logs ended when the members had stopped.
@@ -211,7 +211,7 @@ def read_at_the_stop(
     if refused or not offsets:
         gone = MoveRefused(Obstacle.NO_OFFSET, "none of its partitions exists any more", "there is nothing to move")
         return tuple(refused) or (gone,)
-    fences = tuple(each.partition for each in offsets) if plan.direction is Direction.TO_KAFKA else plan.fences
+    fences = to_be_fenced(offsets, plan.abandoned) if plan.direction is Direction.TO_KAFKA else plan.fences
     ids = {**plan.topic_ids, **topic_ids(look, offsets, plan.abandoned)}
     return replace(plan, offsets=tuple(offsets), fences=fences, topic_ids=ids, left_out=tuple(left_out))
 

@@ -141,7 +141,7 @@ def commit_group(
             f" {name(min(lost))}=OFFSET",
         )
     _require_not_read_on(plan, look, others - expired)
-    if again := others - expired - frozenset(unmarked(plan, look)):
+    if again := others.intersection(read) - expired - frozenset(unmarked(plan, look)):
         raise Refused(
             f"the offsets of group {plan.group} were committed before, and Kafka has others now"
             f" ({_some(sorted(again))}): its members have read on there, and nothing is committed",
@@ -295,6 +295,11 @@ def _require(plan: MovePlan, direction: Direction) -> None:
 
 
 def _require_unmoved(plan: MovePlan, look: GroupLook) -> None:
+    if anew := made_anew(plan, look):
+        raise Refused(
+            f"topics of group {plan.group} were made anew since the offsets were read: {some(anew)}",
+            way_out="do the step 'silent' again with what follows: they are read from the log's start",
+        )
     if moved := moved_since(plan, look):
         raise Refused(
             f"somebody still commits for group {plan.group}: {_some(moved)} changed since the offsets were read",
@@ -305,11 +310,6 @@ def _require_unmoved(plan: MovePlan, look: GroupLook) -> None:
             f"{_some(came)} came to the topics of group {plan.group} since the offsets were read, and would begin where"
             " auto.offset.reset says",
             way_out="do the step 'silent' again with what follows: they get an offset as the form says",
-        )
-    if anew := made_anew(plan, look):
-        raise Refused(
-            f"topics of group {plan.group} were made anew since the offsets were read: {some(anew)}",
-            way_out="do the step 'silent' again with what follows: they are read from the log's start",
         )
     if behind := beyond(plan, look):
         raise Refused(
