@@ -158,6 +158,7 @@ def test_what_kafka_took_beside_a_refused_move_is_on_record_and_the_refused_one_
     assert move(scene).rests == AGAIN_SECONDS
     assert scene.told() == ["planned", "throttled", "started", "tries again"]
     scene.now = look(ongoing=MOVING)
+    scene.fails_at(start_next_batch, StartedInPart("Kafka did not start a-1", way_out="again", done=()))
     scene.later_by = REFUSED + 60
     with pytest.raises(StartedInPart):
         move(scene)
