@@ -142,6 +142,17 @@ def test_a_move_that_has_just_ended_and_is_still_shown_is_looked_at_again() -> N
     assert not shown
 
 
+def test_a_leader_that_is_being_elected_is_waited_for_before_anything_is_held_up_by_it() -> None:
+    plan = make_plan(Explicit(of(a=[(3, 2)])), LOOK.placement)
+    elects = replace(LOOK, placement=replace(LOOK.placement, leaderless=frozenset(plan.target)))
+    shown = [elects, elects, LOOK]
+    how: Any = {"secrets": lambda _: "", "looks": lambda *_, **__: shown.pop(0), "apart": 0.0}
+    assert not look_at_plan(SPEC, plan, **how)[1].leaderless
+    shown[:] = [elects] * LOOKS
+    assert look_at_plan(SPEC, plan, **how)[1].leaderless == plan.target.keys()
+    assert not shown
+
+
 def test_a_plan_is_made_of_an_assignment_that_two_looks_agree_on() -> None:
     def seen(*replicas: int) -> AssignmentSeen:
         return AssignmentSeen("id", {}, {tp("a"): PartitionSeen(replicas, replicas[0], replicas)})

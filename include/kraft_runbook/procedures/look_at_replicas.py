@@ -105,9 +105,10 @@ def look_at_plan(
     ids_of: Callable[..., Mapping[str, str]] | None = None,
     apart: float = APART_SECONDS,
 ) -> tuple[ReplicasLook, PlanReading]:
-    """A quick look, and where the plan stands. UNKNOWN, or a lost broker, is believed once it has lasted: right after
-    a move has ended, a broker may still show it, and a broker that restarts is back soon. ``known``: as of
-    ``read_plan``; ``deletions``: as of ``look_at_replicas``, and with the ids of the plan's topics.
+    """A quick look, and where the plan stands. UNKNOWN, a lost broker, or nobody to copy from is believed once it has
+    lasted: right after a move has ended, a broker may still show it; a broker that restarts is back soon, and so is a
+    leader that is being elected. ``known``: as of ``read_plan``; ``deletions``: as of ``look_at_replicas``, and with
+    the ids of the plan's topics.
     """
     for _ in range(LOOKS):
         look = (looks or look_at_replicas)(
@@ -116,7 +117,7 @@ def look_at_plan(
         if deletions and plan.topic_ids:
             look = look.with_ids((ids_of or topic_ids)(spec, plan.topic_ids.keys(), secrets=secrets))
         reading = read_plan(plan, look.placement, known=known)
-        if reading.stage is not PlanStage.UNKNOWN and not reading.lost:
+        if reading.stage is not PlanStage.UNKNOWN and not reading.lost and not reading.leaderless:
             break
         time.sleep(apart)
     return look, reading
