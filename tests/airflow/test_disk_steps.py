@@ -464,6 +464,18 @@ def test_what_a_broker_took_beside_a_refused_copy_is_on_record_and_the_refused_o
     wait = move_between_disks(scene.run())
     assert isinstance(wait, WhileCopying) and wait.rests
     assert scene.told()[-2:] == ["started", "tries again"]
+    silent = Unreachable("no broker answers", way_out="start one")
+    before, scene.cluster.answers[look_at_disks] = scene.cluster.answers[look_at_disks], lambda *_: raises(silent)
+    move_between_disks(scene.run())
+    scene.cluster.answers[look_at_disks] = before
+    scene.cluster.answers[start_disk_moves] = lambda moves: raises(CopiedInPart("refused", way_out="mend it", done=()))
+    move_between_disks(scene.run())
+    assert scene.told()[-2:] == ["waits", "goes on"], "the other goes on lasting"
+    scene.away = True
+    for _ in range(2):
+        assert move_between_disks(scene.run()).rests
+    assert scene.told()[-2:] == ["refused no more", "waits"]
+    scene.away = False
     scene.cluster.answers[start_disk_moves] = scene.start
     move_between_disks(scene.run())
     assert [[m.partition for m in each] for each in scene.started] == [[A], [B]]
@@ -497,7 +509,7 @@ def test_a_disk_that_somebody_else_has_filled_takes_no_more_and_the_run_says_so(
     scene.free = 12 * MB
     assert wait.look(scene.cluster) == "there is room for the next batch"
     move_between_disks(scene.run())
-    assert [m.partition for m in scene.started[-1]] == [B] and scene.told()[-1] == "goes on"
+    assert [m.partition for m in scene.started[-1]] == [B] and scene.told()[-1] == "refused no more"
 
 
 def test_what_somebody_else_moves_stops_the_run(scene: Scene) -> None:

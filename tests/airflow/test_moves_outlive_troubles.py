@@ -27,7 +27,7 @@ from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.looks import MOMENT_SECONDS
 from kraft_runbook.steps.reassignment.signed import BrokerLost
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back
-from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, wait_out
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, GOES_ON, wait_out
 from kraft_runbook.steps.reassignment.waiting import WhileMoving
 from kraft_runbook_airflow.reassignment.trigger import ReassignmentTrigger
 
@@ -93,7 +93,7 @@ def test_a_trouble_is_waited_out_and_the_run_goes_on(
     assert ("start", [A]) not in scene.done
     scene.cluster.answers[where] = before
     wait = move(scene)
-    assert wait.rests == 0 and scene.told()[-1] == "goes on"
+    assert wait.rests == 0 and scene.told()[-1] == GOES_ON[what]
     assert [each[0] for each in scene.done if each[0] == "throttle"], "also a rate that was noted and not yet set"
     assert ("start", [A]) in scene.done
 
@@ -142,6 +142,55 @@ def test_what_was_refused_and_then_taken_while_a_broker_is_lost_counts_no_more(s
     assert scene.told()[2:] == ["waits", "tries again", "started", "tries again", "gave up"]
 
 
+def test_two_refusals_of_a_moment_hours_apart_end_no_run_that_waits_for_a_broker(scene: Scene) -> None:
+    """While it waits no move is taken that would say so: what ends the first is a try that meets no refusal."""
+    scene.begin()
+    scene.now = look(racks={1: "x", 2: "y"})
+    for hours in (0, 3):
+        scene.later_by = hours * 3600
+        before = scene.fails_at(set_rate, NOT_SHOWN)
+        assert move(scene).rests == AGAIN_SECONDS
+        scene.cluster.answers[set_rate] = before
+        files_of(scene.run).throttles_are_back()
+        for _ in range(3):
+            assert move(scene).rests == 0
+        files_of(scene.run).throttles_are_back()
+    tried = ["tries again", "throttled", "refused no more"]
+    assert scene.told()[2:] == ["waits", *tried, *tried], "no look adds to the evidence"
+    scene.later_by = LOST + 60
+    with pytest.raises(BrokerLost):
+        move(scene)
+
+
+def test_two_silences_of_a_moment_days_apart_end_no_run_of_which_kafka_refuses_a_part(scene: Scene) -> None:
+    scene.begin()
+    scene.wanted = replace(scene.wanted, partitions=2)
+    in_part = StartedInPart("Kafka did not start 1 of 2 reassignments: a-1", way_out="again", done=PLAN.moves[:1])
+    scene.fails_at(start_next_batch, in_part)
+    for later in (0.0, LOST + 60):
+        scene.later_by = later
+        before = scene.fails_at(look_at_plan, NO_ANSWER)
+        assert move(scene).rests == AGAIN_SECONDS
+        scene.cluster.answers[look_at_plan] = before
+        for _ in range(2):
+            assert move(scene).rests == AGAIN_SECONDS
+    assert scene.told().count("waits") == scene.told().count("goes on") == 2
+
+
+def test_a_silence_that_has_passed_gives_what_is_refused_no_more_time(scene: Scene) -> None:
+    scene.begin()
+    scene.fails_at(start_next_batch, StartedInPart("Kafka did not start a-1", way_out="again", done=()))
+    move(scene)
+    before = scene.fails_at(look_at_plan, NO_ANSWER)
+    move(scene)
+    scene.cluster.answers[look_at_plan] = before
+    move(scene)
+    assert scene.told()[-3:] == ["tries again", "waits", "goes on"]
+    scene.later_by = REFUSED + 60
+    with pytest.raises(StartedInPart):
+        move(scene)
+
+
 def test_before_anything_has_begun_an_error_is_told_at_once(scene: Outlives) -> None:
     scene.fails_at(look_at_plan, NO_ANSWER)
     with pytest.raises(Unreachable):
@@ -175,7 +224,7 @@ def test_moves_of_a_task_that_died_before_it_put_them_on_record_are_waited_for_l
     assert scene.told().count("started") == 1
     scene.begin("planned")
     scene.now = look(ongoing=MOVING, racks={1: "x", 2: "y"})
-    assert isinstance(move(scene), WhileMoving) and scene.told()[-2:] == ["started", "waits"]
+    assert isinstance(move(scene), WhileMoving) and scene.told()[-3:] == ["started", "waits", "refused no more"]
 
 
 def test_what_is_refused_ends_the_run_at_once(scene: Outlives) -> None:
@@ -256,7 +305,7 @@ def test_a_broker_whose_disk_somebody_else_has_filled_takes_no_more_and_the_run_
     scene.now = look(directories=full, ongoing=MOVING)
     wait = move(scene)
     assert wait.rests == 0 and wait.full == {3} and f"{said}: what would start there waits" in caplog.text
-    assert scene.told()[-1] == "goes on" and not [each for each in scene.done if each[0] == "start"]
+    assert scene.told()[-1] == "refused no more" and not [each for each in scene.done if each[0] == "start"]
     trigger = ReassignmentTrigger(**ReassignmentTrigger.of("lab", wait).serialize()[1])
     scene.now = look(ongoing=MOVING)
     assert trigger.looks()(scene.cluster) == "", "the task looks whether there is room again, and not the wait"

@@ -32,7 +32,7 @@ from kraft_runbook.steps.reassignment.disks import how_to_undo, reading_of, requ
 from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill, has_started
 from kraft_runbook.steps.reassignment.files import HowFar, RunFiles, files_of
 from kraft_runbook.steps.reassignment.looks import settled_look
-from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAITS, say_it_goes_on, wait_out
 from kraft_runbook.steps.reassignment.waiting import SAY_SECONDS, held_back, what_is_to_do
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
@@ -175,19 +175,21 @@ def move_between_disks(run: Run) -> WhileCopying | dict[str, Any]:
                 )
         if not held:
             files.rest("")
+        if not reading.lost:
+            say_it_goes_on(run, WAITS)
         if in_part:
             raise in_part
+        if no_room:
+            named = some([f"{_named(each)} in {each.target}" for each in no_room], 5)
+            said = f"{len(no_room)} copies are left for which there is no room: {named}"
+            if not (batch or reading.moving or reading.lost or held):
+                raise StepFailed(said, way_out=f"free disk there, then clear this task. Or {undo}")
+            run.cluster.tell(f"{said}. They wait")
+        say_it_goes_on(run, TRIES)
         if reading.lost:
             raise Unreachable(
                 f"{nodes('broker', reading.lost, 'does')} not answer", way_out="start it: it goes on with its copies"
             )
-        if no_room:
-            named = some([f"{_named(each)} in {each.target}" for each in no_room], 5)
-            said = f"{len(no_room)} copies are left for which there is no room: {named}"
-            if not (batch or reading.moving or held):
-                raise StepFailed(said, way_out=f"free disk there, then clear this task. Or {undo}")
-            run.cluster.tell(f"{said}. They wait")
-        say_it_goes_on(run)
     except (Unreachable, StepFailed) as trouble:
         if not isinstance(trouble, NothingTaken) and not has_started(run):
             raise

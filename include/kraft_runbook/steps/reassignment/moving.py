@@ -25,7 +25,7 @@ from kraft_runbook.steps.reassignment.ending import STARTED, begun_before_a_kill
 from kraft_runbook.steps.reassignment.files import files_of
 from kraft_runbook.steps.reassignment.signed import of_lost, require_signed
 from kraft_runbook.steps.reassignment.throttling import change_throttle, list_what_moves
-from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, say_it_goes_on, wait_out
+from kraft_runbook.steps.reassignment.troubles import AGAIN_SECONDS, TRIES, WAITS, say_it_goes_on, wait_out
 from kraft_runbook.steps.reassignment.waiting import WhileMoving, held_back, point_of
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.run import Run
@@ -122,6 +122,8 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
         run.journal.record(Moves(what=STARTED, partitions=len(batch), told=named))
     if not held:
         files.rest("")
+    if not reading.lost and not stands:
+        say_it_goes_on(run, WAITS)
     if in_part:
         raise in_part
     for each in no_room:
@@ -131,8 +133,7 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
             f"nothing else is left than moves without room: {some(no_room, between='; ')}",
             way_out="free disk there, then clear this task. Or begin a new run, which plans what is left anew",
         )
-    if not reading.lost and not stands:
-        say_it_goes_on(run)
+    say_it_goes_on(run, TRIES)
     if next_ones and not batch:
         # What Metadata still shows, Kafka does not know any more: to ask at once would be to ask for ever.
         run.cluster.tell(f"Nothing was taken of {len(next_ones)} moves, trying again")

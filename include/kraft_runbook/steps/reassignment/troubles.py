@@ -4,7 +4,7 @@ that does not answer. Since when it waits is read from its evidence.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from kraft_runbook.errors import RunbookError, Unreachable
@@ -13,10 +13,11 @@ from kraft_runbook.steps.reassignment.ending import STARTED
 from kraft_runbook.steps.reassignment.signed import BrokerLost
 from kraft_runbook.steps.run import Run
 
-WAITS, TRIES, GOES_ON, GAVE_UP = "waits", "tries again", "goes on", "gave up"
+WAITS, TRIES, GAVE_UP = "waits", "tries again", "gave up"
+GOES_ON: Mapping[str, str] = {WAITS: "goes on", TRIES: "refused no more"}
+"""What ends each: either may go on lasting when the other has ended."""
 AGAIN_SECONDS = 30.0
 """Between two tries: each starts a task."""
-ENDS = frozenset({GOES_ON, GAVE_UP})
 
 
 def wait_out(run: Run, trouble: RunbookError) -> None:
@@ -26,8 +27,8 @@ def wait_out(run: Run, trouble: RunbookError) -> None:
     """
     passes, within = isinstance(trouble, Unreachable | BrokerLost), run.spec.reassignment
     what, most = (WAITS, within.lost_broker) if passes else (TRIES, within.refused)
-    # While it waits for a broker it never says that it goes on: what Kafka refused has passed once it takes a move.
-    since = _since(run, {what}, ended_by=ENDS if passes else ENDS | {STARTED})
+    # What Kafka refused has passed once it takes a move, also beside moves that it still refuses.
+    since = _since(run, what, ended_by={GOES_ON[what], GAVE_UP, *(() if passes else (STARTED,))})
     if since is None:
         run.cluster.tell(f"The run {what}: {trouble.problem}")
         run.journal.record(Moves(what=what, partitions=None, told=trouble.problem))
@@ -39,22 +40,22 @@ def wait_out(run: Run, trouble: RunbookError) -> None:
     run.cluster.tell(f"The run {what} since {waited:,.0f} s, at most {most:,.0f}: {trouble.problem}")
 
 
-def say_it_goes_on(run: Run) -> None:
-    """Put on record that it waits no more, where it did."""
-    since = _since(run, {WAITS, TRIES}, ended_by=ENDS)
+def say_it_goes_on(run: Run, what: str) -> None:
+    """Put on record that it does this no more (``WAITS`` or ``TRIES``), where it did."""
+    since = _since(run, what, ended_by={GOES_ON[what], GAVE_UP})
     if since is not None:
         told = f"after {run.cluster.now() - since:,.0f} s"
-        run.journal.record(Moves(what=GOES_ON, partitions=None, told=told))
+        run.journal.record(Moves(what=GOES_ON[what], partitions=None, told=told))
 
 
-def _since(run: Run, whats: Collection[str], *, ended_by: Collection[str]) -> float | None:
-    """When the first of these was put on record after the last that ended them, in seconds since the epoch; None where
-    none was.
+def _since(run: Run, what: str, *, ended_by: Collection[str]) -> float | None:
+    """When this was first put on record after the last that ended it, in seconds since the epoch; None where it was
+    not.
     """
     first: str | None = None
     for record, told in of_kind(run.journal.records(), Moves):
         if told.what in ended_by:
             first = None
-        elif told.what in whats:
+        elif told.what == what:
             first = first or record.at
     return None if first is None else datetime.fromisoformat(first).timestamp()
