@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +19,12 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.zookeeper.reassignment_znodes import ReassignmentZnodes
 from kraft_runbook.reassignment.demotion import KeptOrders
 from kraft_runbook.reassignment.goals import DrainBrokers, Explicit, GiveBackOrder, Measure, Restore
-from kraft_runbook.reassignment.plan import ReassignmentPlan, plan_to_dict
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.refusals import Reason, refusals
 from kraft_runbook.reassignment.saved_state import SavedState
 from kraft_runbook.reassignment.throttles import Former
+from kraft_runbook.steps.reassignment.files import RunFiles
 
 
 def asked(name: GoalName, *brokers: int, **options: Any) -> Any:
@@ -76,7 +76,7 @@ def saved(directory: Path, also: Mapping[TopicPartition, Replicas] = MappingProx
     path = directory / "saved.json"
     path.write_text(SavedState("id", {**BEFORE, **also}, Former({}, {}, {}), IDS).to_json())
     plan = ReassignmentPlan("drain", BEFORE, {A: (3, 2), B: (3, 2)}, 2, 2, topic_ids=IDS)
-    (directory / "plan.json").write_text(json.dumps(plan_to_dict(plan)))
+    RunFiles(directory).store_plan(plan, {**BEFORE, **also})
     return path
 
 
@@ -86,6 +86,38 @@ def test_what_a_run_saved_is_restored(tmp_path: Path) -> None:
     (tmp_path / "plan.json").unlink()
     with pytest.raises(Refused, match=r"plan\.json"):
         kept_in(tmp_path / "saved.json")
+
+
+C = TopicPartition("c", 0)
+
+
+def test_what_a_run_moved_by_two_plans_is_restored_as_the_first_found_it_that_names_it(tmp_path: Path) -> None:
+    """Topic c was made anew between them: what was saved of it is another topic's. The second moves a-1 on."""
+    path, files = saved(tmp_path, {C: (1, 2)}), RunFiles(tmp_path)
+    second = {B: (3, 2), C: (2, 3)}
+    plan = ReassignmentPlan("drain", second, {B: (4, 2), C: (4, 3)}, 2, 2, topic_ids={**IDS, "c": "new"})
+    files.store_plan(plan, {A: (3, 2), **second})
+    kept = kept_in(path)
+    assert kept.goal == Restore({**BEFORE, C: (2, 3)}) and kept.topic_ids == {**IDS, "c": "new"}
+    third = {A: (5, 6)}
+    plan = ReassignmentPlan("drain", third, {A: (7, 6)}, 1, 1, topic_ids={"a": "made anew"})
+    files.store_plan(plan, {**third, B: (5, 6), C: (4, 3)})
+    kept = kept_in(path)
+    assert kept.goal == Restore({**third, C: (2, 3)}) and kept.topic_ids == {"a": "made anew", "c": "new"}
+
+
+def test_a_plan_that_another_was_written_over_is_restored_too(tmp_path: Path) -> None:
+    """Known by what it saved, and the later plan found elsewhere; what somebody else moved is no such."""
+    other = TopicPartition("other", 0)
+    path = saved(tmp_path, {C: (1, 2), other: (1, 2)})
+    (tmp_path / "plan.json").unlink()
+    plan = ReassignmentPlan("drain", {C: (1, 2)}, {C: (3, 2)}, 1, 1, topic_ids={"c": "id-of-c"})
+    RunFiles(tmp_path).store_plan(plan, {A: (3, 2), B: (1, 2), C: (1, 2), other: (3, 2)})
+    kept = kept_in(path)
+    assert kept.goal == Restore({A: (1, 2), C: (1, 2)}) and kept.topic_ids == {**IDS, "c": "id-of-c"}
+    (tmp_path / "before.json").unlink()
+    with pytest.raises(Refused, match=r"before\.json"):
+        kept_in(path)
 
 
 @pytest.mark.parametrize("name", ["saved.json", "orders.json", "broker-1.json"])

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from kraft_runbook.cluster.assignment import Assignment, TopicPartition
+from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.course import CoursePoint, and_then, course_of, course_to_list
 from kraft_runbook.io.private_file import write_private
@@ -114,12 +114,7 @@ class RunFiles:
     @property
     def known(self) -> frozenset[TopicPartition]:
         """The partitions that there were when the plan was made. Raises Refused as ``plan`` does."""
-        try:
-            return frozenset(from_json(self.before.read_text(), source=str(self.before)))
-        except OSError as error:
-            raise Refused(
-                f"{self.before} can't be read: {error}", way_out="clear the task 'plan' with its downstream tasks"
-            ) from None
+        return frozenset(_before_in(self.before, way_out="clear the task 'plan' with its downstream tasks"))
 
     def without_topics(self, these: Collection[str]) -> tuple[Path, Path]:
         """The plan and what was before it, as ``planned`` and ``before`` hold them, without these topics."""
@@ -319,6 +314,13 @@ def _plan_in(path: Path, *, way_out: str) -> ReassignmentPlan:
         raise Refused(f"the plan of this run can't be read from {path}: {error}", way_out=way_out) from None
 
 
+def _before_in(path: Path, *, way_out: str) -> Assignment:
+    try:
+        return from_json(path.read_text(), source=str(path))
+    except OSError as error:
+        raise Refused(f"{path} can't be read: {error}", way_out=way_out) from None
+
+
 def kept_orders(name: str, state: Path) -> KeptOrders | None:
     """The orders from before, of a run of this name that demoted brokers; None where it did not. Raises Refused where
     they can't be read.
@@ -332,17 +334,28 @@ def saved_by(name: str, state: Path) -> Path:
 
 
 def restorable(path: Path) -> SavedState:
-    """What a run saved there (``saved.json``) of the partitions that it planned to move, with the ids of their topics:
-    of each plan that it may have begun, which lie beside it. Raises Refused where one of them can't be read.
+    """What a run saved there (``saved.json``), of the partitions alone that it planned to move: each as the first plan
+    found it that names it, with the id that its topic had then. Of a topic that was made anew between two plans, what
+    the later ones found. The plans that the run may have begun lie beside it. Where it kept one alone, it may have
+    moved by another before, which the present one was written over: what it saved of that one's topics and the present
+    plan found elsewhere was its own as well. Raises Refused where one of the files can't be read.
     """
     saved, files = read_state(path), RunFiles(path.parent)
-    way_out = f"let {PLAN} lie beside it, untouched, as in the run's directory"
-    plans = [_plan_in(each, way_out=way_out) for each in (*files.earlier_plans(), files.directory / PLAN)]
+    way_out = "let it lie beside what the run saved, untouched, as in the run's directory"
+    assignment: dict[TopicPartition, Replicas] = {}
     ids: dict[str, str] = {}
-    for plan in reversed(plans):
+    earlier = files.earlier_plans()
+    if not earlier:
+        ids |= saved.topic_ids
+        mine = {p: replicas for p, replicas in saved.assignment.items() if p.topic in ids}
+        found = _before_in(files.before, way_out=way_out)
+        assignment |= {p: replicas for p, replicas in mine.items() if found.get(p, replicas) != replicas}
+    for each in (*earlier, files.directory / PLAN):
+        plan = _plan_in(each, way_out=way_out)
+        anew = plan.made_anew(ids)
+        assignment = {**plan.present, **{p: r for p, r in assignment.items() if p.topic not in anew}}
         ids |= plan.topic_ids
-    named = {p for plan in plans for p in plan.target}
-    return replace(saved, assignment={p: r for p, r in saved.assignment.items() if p in named}, topic_ids=ids)
+    return replace(saved, assignment=assignment, topic_ids=ids)
 
 
 def file_of_run(name: str, state: Path, *any_of: str, did: str) -> Path:
