@@ -17,7 +17,7 @@ from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.kafka_user import with_descendants
 from ansible.module_utils.login_modules import is_class, modules_of, sections_of
 from ansible.module_utils.properties_text import properties_of
-from ansible.module_utils.references import followed
+from ansible.module_utils.references import NeedsProcess, followed
 
 KAFKA = "kafka.Kafka"
 LOGIN_FILE = "java.security.auth.login.config"
@@ -91,7 +91,8 @@ def named_classes(text: str | None, pid: int, homes: list, link: str, table: dic
 
     ``text``: the node's file. ``link``: through which its service finds its home. ``pid``: its service's process, 0
     where none runs. ``table``: the ``keys`` that name classes, and the ``built_in`` words of some. ``dynamic``: keys
-    and classes of dynamic configurations.
+    and classes of dynamic configurations. ``unasked``: what could not be followed because no process was seen; None
+    where one was.
     """
     found = Search(properties_of(text or ""), table)
     process = None
@@ -102,7 +103,11 @@ def named_classes(text: str | None, pid: int, homes: list, link: str, table: dic
             found.unread.append(f"{error.problem}; {error.way_out}")
     wanted = [*found.of_file(), *(found.of_login_file(process) if process else ())]
     wanted += [Wanted(each["key"], each["name"]) for each in dynamic]
-    return {"named": _in_homes(wanted, _beside(process, homes, link), homes), "unread": found.unread}
+    return {
+        "named": _in_homes(wanted, _beside(process, homes, link), homes),
+        "unread": found.unread,
+        "unasked": None if process else found.unasked,
+    }
 
 
 def _beside(process: Process | None, homes: list, link: str) -> list:
@@ -124,7 +129,9 @@ def _beside(process: Process | None, homes: list, link: str) -> list:
 
 
 class Search:
-    """The classes that are wanted, and in ``unread`` what could not be followed, with the way out."""
+    """The classes that are wanted, and in ``unread`` what could not be followed, with the way out; in ``unasked`` what
+    could be with a process.
+    """
 
     def __init__(self, properties: dict, table: dict) -> None:
         self.properties = {key: value.strip() for key, value in properties.items()}
@@ -132,6 +139,7 @@ class Search:
         self.built_in = table["built_in"]
         self.process = None
         self.unread = []
+        self.unasked = []
 
     def of_file(self) -> Iterator[Wanted]:
         tiered = self.properties.get("remote.log.storage.system.enable", "").lower() == "true"
@@ -160,10 +168,10 @@ class Search:
             try:
                 yield from (Wanted(key, each) for each in modules_of(given))
             except ValueError as error:
-                self._cannot(key, "; ".join([str(error), *reasons]))
+                self._cannot(key, "; ".join([str(error), *reasons]), unfollowed)
             return
         if reasons:
-            self._cannot(key, "; ".join(reasons))
+            self._cannot(key, "; ".join(reasons), unfollowed)
             return
         names = [each.strip() for each in given.split(",")] if kind == "classes" else [given.strip()]
         for name in names:
@@ -176,8 +184,10 @@ class Search:
         given = self.properties.get(base[: -len("name")] + "path", "")
         return tuple(each for each in given.split(os.pathsep) if each)
 
-    def _cannot(self, key: str, reason: str) -> None:
-        self.unread.append(f"which class {key} names can't be told ({reason}): {_BESIDES}")
+    def _cannot(self, key: str, reason: str, unfollowed: list) -> None:
+        with_a_process = unfollowed and all(isinstance(each, NeedsProcess) for each in unfollowed)
+        held = self.unasked if with_a_process else self.unread
+        held.append(f"which class {key} names can't be told ({reason}): {_BESIDES}")
 
     def of_login_file(self, process: Process) -> Iterator[Wanted]:
         """Of the sections that Kafka reads; the one of a ZooKeeper client stays behind unread."""

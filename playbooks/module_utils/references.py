@@ -18,6 +18,10 @@ class Lacking(HostError):
     """The file that a reference names is not there, is no UTF-8 or has no such key: Kafka could not use it either."""
 
 
+class NeedsProcess(HostError):
+    """The reference is to a variable of the process, and none was given to ask."""
+
+
 def followed(text: str, properties: dict, environment: Callable | None = None) -> tuple:
     """The text with its references followed as far as they can be, and for each other one a HostError that says why.
 
@@ -60,7 +64,8 @@ def _provided(properties: dict, provider: str, path: str, key: str, environment:
     elif named == f"{_PROVIDERS}EnvVarConfigProvider" and environment:
         found = environment(key)
     else:
-        raise HostError(f"the config provider {provider} ({named}) is not asked from here", "")
+        error = NeedsProcess if named == f"{_PROVIDERS}EnvVarConfigProvider" else HostError
+        raise error(f"the config provider {provider} ({named}) is not asked from here", "")
     if found is None:
         raise Lacking(f"{path or provider} has no {key}", "")
     return found

@@ -202,6 +202,20 @@ def test_what_the_version_before_does_not_start_with_is_refused_before_the_node_
     assert "controller 101 was not touched" in said
 
 
+def test_what_only_a_process_could_tell_is_told_and_brings_a_node_back_all_the_same() -> None:
+    own = NamedClass("metric.reporters", "com.Own", {OLD_HOME: None, NEW_HOME: None})
+    told: list[str] = []
+    judge({"classes": NamedClasses((own,), unasked=("which class x names can't be told",))}, tell=told.append)
+    assert told[:2] == [
+        "controller 101: not judged: which class x names can't be told",
+        "controller 101: not judged: metric.reporters names com.Own, which no home is known to have; what else is on"
+        " its class path is seen while it runs",
+    ]
+    assert f"com.Own, which no jar of {OLD_HOME} has" in back(classes=NamedClasses((own,)))
+    with pytest.raises(Refused, match=r"com\.Own, which no jar of"):
+        judge({"classes": NamedClasses((own,), unasked=())}, software=SPEC.kafka.upgrade_to)
+
+
 def test_a_host_s_answer_is_read_as_a_value() -> None:
     told = {"snapshot": {"end": 9, "taken": 1.5, "levels": {"a": 1}}, "after": [], "bootstrap": {}}
     disk = feature_state.on_disk_of(7, {**told, "end": 12, "epoch": 4})

@@ -320,7 +320,12 @@ def test_what_the_environment_gives_is_taken_from_the_process(process: Any) -> N
         "config.providers=env\nconfig.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider\n"
         "sasl.login.class=${env:THE_CLASS}\n"
     )
-    assert "is not asked from here" in classes(text).unread[0]
+    alone = classes(text)
+    assert alone.unread == () and alone.unasked is not None and "is not asked from here" in alone.unasked[0]
+    assert classes(text, pid=os.getpid()).unasked == alone.unasked, "a process that is no Kafka was asked nothing"
+    other = classes(text.replace("EnvVarConfig", "Other"))
+    assert other.unasked == () and "is not asked from here" in other.unread[0]
+    assert classes(text, pid=process(environment={"THE_CLASS": OAUTH})).unasked is None
     found = there(text, pid=process(environment={"THE_CLASS": OAUTH}))
     assert found["sasl.login.class"] == (OAUTH, CLIENTS, None)
 

@@ -603,6 +603,22 @@ def test_what_the_version_before_reads_over_or_is_given_anew_does_not_shut_the_w
     assert not_passing(spoil(cluster(ALL)), Gate.BACK) == {}
 
 
+def test_what_only_a_process_could_tell_does_not_shut_the_way_back_to_a_node_that_is_down() -> None:
+    """Its jar may lie outside of every home; but where the target's home alone has it, that is the one."""
+    own = NamedClass("principal.builder.class", "com.Own", {OLD_HOME: None, NEW_HOME: None})
+    seen = host_changed(2, classes=NamedClasses((own,), unasked=("which class sasl.login.class names",)))(cluster(ALL))
+    assert not_passing(seen, Gate.BACK) == {}
+    told = SOFTWARE.checks["KRB-UPG-028"].run(seen, PLAIN).evidence
+    assert "broker 2: not judged: which class sasl.login.class names" in told
+    assert "broker 2: not judged: principal.builder.class names com.Own, which no home is known to have" in told
+    broken = replace(own, found={OLD_HOME: None, NEW_HOME: WHY})
+    assert not_passing(host_changed(2, classes=NamedClasses((broken,), unasked=()))(cluster(ALL)), Gate.BACK) == {}
+    beside = replace(own, found={OLD_HOME: None, NEW_HOME: "new.jar"})
+    for named, unasked in ((own, None), (beside, ())):
+        shut = host_changed(2, classes=NamedClasses((named,), unasked=unasked))(cluster(ALL))
+        assert "com.Own, which no jar of" in not_passing(shut, Gate.BACK)["KRB-UPG-028"][1]
+
+
 def test_old_clients_are_no_matter_of_a_roll_that_stays_below_or_above_4() -> None:
     old = broker(2, metrics=BrokerMetrics(0, 0, deprecated_requests=(OldRequests("x", "1", "Fetch", "2", 1),)))(
         cluster()

@@ -173,11 +173,13 @@ class NamedClass:
 @dataclass(frozen=True, slots=True)
 class NamedClasses:
     """Every class that a node's file, its login file (JAAS) and the dynamic configurations name. ``unread``: what could
-    not be followed, each with its way out.
+    not be followed, each with its way out. ``unasked``: what could not be followed because no process of the node was
+    seen; None where one was. What lies outside of every home is known only of a process.
     """
 
     named: tuple[NamedClass, ...]
     unread: tuple[str, ...] = ()
+    unasked: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.io.hosts.inventory import node_of
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.node_hosts import node_hosts
-from kraft_runbook.software.class_checks import missing_classes
+from kraft_runbook.software.class_checks import missing_classes, seen_in_a_process
 from kraft_runbook.software.file_keys import file_findings
 from kraft_runbook.software.readable import unreadable
 from kraft_runbook.software.way_back import interval_in
@@ -67,7 +67,8 @@ def require_readable(
     table = config_table(software.version)
     if isinstance(table, Unread) and software != spec.kafka:
         problems.append((f"{who}: {table.reason}", "name another target"))
-    missing = [each for each in missing_classes(host, software) if isinstance(each, str)]
+    back = software == spec.kafka
+    missing = [each for each in missing_classes(host, software, back=back) if isinstance(each, str)]
     problems += [(f"{who}: {each}", "put its jar into that home, or name another class") for each in missing]
     if problems:
         ways = "; ".join(dict.fromkeys(way for _, way in problems))
@@ -75,6 +76,8 @@ def require_readable(
             "; ".join(problem for problem, _ in problems),
             way_out=f"{ways}. {who} was not touched; then clear this task",
         )
+    for each in seen_in_a_process(host) if back else ():
+        tell(f"{who}: not judged: {each}")
     tell(f"{who} can start on Kafka {software.version}: its snapshot and every level after it are known there")
 
 

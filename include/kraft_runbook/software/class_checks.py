@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kraft_runbook.cluster.class_keys import CAME_WITH, class_key
-from kraft_runbook.cluster.feature_levels import NamedClass, NodeHost
+from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses, NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import ClusterObservation, DynamicConfigs, Unread
@@ -96,14 +96,16 @@ def without_version(jar: str) -> str:
     return name[:at]
 
 
-def missing_classes(host: NodeHost, software: Software) -> Iterator[str | Unread]:
+def missing_classes(host: NodeHost, software: Software, *, back: bool = False) -> Iterator[str | Unread]:
     """What a node would not find on that software, one text for each class; Unread for what could not be told. A key
-    that it does not know names no class to it.
+    that it does not know names no class to it. ``back``: without what ``seen_in_a_process`` tells.
     """
     if isinstance(host.classes, Unread):
         yield host.classes
         return
     yield from (Unread(each) for each in host.classes.unread)
+    if not back:
+        yield from (Unread(each) for each in host.classes.unasked or ())
     release = release_of(software.version)
     for named in host.classes.named:
         if any(release < CAME_WITH.get(class_key(word) or "", (0, 0)) for word in named.key.split()):
@@ -111,8 +113,27 @@ def missing_classes(host: NodeHost, software: Software) -> Iterator[str | Unread
         there = named.found.get(software.home, Unread(f"{software.home} was not looked at"))
         if isinstance(there, Unread):
             yield Unread(f"whether {software.home} has {_what(named)} could not be read: {there.reason}")
-        elif there is None:
+        elif there is None and not (back and _may_lie_outside(host.classes, named)):
             yield f"{named.key} names {_what(named)}, which no jar of {software.home} has{_instead(named)}"
+
+
+def seen_in_a_process(host: NodeHost) -> Iterator[str]:
+    """What only its process could tell of a node that is down: a class that no home has may lie elsewhere on the class
+    path, and a variable may name one. It keeps no node from going back: it would stay down for it.
+    """
+    if isinstance(host.classes, Unread):
+        return
+    yield from host.classes.unasked or ()
+    for named in host.classes.named:
+        if _may_lie_outside(host.classes, named):
+            yield (
+                f"{named.key} names {_what(named)}, which no home is known to have; what else is on its class path is"
+                " seen while it runs"
+            )
+
+
+def _may_lie_outside(classes: NamedClasses, named: NamedClass) -> bool:
+    return classes.unasked is not None and not any(isinstance(jar, str) for jar in named.found.values())
 
 
 def _what(named: NamedClass) -> str:

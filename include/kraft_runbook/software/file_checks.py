@@ -14,8 +14,9 @@ from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, sett
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.differing_files import capped, differing_keys
 from kraft_runbook.runbook.host_checks import AS_RENDERED
+from kraft_runbook.runbook.read_parts import needed
 from kraft_runbook.software.checklist import CHECKS, WHOLE, both, crosses_into_4, each_host
-from kraft_runbook.software.class_checks import missing_classes
+from kraft_runbook.software.class_checks import missing_classes, seen_in_a_process
 from kraft_runbook.software.file_keys import FileFinding, file_findings
 from kraft_runbook.software.stages import Gate
 
@@ -60,15 +61,23 @@ def no_file_holds_what_the_version_before_refuses(seen: ClusterObservation, spec
     """No node's file holds what makes the version before exit at its start.
 
     What only the target takes may have come into the files since: a word, a number, the name of a class that kafka.home
-    has not got. A file that is missing is written by the way back.
+    has not got. A file that is missing is written by the way back. A class that no home has does not block where the
+    node is down: what else is on its class path is seen only while it runs.
     """
 
     def judge(host: NodeHost) -> Iterator[str | Unread]:
         if host.config is not None:
             yield from _told(host, spec.kafka.version, both(spec)[-1].version, _refused)
-        yield from missing_classes(host, spec.kafka)
+        yield from missing_classes(host, spec.kafka, back=True)
 
-    return each_host(seen, judge, "none does")
+    features = needed(seen.features)
+    untold = [
+        f"{features.who(node_id)}: not judged: {each}"
+        for node_id, host in features.hosts.items()
+        if isinstance(host, NodeHost)
+        for each in seen_in_a_process(host)
+    ]
+    return each_host(seen, judge, "; ".join(["none does", *untold]))
 
 
 @check(

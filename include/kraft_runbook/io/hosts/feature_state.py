@@ -112,7 +112,8 @@ def classes_of(part: Mapping[str, Any]) -> NamedClasses | Unread:
         NamedClass(each["key"], each["name"], {home: value_of(jar) for home, jar in each["found"].items()})
         for each in told["named"]
     )
-    return NamedClasses(tuple(named), tuple(told["unread"]))
+    unasked = told["unasked"]
+    return NamedClasses(tuple(named), tuple(told["unread"]), None if unasked is None else tuple(unasked))
 
 
 def _software(part: Mapping[str, Any]) -> SoftwareLevels | Unread:
