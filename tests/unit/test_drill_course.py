@@ -18,7 +18,7 @@ from kraft_runbook.cluster.assignment import TopicPartition
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.processor_time import Spent
 from kraft_runbook.cluster.unread import Unread
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, RunbookError, SecretMissing, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Drilled
 from kraft_runbook.io.hosts.playbooks import PlaybookResult
 from kraft_runbook.io.kafka.drill_probes import make_topic, remove_topics, require_partitions
@@ -171,6 +171,27 @@ def test_an_old_run_starts_no_node_and_deletes_no_topic_beside_another_run() -> 
         drill.end(run)
     assert isinstance(run.cluster, RecordingCluster)
     assert run.cluster.did == []
+
+
+@pytest.mark.parametrize("why", [Unreachable, SecretMissing])
+def test_a_node_is_started_also_where_nobody_can_be_asked_for_the_claim(
+    why: type[RunbookError], tmp_path: Path
+) -> None:
+    class Unasked(Kept):
+        def take(self) -> None:
+            raise why("ZooKeeper zk1:2181 can't be asked", way_out="start it")
+
+    kept = Unasked()
+    cluster = RecordingCluster(observation(Phase.KRAFT), answers=ANSWERS)
+    run = run_on(cluster, kept, state=tmp_path, **FORM)
+    killed_after_the_stop(kept)
+    assert drill.end(run) == {"started": [102], "topics_deleted": 0}
+    assert cluster.did[0] == "played start_node on 102"
+    said = "node 102 was stopped by this run and is not started: ZooKeeper zk1:2181 can't be asked"
+    assert any(said in each for each in cluster.told)
+    kept.record(Drilled(values={}, what=drill_window.PROBES, fault="a topic", node_id=None))
+    with pytest.raises(why, match=r"the probes' topics kraft-runbook-drill-.* are not deleted: ZooKeeper zk1:2181"):
+        drill.end(run)
 
 
 def test_a_start_that_fails_leaves_the_node_to_the_next_who_mends() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from kraft_runbook.cluster.naming import by_number, nodes
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, SecretMissing, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Drilled, Moves, of_kind
 from kraft_runbook.evidence.record import EvidenceRecord
 from kraft_runbook.gates.proof import Exhibit
@@ -160,7 +160,8 @@ def cause_faults(
 def mend(run: Run) -> dict[str, Any]:
     """Start what this run stopped and did not see started, and wait until all is whole; and take a fault for done whose
     processor time a killed try did not read. Nothing to do is fine, and needs no claim. Raises Refused where another
-    run holds the cluster by now: nothing is started beside it.
+    run holds the cluster by now: nothing is started beside it. Where the claim can't be asked, it is started: this
+    run's own records say that it stopped it.
     """
     if run.cluster.rehearses:
         return {"started": []}
@@ -169,7 +170,11 @@ def mend(run: Run) -> dict[str, Any]:
         run.cluster.tell(f"{unread.fault}: measured by an earlier try, which ended before it read the processor time")
     left = stopped(run.journal.records())
     if left:
-        _claim(run, f"{nodes('node', left, 'was')} stopped by this run and {by_number(left, 'is', 'are')} not started")
+        what = f"{nodes('node', left, 'was')} stopped by this run and {by_number(left, 'is', 'are')} not started"
+        try:
+            _claim(run, what)
+        except (Unreachable, SecretMissing) as unasked:
+            run.cluster.tell(f"{unasked.problem}. Started all the same")
     for node in left:
         _start(run, node, "left by an earlier try")
     if left:
@@ -179,7 +184,7 @@ def mend(run: Run) -> dict[str, Any]:
 
 def end(run: Run) -> dict[str, Any]:
     """The last task: mend, delete the probes' topics, and keep what was measured beside earlier drills. Raises as
-    ``mend``.
+    ``mend``, and Unreachable or SecretMissing where topics are left and the claim can't be asked.
     """
     answer, topic, removed = mend(run), topic_of_run(run), 0
     if run.cluster.rehearses or has_probed(run):
@@ -192,11 +197,13 @@ def end(run: Run) -> dict[str, Any]:
 
 
 def _claim(run: Run, left: str) -> None:
-    """Raises Refused where another run holds the cluster, with what is left so."""
+    """Raises with what is left so: Refused where another run holds the cluster, Unreachable or SecretMissing where that
+    can't be asked.
+    """
     try:
         run.claim.take()
-    except Refused as held:
-        raise Refused(f"{left}: {held.problem}", way_out=held.way_out) from None
+    except (Refused, Unreachable, SecretMissing) as held:
+        raise type(held)(f"{left}: {held.problem}", way_out=held.way_out) from None
 
 
 def compare(run: Run) -> None:
