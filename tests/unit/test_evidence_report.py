@@ -373,6 +373,7 @@ KEYS = (
         ("played", {"node_id": 0, "changed": []}, "node 0: nothing to change"),
         ("asked", {"gate": "start", "digest": "ab" * 32}, "gate start, proof abababababab"),
         ("asked", {"gate": "start", "digest": "ab" * 32, "number": 1}, "gate start, proof abababababab"),
+        ("begins", {"gate": "restart", "digest": ""}, "gate restart, no signature was asked for"),
         ("compared", {"verdict": "MATCH"}, "MATCH"),
         ("left_kraft", {}, "how long there was no controller is not in the record"),
     ],

@@ -176,4 +176,4 @@ def _settled(left: Body) -> str:
 
 
 def _proof(at: kinds.OfGate) -> str:
-    return f"gate {at.gate}, proof {at.digest[:12]}"
+    return f"gate {at.gate}, proof {at.digest[:12]}" if at.digest else f"gate {at.gate}, no signature was asked for"
