@@ -1,8 +1,8 @@
 """Properties files as a person may see them: the values of sensitive keys hidden.
 
 The host's own file may hold secrets that someone wrote by hand, so they are hidden before anything leaves the host.
-``SENSITIVE``, ``OF_PROVIDER``, ``HARMLESS`` and ``SECRET_VALUE`` say the same as ``kraft_runbook.cluster.sensitive``;
-a test compares them.
+``SENSITIVE``, ``OF_PROVIDER``, ``SECRET_OF_PROVIDER``, ``OPEN_OF_PROVIDER``, ``HARMLESS`` and ``SECRET_VALUE`` say the
+same as ``kraft_runbook.cluster.sensitive``; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ SENSITIVE = re.compile(
     re.IGNORECASE,
 )
 OF_PROVIDER = re.compile(r"config\.providers\..+?\.param\.")
+SECRET_OF_PROVIDER = re.compile(r"(token|password|secret|key)$", re.IGNORECASE)
+OPEN_OF_PROVIDER = re.compile(r"[._\-](prefix|ttl[._\-]ms|file|path|type|version)$", re.IGNORECASE)
 HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm", ".class", ".class.name")
 SECRET_VALUE = re.compile(
     r"://[^/\s:@,]*:(?!\$\{)[^/\s@,]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
@@ -41,6 +43,8 @@ _IN_A_LOG = re.compile(
 def is_sensitive(key: str) -> bool:
     own = OF_PROVIDER.match(key)
     name = key[own.end() :] if own else key
+    if own and (OPEN_OF_PROVIDER.search(name) or SECRET_OF_PROVIDER.search(name)):
+        return not OPEN_OF_PROVIDER.search(name)
     return bool(SENSITIVE.search(name)) and not name.endswith(HARMLESS)
 
 

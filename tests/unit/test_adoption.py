@@ -195,6 +195,9 @@ def test_the_hosts_judge_secrets_as_the_project_does(key: str, value: str) -> No
         (key, f"http://{value}:{key}@x pass={value}"),
         (own, value),
         (f"{own}.token", value),
+        (f"config.providers.x.param.{value}{key}key", value),
+        (f"config.providers.x.param.secret{value}.ttl.ms", value),
+        (f"config.providers.x.param.password_{key}-file", value),
     ):
         assert HOST.is_sensitive(name) == is_sensitive(name)
         assert bool(HOST.SECRET_VALUE.search(text)) == looks_secret(text)
@@ -254,6 +257,32 @@ def test_what_kafka_would_not_follow_in_a_providers_setting_is_refused(of_file: 
         parse_cluster(yaml.safe_dump(data), source="x", environment={})
     (problem,) = refused.value.problems
     assert told.format(parameter) in problem and "by its own means" in problem and "planted" not in problem
+
+
+@pytest.mark.parametrize(
+    ("parameter", "secret"),
+    [
+        *((each, False) for each in ("secret.prefix", "secret.ttl.ms", "password.file", "credentials.file", "region")),
+        *((each, False) for each in ("auth.secret.id.path", "secret.type", "secret.engine.version", "token_file")),
+        *((each, True) for each in ("aws.secret.key", "aws.access.key", "apikey", "vault.token", "auth.secret.id")),
+        *((each, True) for each in ("file.password", "path.secret", "passphrase", "connection.string", "key")),
+    ],
+)
+def test_a_providers_setting_is_judged_by_its_last_word_on_both_sides(parameter: str, secret: bool) -> None:
+    key = f"config.providers.vault.param.{parameter}"
+    assert HOST.is_sensitive(key) == is_sensitive(key) == secret
+    declared = {**COMMON, "config.providers": "vault", "config.providers.vault.class": "com.example.Vault"}
+    held = HOST.read("\n".join(f"{key}={value}" for key, value in {**declared, key: "a/b"}.items()))
+    _, spec, text = taken(held, held)
+    assert spec.broker_properties.get(key) == (None if secret else "a/b")
+    data = yaml.safe_load(text)
+    data["broker_properties"][key] = "a/b"
+    problems: tuple[str, ...] = ()
+    try:
+        parse_cluster(yaml.safe_dump(data), source="x", environment={})
+    except ClusterFileError as refused:
+        problems = refused.problems
+    assert bool(problems) == secret
 
 
 def test_secrets_lie_where_the_provider_may_read() -> None:

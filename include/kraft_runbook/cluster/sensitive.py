@@ -18,6 +18,11 @@ a test compares the two.
 """
 _OF_PROVIDER = re.compile(r"config\.providers\..+?\.param\.")
 """Before the name that a config provider's own parameter has: what its provider is called says nothing of it."""
+_SECRET_OF_PROVIDER = re.compile(r"(token|password|secret|key)$", re.IGNORECASE)
+_OPEN_OF_PROVIDER = re.compile(r"[._\-](prefix|ttl[._\-]ms|file|path|type|version)$", re.IGNORECASE)
+"""A provider's parameters speak of secrets throughout (``secret.ttl.ms``): their last word says what such a one is, and
+the pattern above judges the others.
+"""
 _HARMLESS = (".cipher.algorithm", ".iterations", ".key.length", ".keyfactory.algorithm", ".class", ".class.name")
 
 _SECRET_VALUE = re.compile(
@@ -36,6 +41,8 @@ def is_sensitive(property_name: str) -> bool:
     """
     own = _OF_PROVIDER.match(property_name)
     name = property_name[own.end() :] if own else property_name
+    if own and (_OPEN_OF_PROVIDER.search(name) or _SECRET_OF_PROVIDER.search(name)):
+        return not _OPEN_OF_PROVIDER.search(name)
     return bool(SENSITIVE_PROPERTY.search(name)) and not name.endswith(_HARMLESS)
 
 
