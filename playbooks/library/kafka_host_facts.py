@@ -24,7 +24,7 @@ from ansible.module_utils.kafka_host import (
     read_text,
     split_address,
 )
-from ansible.module_utils.kafka_user import kafka_user, read_each, unreadable, with_descendants
+from ansible.module_utils.kafka_user import ids_of, kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
 from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
@@ -127,6 +127,8 @@ def read_node(asked: dict) -> dict:
         "service_defined": {"value": service.state != ABSENT} if service else status,
         "stop_seconds": _part(manager.stop_seconds),
         "stop_commands": _part(manager.stop_commands),
+        "stops_as": _part(lambda: stops_as(manager)),
+        "runs_as": _part(lambda: runs_as(manager, service.pid if service else 0, asked["log_dirs"][0])),
         "controller_threads": _part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "zookeeper_login": _part(lambda: zookeeper_login(manager, service.pid if service else 0)),
@@ -233,6 +235,18 @@ def secrets_keys(path: str) -> list | None:
     """The names in the secrets file; never a value."""
     text = read_text(path) if path else None
     return None if text is None else sorted(properties_of(text))
+
+
+def stops_as(service: object) -> int | None:
+    """Who runs the commands of a unit's stop; 0: root. None where its manager runs none, or does not say."""
+    user = service.user()
+    return None if user is None else 0 if service.stops_as_root() else ids_of(*user)[0]
+
+
+def runs_as(service: object, pid: int, log_dir: str) -> int | None:
+    """Who runs Kafka; None where that is not certain."""
+    uid, _, certain = kafka_user(service, pid, log_dir)
+    return uid if certain else None
 
 
 def secrets_readable(path: str, service: object, pid: int, log_dir: str) -> str | None:

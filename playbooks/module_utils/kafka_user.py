@@ -50,11 +50,12 @@ def kafka_user(service: object, pid: int, log_dir: str) -> tuple:
             continue
     configured = service.user()
     if configured is not None:
-        return (*_ids(*configured), True)
+        return (*ids_of(*configured), True)
     return (*owner_of(log_dir), False)
 
 
-def _ids(user: str, group: str) -> tuple:
+def ids_of(user: str, group: str) -> tuple:
+    """The numbers of a unit's user and group; an empty user is root. Raises HostError where the host knows none."""
     try:
         account = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user or "root")
         if not group:

@@ -25,6 +25,11 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w)\b")
 """A part of a time as systemd shows it: 1min 30s."""
 COMMAND = re.compile(r" argv\[\]=(.*?) ; ignore_errors=")
 """A command as systemd shows it: { path=/bin/kill ; argv[]=/bin/kill $MAINPID ; ignore_errors=no ; … }."""
+_STOPS_AS_ROOT = re.compile(
+    r"^\s*(?:ExecStop(?:Post)?\s*=[-@:|\\\s]*[+!]|PermissionsStartOnly\s*=\s*(?:1|y|yes|t|true|on)\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""In a unit's files: a command with a prefix that leaves User= out, or the setting that does so for every stop."""
 LOG_LINES = 15
 ERRORS = 3
 """How many errors are shown that stand before the log's last lines: a process that ends writes many lines after them.
@@ -69,6 +74,9 @@ class Supervisor:
 
     def stop_commands(self) -> None:
         """supervisor runs none: it sends its own process a signal."""
+
+    def stops_as_root(self) -> None:
+        """supervisor runs no command."""
 
     def stop(self) -> None:
         """Ask for a clean stop; the exit is still to come. supervisor itself kills the process after its own
@@ -180,6 +188,10 @@ class Systemd:
         """What the unit has run to stop it, and after it has stopped (ExecStop=, ExecStopPost=)."""
         shown = self._run("show", "--property=ExecStop,ExecStopPost", self.name)
         return [shown_log(each) for each in COMMAND.findall(shown)]
+
+    def stops_as_root(self) -> bool:
+        """Whether its files let a command of the stop run as root, whatever the unit's User= is."""
+        return bool(_STOPS_AS_ROOT.search(self._run("cat", self.name)))
 
     def stop(self) -> None:
         self._run("stop", self.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import signal
 import sys
 import threading
@@ -30,6 +31,9 @@ def pid():
         return found if ") Z" not in pathlib.Path(f"/proc/{{found}}/stat").read_text() else 0
     except OSError:
         return 0
+if verb == "cat":
+    print((here / "unit_file").read_text())
+    sys.exit()
 if verb != "show":
     with open(here / "systemctl.log", "a") as log:
         log.write(f"{{verb}} {{unit}}\\n")
@@ -49,6 +53,9 @@ if verb == "show":
         sys.exit()
     if "ExecStop" in sys.argv[2]:
         print((here / "stop_commands").read_text())
+        sys.exit()
+    if "User" in sys.argv[2]:
+        print((here / "user").read_text())
         sys.exit()
     if "Environment" in sys.argv[2]:
         print((here / "environment").read_text())
@@ -81,6 +88,8 @@ def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     (tools / "systemctl").write_text(SYSTEMCTL.format(python=sys.executable, directory=str(tmp_path), command=command))
     (tmp_path / "stop_time").write_text("1min 30s\n")
     (tmp_path / "stop_commands").write_text("")
+    (tmp_path / "unit_file").write_text("")
+    (tmp_path / "user").write_text("")
     (tmp_path / "environment").write_text("Environment=")
     (tools / "journalctl").write_text("#!/bin/sh\necho the journal says no\n")
     for tool in tools.iterdir():
@@ -149,6 +158,35 @@ def test_what_systemd_runs_to_stop_a_unit_is_read(unit: Node) -> None:
     )
     found = gather_host_facts(unit.spec, [1])[1].stop_commands
     assert found == ("/opt/kafka/bin/kafka-server-stop.sh", "/bin/sh -c rm -f x ; true")
+
+
+@pytest.mark.parametrize(
+    ("lines", "root"),
+    [
+        ("ExecStop=/opt/kafka/bin/kafka-server-stop.sh\nExecStart=+/bin/true\n#ExecStop=+/bin/true", False),
+        ("ExecStop=-/bin/sh -c 'a + b'\nPermissionsStartOnly=no", False),
+        ("ExecStop=-+/opt/kafka/bin/kafka-server-stop.sh", True),
+        ("ExecStopPost = !/opt/kafka/bin/kafka-server-stop.sh", True),
+        ("PermissionsStartOnly=true\nExecStop=/opt/kafka/bin/kafka-server-stop.sh", True),
+    ],
+)
+def test_who_runs_kafka_and_its_stop_is_read(unit: Node, lines: str, root: bool) -> None:
+    (unit.directory / "user").write_text("User=daemon\nGroup=\n")
+    (unit.directory / "unit_file").write_text(f"# /etc/systemd/system/broker-1.service\n[Service]\n{lines}\n")
+    found = gather_host_facts(unit.spec, [1])[1]
+    daemon = pwd.getpwnam("daemon").pw_uid
+    assert (found.stops_as, found.runs_as) == (0 if root else daemon, daemon)
+
+
+def test_who_stops_a_unit_that_names_no_user_or_one_whom_nobody_knows(unit: Node) -> None:
+    (unit.directory / "user").write_text("User=\nGroup=\n")
+    found = gather_host_facts(unit.spec, [1])[1]
+    assert (found.stops_as, found.runs_as) == (0, 0)
+    (unit.directory / "user").write_text("User=nobody-knows\nGroup=\n")
+    assert isinstance(gather_host_facts(unit.spec, [1])[1].stops_as, Unread)
+    (unit.directory / "user").write_text("")
+    found = gather_host_facts(unit.spec, [1])[1]
+    assert (found.stops_as, found.runs_as) == (None, None)
 
 
 def test_a_time_that_is_none_is_unread(unit: Node) -> None:

@@ -114,6 +114,8 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         zookeeper_login=(),
         stop_seconds=330.0,
         stop_commands=(),
+        stops_as=None,
+        runs_as=None,
         stores=(),
         secrets=SecretsSeen(),
         replicas=ReplicaDirectories(44),

@@ -59,6 +59,28 @@ def test_a_stop_that_ends_other_nodes_of_the_host_is_named(node: int, command: s
 
 
 @pytest.mark.parametrize(
+    ("stops_as", "runs_as", "ends"),
+    [
+        (1001, (1002, 1003), ""),
+        (1001, (1001, 1003), "stops node 2 of"),
+        (1001, (1002, 1001), "stops node 101 of"),
+        (0, (1002, 1003), "stops nodes 2, 101 of"),
+        (1001, (WHY, None), "stops nodes 2, 101 of"),
+        (WHY, (1002, 1003), "stops nodes 2, 101 of"),
+        (None, (1002, 1003), "stops nodes 2, 101 of"),
+    ],
+)
+def test_a_stop_reaches_no_process_of_another_user_unless_it_runs_as_root(
+    stops_as: int | Unread | None, runs_as: tuple[int | Unread | None, ...], ends: str
+) -> None:
+    seen = on_host(1, stop_commands=(STOP,), stops_as=stops_as, runs_as=1001)(observation(Phase.ZOOKEEPER))
+    for node, whose in zip((2, 101), runs_as, strict=True):
+        seen = on_host(node, runs_as=whose)(seen)
+    found = CHECKS["KRB-PRE-132"].run(seen, TOGETHER)
+    assert found.verdict is (Verdict.FAIL if ends else Verdict.PASS) and ends in found.evidence
+
+
+@pytest.mark.parametrize(
     ("spec", "commands", "verdict", "says"),
     [
         (TOGETHER, WHY, Verdict.UNKNOWN, "node 1"),

@@ -213,6 +213,10 @@ class HostState:
     stop_commands: tuple[str, ...] | Unread | None = Unread("not examined")
     """What systemd runs to stop it, and after it has stopped; None: supervisor, which sends its own process a signal.
     """
+    stops_as: int | Unread | None = Unread("not examined")
+    """The number of the user who runs these commands; 0: root. None: its manager does not say."""
+    runs_as: int | Unread | None = Unread("not examined")
+    """The number of the user who runs Kafka; None: that is not certain."""
     zookeeper_login: tuple[str, ...] | Unread | None = Unread("not examined")
     """The login modules by which it logs in to ZooKeeper (JAAS), their classes; empty: by none. None: it does not run,
     and supervisor does not say.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
 from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase, detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
@@ -190,7 +190,8 @@ def a_units_stop_ends_its_own_node_alone(seen: ClusterObservation, spec: Cluster
     """The stop of a node's unit ends no other node of its host.
 
     Without options kafka-server-stop.sh sends SIGTERM to every Kafka process of the host, and with --process-role to
-    every one of that role (KIP-979). Where a host has several nodes, the restart of one stops the others too.
+    every one of that role (KIP-979). Where a host has several nodes, the restart of one stops the others too. A stop
+    that does not run as root reaches no process of another user.
     """
     if spec.service_manager.kind != "systemd":
         return passed("not checked: supervisor sends its own process a signal")
@@ -199,13 +200,19 @@ def a_units_stop_ends_its_own_node_alone(seen: ClusterObservation, spec: Cluster
         machines.setdefault(spec.machine_of(node), []).append(node.id)
     beside = {i: [other for other in ids if other != i] for ids in machines.values() if len(ids) > 1 for i in ids}
     found, unread = split_read("node {}", host_parts(seen, list(beside), "stop_commands"))
+    by, whose = (host_parts(seen, list(beside), part) for part in ("stops_as", "runs_as"))
     wrong = [
         f"node {i}: its unit's {command} stops {nodes('node', ended)} of its host too"
         for i, commands in found.items()
         for command in commands or ()
-        if (ended := [other for other in beside[i] if _ends(command, other, spec)])
+        if (ended := [o for o in beside[i] if _ends(command, o, spec) and _may_signal(by[i], whose[o])])
     ]
     return settle(wrong, unread, "each does" if beside else "no host has several nodes")
+
+
+def _may_signal(by: int | Unread | None, whose: int | Unread | None) -> bool:
+    """Whether a user's command may end another's process, as far as is known: root may, and each one his own."""
+    return not (isinstance(by, int) and isinstance(whose, int)) or by in (0, whose)
 
 
 def _ends(command: str, node_id: int, spec: ClusterSpec) -> bool:
