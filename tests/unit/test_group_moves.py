@@ -101,6 +101,14 @@ def test_a_group_with_a_pattern_that_nobody_here_reads_is_not_moved_while_it_cou
     assert stopped.subscribed == ()
 
 
+def test_a_plan_from_before_topics_had_ids_and_members_patterns_goes_on_and_stays_signed() -> None:
+    earlier = {
+        "direction": "to Kafka",
+        "plans": [{"group": "g", "offsets": [["t", 0, 50, "ZooKeeper", None]], "fences": [["t", 0]]}],
+    }
+    assert Moves.from_dict(earlier).to_dict() == earlier
+
+
 # -- topics that nobody reads ------------------------------------------------------------------------------------------
 
 LEFT, WITH_LEFT = ("left", 0), {T0: 50, T1: 60, ("left", 0): 7}

@@ -33,10 +33,12 @@ class Moves:
                         for o in plan.offsets
                     ],
                     "fences": [list(each) for each in plan.fences],
-                    "topic_ids": dict(plan.topic_ids),
-                    "abandoned": list(plan.abandoned),
-                    "left_out": list(plan.left_out),
-                    "subscribed": [list(each) for each in plan.subscribed],
+                    **_where_any(
+                        topic_ids=dict(plan.topic_ids),
+                        abandoned=list(plan.abandoned),
+                        left_out=list(plan.left_out),
+                        subscribed=[list(each) for each in plan.subscribed],
+                    ),
                 }
                 for plan in self.plans
             ],
@@ -54,10 +56,10 @@ class Moves:
                     direction,
                     tuple(PlannedOffset((t, n), o, Origin(w), r, *left) for t, n, o, w, r, *left in each["offsets"]),
                     tuple((t, n) for t, n in each["fences"]),
-                    dict(each["topic_ids"]),
-                    tuple(each["abandoned"]),
-                    tuple(each["left_out"]),
-                    tuple((pattern, text) for pattern, text in each["subscribed"]),
+                    dict(each.get("topic_ids", {})),
+                    tuple(each.get("abandoned", ())),
+                    tuple(each.get("left_out", ())),
+                    tuple((pattern, text) for pattern, text in each.get("subscribed", ())),
                 )
                 for each in data["plans"]
             ),
@@ -76,6 +78,11 @@ class Moves:
             for group, why in self.refused.items()
         ]
         return "\n\n".join([*parts, f"{len(self.plans)} groups can be moved, {len(self.refused)} can not"])
+
+
+def _where_any(**some: Any) -> dict[str, Any]:
+    """Without those that are empty: a plan that has none of them is written, and signed, as it was before they came."""
+    return {key: value for key, value in some.items() if value}
 
 
 def meant(wanted: Sequence[str], there: Iterable[str]) -> tuple[str, ...]:
