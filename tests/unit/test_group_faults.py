@@ -16,7 +16,9 @@ from kraft_runbook.groups.checks import GROUP_CHECKS, judge
 from kraft_runbook.groups.classify import classify
 from kraft_runbook.groups.faults import FaultKind, Side, abandoned, faults, side_in_force
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Mode, Owner
+from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.old_assignors import by_range, colliding, java_hash
+from kraft_runbook.groups.planned_offsets import Direction
 from kraft_runbook.groups.report import GroupScan, report, summary
 from kraft_runbook.runbook.check_results import Verdict
 
@@ -171,6 +173,14 @@ def test_a_topic_that_no_member_reads_is_abandoned_where_all_say_what_they_read(
 def test_an_abandoned_topic_is_no_fault_of_its_group(logs: Any) -> None:
     seen = look(zookeeper(OLD, offsets={T0: 50, **LEFT, ("left", 1): None}), logs={**LOG, "left": logs})
     assert kinds(seen) == set()
+
+
+@pytest.mark.parametrize("stored", [{}, {("left", 0): 40}, {("left", 0): 60}])
+def test_what_kafka_has_of_an_abandoned_topic_is_no_fault_of_its_group_and_stops_no_move(stored: Any) -> None:
+    logs = {**LOG, "left": {0: LogBounds(0, 90)}}
+    seen = look(zookeeper(OLD, offsets={T0: 50, **stored}), kafka(offsets=LEFT), logs=logs)
+    assert kinds(seen) == set()
+    assert isinstance(plan_move(seen, Direction.TO_KAFKA), MovePlan)
 
 
 def test_static_members_and_another_assignor() -> None:

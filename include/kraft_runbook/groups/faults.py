@@ -259,13 +259,14 @@ def _subscribed(zookeeper: ZookeeperSide, every: frozenset[str] | None) -> set[s
 
 def ahead_in_kafka(look: GroupLook) -> list[Partition]:
     """The partitions that old members may read and of which Kafka has an offset, and ZooKeeper none or a lower one. One
-    that a migrating member owns is none of them: it commits to both sides, and a look reads one after the other.
+    that a migrating member owns is none of them: it commits to both sides, and a look reads one after the other. Nor is
+    one of an abandoned topic.
     """
     zookeeper = look.zookeeper
     if not was_read(zookeeper) or not any(each.kind in (Kind.OLD, Kind.FOREIGN) for each in zookeeper.members):
         return []
     found: list[Partition] = []
-    for partition, kafka in _kafka_offsets(look):
+    for partition, kafka in _kafka_of_read(look):
         owner, stored = zookeeper.owners.get(partition), zookeeper.offsets.get(partition)
         if owner is not None and owner.who.rpartition("-")[0] in zookeeper.migrating_ids:
             continue
@@ -301,7 +302,7 @@ def _sides_differ(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide)
     if standing.group_class not in _BOTH_SIDES_COUNT:
         return
     ahead = set(ahead_in_kafka(look))
-    for partition, kafka in _kafka_offsets(look):
+    for partition, kafka in _kafka_of_read(look):
         stored = zookeeper.offsets.get(partition)
         if stored is not None and stored.value is not None and stored.value != kafka and partition not in ahead:
             yield f"{name(partition)} (ZooKeeper {stored.value}, Kafka {kafka})"
@@ -408,6 +409,12 @@ def _kafka_offsets(look: GroupLook) -> Iterator[tuple[Partition, int]]:
     kafka: KafkaSide | None = in_kafka(look)
     if kafka is not None and was_read(kafka.offsets):
         yield from ((p, offset) for p, offset in sorted(kafka.offsets.items()) if isinstance(offset, int))
+
+
+def _kafka_of_read(look: GroupLook) -> Iterator[tuple[Partition, int]]:
+    """The same without those of abandoned topics."""
+    nobodys = abandoned(look)
+    return (each for each in _kafka_offsets(look) if each[0][0] not in nobodys)
 
 
 def _kafka_unread(look: GroupLook) -> bool:
