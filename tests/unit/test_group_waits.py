@@ -13,9 +13,11 @@ from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Unreachable
-from kraft_runbook.groups.look import GroupLook, LogBounds
+from kraft_runbook.groups.look import COMMITTED, GroupLook, LogBounds, Owner
 from kraft_runbook.groups.move_plan import MovePlan
+from kraft_runbook.groups.planned_offsets import Direction, Origin, PlannedOffset
 from kraft_runbook.groups.quiet import Quiet, quiet_at
+from kraft_runbook.groups.stopped import started
 from kraft_runbook.procedures import see_groups
 from kraft_runbook.procedures.move_group import (
     commit_group,
@@ -89,6 +91,30 @@ def test_a_topic_of_another_group_of_the_wave_that_can_not_be_read_hides_no_end_
         "nobody reads it"
     )
     assert quiet == {GROUP: Quiet({T0: 7, T1: 8}, {T0: 90, T1: 95}), "other": None}
+
+
+def test_an_offset_is_judged_by_ends_that_were_read_after_it_also_of_groups_behind_the_first_250() -> None:
+    """Their members read and commit while the groups before them are looked at."""
+    end = [100]
+    owners = {T0: Owner(f"fence{COMMITTED}", True)}
+
+    def groups(_: Any, names: Any) -> Iterator[list[tuple[str, Any]]]:
+        for name in names:
+            yield [(name, zookeeper(owners=owners))]
+            end[0] += 30
+
+    asks = see_groups.Asks(
+        groups=groups,
+        kafka=lambda _, names, **__: {each: kafka(new("a", T0), offsets={T0: end[0]}) for each in names},
+        clock=lambda _: 1,
+        logs=lambda _, topics, **__: {each: {0: LogBounds(0, end[0])} for each in topics},
+    )
+    reader: Any = None
+    clock = see_groups._Clock(reader, asks)
+    offsets = (PlannedOffset(T0, 50, Origin.ZOOKEEPER, None),)
+    plans = [MovePlan(name, Direction.TO_KAFKA, offsets, (T0,)) for name in ("g1", "g2")]
+    looks = see_groups._looks(reader, SPEC, clock, str, ["g1", "g2"], logs=True, plans=plans, asks=asks)
+    assert [started(*each).missing for each in zip(plans, looks, strict=True)] == [(), ()]
 
 
 def test_the_start_is_awaited_until_nothing_is_missing(world: World) -> None:

@@ -156,7 +156,6 @@ def _looks(
     plans: Collection[MovePlan] = (),
     asks: Asks = BOTH_SIDES,
 ) -> Iterator[GroupLook]:
-    known: dict[str, TopicLogs | Unread | None] = {}
     silent: dict[int, str] = {}
     planned = {each.group: each for each in plans}
     every: frozenset[str] | None = None
@@ -168,8 +167,9 @@ def _looks(
                 every = asks.topics(reader)
             looks = [replace(each, every=every) for each in looks]
             topics = {each.name: _topics(each, planned.get(each.name)) for each in looks}
-            known |= asks.logs(spec, set[str]().union(*topics.values()).difference(known), secrets=secrets)
-            looks = [replace(each, logs={t: known[t] for t in topics[each.name]}) for each in looks]
+            # Anew for each of these parts: an offset that was read later may lie behind the ends of an earlier one.
+            bounds = asks.logs(spec, set[str]().union(*topics.values()), secrets=secrets)
+            looks = [replace(each, logs={t: bounds[t] for t in topics[each.name]}) for each in looks]
         yield from looks
 
 
