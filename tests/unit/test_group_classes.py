@@ -293,6 +293,13 @@ EVERY = frozenset({"t", "t.a", "txa", "u", "__consumer_offsets"})
         ("white_list", ' "t, u" ', {"t", "u"}),
         ("white_list", ".*", {"t", "t.a", "txa", "u"}),
         ("black_list", "t.*", {"u"}),
+        ("white_list", "[\\w-.]+", {"t", "t.a", "txa", "u"}),
+        ("white_list", "[\\p{Alpha}-.]+", {"t", "t.a", "txa", "u"}),
+        ("white_list", "\\p{Alnum}", {"t", "u"}),
+        ("white_list", "\\Qt.a\\E|\\Qu", {"t.a", "u"}),
+        ("white_list", "t\\z", {"t"}),
+        ("white_list", "\\[x[a]|u|[]t]", {"t", "u"}),
+        ("white_list", "[\\[t]", {"t"}),
     ],
 )
 def test_which_topics_a_subscription_means(pattern: str, text: str, topics: set[str]) -> None:
@@ -301,7 +308,13 @@ def test_which_topics_a_subscription_means(pattern: str, text: str, topics: set[
 
 @pytest.mark.parametrize(
     ("pattern", "text"),
-    [("white_list", "\\p{Alpha}+"), ("black_list", "("), ("white_list", "[a-z&&[^t]]"), ("go", "t")],
+    [
+        ("white_list", "\\p{L}+"),
+        ("white_list", "x(?i)y"),
+        ("black_list", "("),
+        ("white_list", "[a-z&&[^t]]"),
+        ("go", "t"),
+    ],
 )
 def test_an_expression_that_is_not_read_as_java_reads_it_means_no_topics(pattern: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):

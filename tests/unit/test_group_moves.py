@@ -93,12 +93,19 @@ def test_a_topic_that_fits_a_members_pattern_is_the_groups_though_it_has_no_offs
     assert Moves.from_dict(kept.to_dict()) == kept
 
 
-def test_a_group_with_a_pattern_that_nobody_here_reads_is_not_moved_while_it_counts() -> None:
-    java = member(Kind.OLD, topics={"\\p{Alpha}": 1}, pattern="white_list")
-    ((obstacle, why),) = refused(look(zookeeper(java, offsets={T0: 50, T1: 60}), logs=LOGS))
-    assert obstacle is Obstacle.UNREAD and "reads is not known: white_list \\p{Alpha}: bad escape" in why
-    stopped = plan(look(zookeeper(offsets={T0: 50, T1: 60}), logs=LOGS))
-    assert stopped.subscribed == ()
+def test_a_group_with_a_pattern_that_nobody_here_reads_is_moved_and_told_what_that_means() -> None:
+    java = member(Kind.OLD, topics={"\\p{L}": 1}, pattern="white_list")
+    logs = {**LOGS, "made": {0: LogBounds(0, 9)}}
+    seen = replace(look(zookeeper(java, offsets={T0: 50, T1: 60}), logs=logs), every=frozenset(logs))
+    found = plan(seen)
+    assert [each.partition for each in found.offsets] == [T0, T1] and found.meant(seen.every) == set()
+    assert found.patterns == ()
+    assert found.render_text().endswith(
+        "by white_list \\p{L} (bad escape \\p at position 0): set auto.offset.reset=earliest in the new members until"
+        " they have started"
+    )
+    stopped = read_at_the_stop(found, replace(seen, zookeeper=zookeeper(offsets={T0: 51, T1: 60})), None)
+    assert isinstance(stopped, MovePlan) and [each.offset for each in stopped.offsets] == [51, 60]
 
 
 def test_a_plan_from_before_topics_had_ids_and_members_patterns_goes_on_and_stays_signed() -> None:

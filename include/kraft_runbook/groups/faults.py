@@ -19,7 +19,7 @@ from kraft_runbook.groups.look import (
     Registration,
     ZookeeperSide,
 )
-from kraft_runbook.groups.members import STATIC, topics_meant
+from kraft_runbook.groups.members import STATIC, topics_meant, unclear
 from kraft_runbook.groups.old_assignors import by_range, colliding
 
 OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
@@ -238,21 +238,16 @@ def abandoned(look: GroupLook) -> frozenset[str]:
 def _says(member: Registration, every: frozenset[str] | None) -> bool:
     """Whether this member's registration says what it reads."""
     known = every is not None or member.pattern == STATIC
-    return known and bool(member.subscription) and not any(unclear(member))
+    return known and bool(member.subscription) and _is_clear(member)
 
 
-def unclear(member: Registration) -> Iterator[str]:
-    """What of its subscription nobody can tell the topics of, with the reason."""
-    for text in member.subscription:
-        try:
-            topics_meant(member.pattern, text, frozenset())
-        except ValueError as error:
-            yield f"{member.pattern} {text}: {error}"
+def _is_clear(member: Registration) -> bool:
+    return not any(unclear(member.pattern, text) for text in member.subscription)
 
 
 def _subscribed(zookeeper: ZookeeperSide, every: frozenset[str] | None) -> set[str]:
     """The topics that registered members name, or that their patterns fit."""
-    clear = (each for each in zookeeper.members if not any(unclear(each)))
+    clear = filter(_is_clear, zookeeper.members)
     meant = (topics_meant(each.pattern, text, every or frozenset()) for each in clear for text in each.subscription)
     return set[str]().union(*meant)
 

@@ -19,7 +19,10 @@ _SCALA_ID = re.compile(r".+-\d{10,}-[0-9a-f]{1,8}", re.DOTALL)
 """``<host>-<milliseconds>-<8 hexadecimal digits>`` (``ZookeeperConsumerConnector``)."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", re.IGNORECASE)
 """At the end of ids that other libraries make (kazoo-go, kafka-node)."""
-_OTHERWISE_IN_JAVA = re.compile(r"&&|\[[^\]]*\[")
+_JAVAS_TOKENS = re.compile(r"\\Q(?P<quoted>.*?)(?:\\E|$)|\\p\{(?P<posix>\w+)\}|\\.|\[\^?\]?|&&|.", re.DOTALL)
+_MANY = frozenset({r"\w", r"\d", r"\s", r"\W", r"\D", r"\S"})
+"""No range begins at one of these, so in Java a - behind it is itself."""
+_POSIX = {"Lower": "a-z", "Upper": "A-Z", "Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9"}
 _MILLISECONDS = re.compile(r"\d{12,}")
 
 
@@ -58,15 +61,45 @@ def topics_meant(pattern: str, text: str, every: frozenset[str]) -> frozenset[st
         return frozenset({text})
     if pattern not in PATTERNS:
         raise ValueError(f"{pattern} is no kind of subscription")
-    if _OTHERWISE_IN_JAVA.search(text):
-        raise ValueError("it has a class within a class")
+    once = text.replace("\\\\", "\\")
     try:
-        once = text.replace("\\\\", "\\")
-        expression = re.compile(once.strip().replace(",", "|").replace(" ", "").strip("\"'"))
+        expression = re.compile(_in_python(once.strip().replace(",", "|").replace(" ", "").strip("\"'")))
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(str(error)) from None
     wanted = pattern == WHITE_LIST
     return frozenset(each for each in every - INTERNAL_TOPICS if (expression.fullmatch(each) is not None) is wanted)
+
+
+def unclear(pattern: str, text: str) -> str:
+    """Why nobody can tell which topics an entry of a subscription means; empty: one can."""
+    try:
+        topics_meant(pattern, text, frozenset())
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _in_python(expression: str) -> str:
+    """The same expression of Java's in Python's words. Raises ValueError for a class that is made of classes."""
+    parts: list[str] = []
+    within = after_many = False
+    for token in _JAVAS_TOKENS.finditer(expression):
+        found, quoted, posix = token[0], token["quoted"], token["posix"]
+        if quoted is not None:
+            parts.append(re.escape(quoted))
+        elif posix in _POSIX:
+            parts.append(_POSIX[posix] if within else f"[{_POSIX[posix]}]")
+        elif found == r"\z":
+            parts.append(r"\Z")
+        elif within and (found == "&&" or found.startswith("[")):
+            raise ValueError("it has a class within a class")
+        elif within and found == "-" and after_many:
+            parts.append(r"\-")
+        else:
+            parts.append(found)
+            within = found.startswith("[") or (within and found != "]")
+        after_many = posix is not None or found in _MANY
+    return "".join(parts)
 
 
 def is_scala_id(group: str, name: str) -> bool:

@@ -24,10 +24,9 @@ from kraft_runbook.groups.faults import (
     partitions_of,
     topic_id,
     topics_of,
-    unclear,
 )
 from kraft_runbook.groups.look import GroupLook, Partition, Registration
-from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant
+from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant, unclear
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,
@@ -69,13 +68,23 @@ class MovePlan:
         return frozenset(topic for topic, _ in (*(each.partition for each in self.offsets), *self.fences))
 
     def meant(self, every: frozenset[str] | None) -> frozenset[str]:
-        """The topics that the old members would read by now. ``every``: as of ``GroupLook``."""
-        return frozenset[str]().union(*(topics_meant(*each, every or frozenset()) for each in self.subscribed))
+        """The topics that the old members would read by now, without those of ``unclear`` patterns. ``every``: as of
+        ``GroupLook``.
+        """
+        clear = (each for each in self.subscribed if not unclear(*each))
+        return frozenset[str]().union(*(topics_meant(*each, every or frozenset()) for each in clear))
 
     @property
     def patterns(self) -> tuple[str, ...]:
         """In words: by which a topic that is made after the stop is the group's too."""
-        return tuple(f"{pattern} {text}" for pattern, text in self.subscribed if pattern != STATIC)
+        return tuple(f"{each[0]} {each[1]}" for each in self.subscribed if each[0] != STATIC and not unclear(*each))
+
+    @property
+    def unclear(self) -> tuple[str, ...]:
+        """The patterns of which nobody here can tell the topics, each with the reason: no topic that is made after the
+        stop is found by them.
+        """
+        return tuple(f"{each[0]} {each[1]} ({why})" for each in self.subscribed if (why := unclear(*each)))
 
     def render_text(self) -> str:
         """A table: partition, offset, where from, what it replaces; then the topics that nobody reads."""
@@ -93,6 +102,11 @@ class MovePlan:
             lines.append(f"no member reads {some(self.abandoned)}: nobody is waited for to take them over")
         if self.patterns:
             lines.append(f"a topic that is made later begins at its log's start, if it is of {some(self.patterns)}")
+        if self.unclear:
+            lines.append(
+                f"a topic that is made later can't be told from others by {some(self.unclear)}: set"
+                " auto.offset.reset=earliest in the new members until they have started"
+            )
         lines += [f"left out, since no member reads it: {each}" for each in self.left_out]
         return "\n".join(lines)
 
@@ -120,7 +134,6 @@ def plan_move(
     refused += _of_ahead(look, without)
     refused += unread_topics(look, topics_of(look) - nobodys)
     members = _subscribers(look) if direction is Direction.TO_KAFKA else []
-    refused += [each for member in members for each in _of_pattern(member)]
     offsets: list[PlannedOffset] = []
     left_out: list[str] = []
     every = [each for each in partitions_of(look) if exists(look, each)]
@@ -188,17 +201,6 @@ def _subscribers(look: GroupLook) -> list[Registration]:
     """Members that have registered a subscription of a kind that the Scala client knows."""
     members = look.zookeeper.members if was_read(look.zookeeper) else ()
     return [each for each in members if each.pattern in PATTERNS]
-
-
-def _of_pattern(member: Registration) -> Iterator[MoveRefused]:
-    """A topic that fits it, and is made after the stop, would be in nobody's plan."""
-    for why in unclear(member):
-        yield MoveRefused(
-            Obstacle.UNREAD,
-            f"which topics {member.id} reads is not known: {why}",
-            "write the expression otherwise; or stop the members, let nobody make a topic that it fits until the new"
-            " ones have started, and plan again within an hour",
-        )
 
 
 def _left_to_do(look: GroupLook, offsets: list[PlannedOffset], nobodys: Collection[str]) -> bool:
