@@ -19,6 +19,7 @@ from kraft_runbook.groups.moves import Moves
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,
+    LeftOut,
     MoveRefused,
     Obstacle,
     Origin,
@@ -133,7 +134,7 @@ def test_a_topic_that_nobody_reads_and_nobody_could_read_on_stops_no_move(logs: 
     seen = old(WITH_LEFT, logs={**LOGS, "left": logs})
     found = plan(seen)
     assert [each.partition for each in found.offsets] == [T0, T1] == list(found.fences)
-    assert (found.abandoned, found.left_out) == (("left",), (says,))
+    assert found.abandoned == ("left",) and found.left_out == (LeftOut(LEFT, 7, says),)
     assert found.render_text().splitlines()[-2:] == [
         "no member reads left: nobody is waited for to take them over",
         f"left out, since no member reads it: {says}",
@@ -146,7 +147,8 @@ def test_the_offsets_of_a_topic_that_nobody_reads_go_over_where_somebody_could_r
     found = plan(old(WITH_LEFT, logs={**LOGS, "left": {0: LogBounds(0, 9, "id"), 1: LogBounds(0, 9, "id")}}))
     assert found.offsets[0] == PlannedOffset(LEFT, 7, Origin.ZOOKEEPER, None) and found.fences == (T0, T1)
     assert [each.partition for each in found.read] == [T0, T1]
-    assert found.left_out == ("left-1 has no offset in ZooKeeper",) and found.topic_ids == {}
+    assert found.left_out == (LeftOut(("left", 1), None, "left-1 has no offset in ZooKeeper"),)
+    assert found.topic_ids == {}
     named = plan(old({T0: 50, T1: 60, LEFT: None}, logs={**LOGS, "left": {0: LogBounds(0, 9)}}), without={"left-0": 5})
     assert named.offsets[0] == PlannedOffset(LEFT, 5, Origin.FORM, None)
 

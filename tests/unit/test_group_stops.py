@@ -19,6 +19,7 @@ from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,
+    LeftOut,
     MoveRefused,
     Obstacle,
     Origin,
@@ -249,12 +250,14 @@ LEFT = ("left", 0)
 
 
 def with_left(seen: GroupLook, bounds: LogBounds) -> GroupLook:
-    return replace(seen, logs={**LOGS, "left": {0: bounds, 1: bounds}})
+    return replace(seen, logs={**LOGS, "left": {0: bounds, 1: bounds}, "gone": None})
 
 
 def test_what_nobody_reads_is_never_what_came_since_and_is_left_out_once_nobody_could_read_on() -> None:
     signed = replace(
-        plan(), offsets=(PlannedOffset(LEFT, 5, Origin.ZOOKEEPER, None), *plan().offsets), abandoned=("left", "gone")
+        plan(),
+        offsets=(PlannedOffset(LEFT, 6, Origin.ZOOKEEPER, None), *plan().offsets),
+        abandoned=("left", "gone"),
     )
     offsets = {T0: 55, T1: 66, LEFT: 6, ("gone", 0): 1}
     found = read_at_the_stop(signed, with_left(stopped(offsets), LogBounds(0, 9)), None)
@@ -262,7 +265,52 @@ def test_what_nobody_reads_is_never_what_came_since_and_is_left_out_once_nobody_
     assert came_since(found, with_left(stopped(offsets), LogBounds(0, 9))) == ()
     cut = read_at_the_stop(signed, with_left(stopped(offsets), LogBounds(7, 9)), None)
     assert isinstance(cut, MovePlan) and [each.offset for each in cut.offsets] == [55, 66]
-    assert cut.left_out == ("the offset of left-0 is 6, and its log goes from 7 to 9",)
+    assert cut.left_out == (LeftOut(LEFT, 6, "the offset of left-0 is 6, and its log goes from 7 to 9"),)
+
+
+L1 = ("left", 1)
+"""Of it the plan lacks an offset."""
+
+
+def with_left_out(direction: Direction = TO_KAFKA) -> MovePlan:
+    signed = plan(direction)
+    left = PlannedOffset(LEFT, 5, signed.offsets[0].origin, None)
+    out = LeftOut(L1, 3, "the offset of left-1 is 3, and its log goes from 4 to 9")
+    return replace(signed, offsets=(left, *signed.offsets), abandoned=("left",), left_out=(out,))
+
+
+@pytest.mark.parametrize("now", [{LEFT: 6, L1: 3}, {LEFT: 5, L1: 7}, {LEFT: 6, L1: 7}])
+@pytest.mark.parametrize("direction", [TO_KAFKA, BACK])
+def test_a_topic_that_a_member_which_was_down_at_the_plan_has_read_since_is_one_as_any_other(
+    direction: Direction, now: dict[tuple[str, int], int]
+) -> None:
+    signed, offsets = with_left_out(direction), {T0: 55, T1: 66, **now}
+    seen = stopped(offsets) if direction is TO_KAFKA else stopped({}, kafka(offsets=offsets))
+    seen = with_left(seen, LogBounds(4, 9))
+    found = read_at_the_stop(signed, seen, None)
+    assert isinstance(found, MovePlan), found
+    assert [each.offset for each in found.read] == [now[LEFT], max(now[L1], 4), 55, 66]
+    assert (found.abandoned, found.left_out) == ((), ())
+    assert (LEFT in found.fences) is (direction is TO_KAFKA)
+    assert moved_since(found, seen) == came_since(found, seen) == ()
+    assert read_at_the_stop(signed, seen, None, kept=found) == found
+    assert moved_since(signed, seen) == (*(each for each in now if now[each] not in (5, 3)), T0, T1)
+
+
+def test_of_a_topic_that_was_read_since_a_partition_without_an_offset_is_refused() -> None:
+    seen = with_left(stopped({T0: 55, T1: 66, LEFT: 6}), LogBounds(0, 9))
+    (refused,) = read_at_the_stop(with_left_out(), seen, None)  # type: ignore[misc]
+    assert refused.why == "left-1 has no offset in ZooKeeper"
+
+
+def test_an_offset_that_nobody_has_changed_is_nobodys_and_goes_over_where_it_is_in_the_log_by_then() -> None:
+    seen = with_left(stopped({T0: 55, T1: 66, LEFT: 5, L1: 3}), LogBounds(0, 9))
+    found = read_at_the_stop(with_left_out(), seen, None)
+    assert isinstance(found, MovePlan) and found.abandoned == ("left",) and found.left_out == ()
+    assert [each.offset for each in found.offsets] == [5, 3, 55, 66] and found.fences == (T0, T1)
+    expired = with_left(stopped({LEFT: 1}, kafka(offsets={T0: 55, T1: 66})), LogBounds(0, 9))
+    found = read_at_the_stop(with_left_out(BACK), expired, None)
+    assert isinstance(found, MovePlan) and found.abandoned == ("left",) and len(found.left_out) == 2
 
 
 def test_nobody_is_waited_for_to_take_over_what_nobody_reads() -> None:

@@ -30,6 +30,7 @@ from kraft_runbook.groups.members import PATTERNS, STATIC, topics_meant, unclear
 from kraft_runbook.groups.planned_offsets import (
     Beginning,
     Direction,
+    LeftOut,
     MoveRefused,
     Obstacle,
     Origin,
@@ -45,8 +46,8 @@ class MovePlan:
     """Every partition of the group once, in order. ``fences``: the owner znodes to be made, or lifted on the way
     back. ``topic_ids``: by topic, where it is known: an offset means nothing in another topic of that name.
     ``abandoned``: the topics that none of the group's members reads. Nobody has to take over their partitions, which
-    are not fenced; one of which nobody could read on from its offset is ``left_out``, in words. ``subscribed``: what
-    the old members had registered, each as its pattern (``static`` for a topic's name) and its text.
+    are not fenced; one of which nobody could read on from its offset is ``left_out``. ``subscribed``: what the old
+    members had registered, each as its pattern (``static`` for a topic's name) and its text.
     """
 
     group: str
@@ -55,13 +56,18 @@ class MovePlan:
     fences: tuple[Partition, ...]
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     abandoned: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     subscribed: tuple[tuple[str, str], ...] = ()
 
     @property
     def read(self) -> tuple[PlannedOffset, ...]:
         """Those of the topics that somebody reads."""
         return tuple(each for each in self.offsets if each.partition[0] not in self.abandoned)
+
+    @property
+    def partitions(self) -> frozenset[Partition]:
+        """Those with an offset, and those that are left out."""
+        return frozenset(each.partition for each in self.offsets) | {each.partition for each in self.left_out}
 
     @property
     def topics(self) -> frozenset[str]:
@@ -107,7 +113,7 @@ class MovePlan:
                 f"a topic that is made later can't be told from others by {some(self.unclear)}: set"
                 " auto.offset.reset=earliest in the new members until they have started"
             )
-        lines += [f"left out, since no member reads it: {each}" for each in self.left_out]
+        lines += [f"left out, since no member reads it: {each.why}" for each in self.left_out]
         return "\n".join(lines)
 
 
@@ -135,7 +141,7 @@ def plan_move(
     refused += unread_topics(look, topics_of(look) - nobodys)
     members = _subscribers(look) if direction is Direction.TO_KAFKA else []
     offsets: list[PlannedOffset] = []
-    left_out: list[str] = []
+    left_out: list[LeftOut] = []
     every = [each for each in partitions_of(look) if exists(look, each)]
     if nobodys.issuperset(topic for topic, _ in every):
         refused.append(
@@ -146,7 +152,7 @@ def plan_move(
         planned = plans(look, partition, direction, without)
         if isinstance(planned, MoveRefused):
             refused.append(planned)
-        elif isinstance(planned, str):
+        elif isinstance(planned, LeftOut):
             left_out.append(planned)
         else:
             offsets.append(planned)

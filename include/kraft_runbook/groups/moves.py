@@ -10,7 +10,7 @@ from typing import Any
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
-from kraft_runbook.groups.planned_offsets import Direction, MoveRefused, Origin, PlannedOffset, Without
+from kraft_runbook.groups.planned_offsets import Direction, LeftOut, MoveRefused, Origin, PlannedOffset, Without
 from kraft_runbook.runbook.digests import sha256_of
 
 
@@ -36,7 +36,7 @@ class Moves:
                     **_where_any(
                         topic_ids=dict(plan.topic_ids),
                         abandoned=list(plan.abandoned),
-                        left_out=list(plan.left_out),
+                        left_out=[[*each.partition, each.held, each.why] for each in plan.left_out],
                         subscribed=[list(each) for each in plan.subscribed],
                     ),
                 }
@@ -58,7 +58,7 @@ class Moves:
                     tuple((t, n) for t, n in each["fences"]),
                     dict(each.get("topic_ids", {})),
                     tuple(each.get("abandoned", ())),
-                    tuple(each.get("left_out", ())),
+                    tuple(LeftOut((t, n), held, why) for t, n, held, why in each.get("left_out", ())),
                     tuple((pattern, text) for pattern, text in each.get("subscribed", ())),
                 )
                 for each in data["plans"]

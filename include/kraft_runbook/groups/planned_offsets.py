@@ -102,6 +102,17 @@ class PlannedOffset:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A partition that no member reads and that gets no offset, for ``why``. ``held``: what the side that is left has;
+    None: nothing that can be used.
+    """
+
+    partition: Partition
+    held: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class MoveRefused:
     """``why`` with what it concerns; ``way_out``: what to do."""
 
@@ -158,22 +169,29 @@ def plan_offset(
 
 def plan_abandoned(
     look: GroupLook, partition: Partition, direction: Direction, without: Without | None
-) -> PlannedOffset | str:
+) -> PlannedOffset | LeftOut:
     """The same of a partition that no member reads: its own offset, or the form's for it alone, where somebody could
     read on from there; else why it gets none.
     """
     named = isinstance(without, Mapping) and name(partition) in without
     found = plan_offset(look, partition, direction, without if named else None)
-    if isinstance(found, MoveRefused):
-        return found.why
+    why = found.why if isinstance(found, MoveRefused) else _of_no_use(look, partition, found.offset)
+    if isinstance(found, MoveRefused) or why:
+        source = Side.ZOOKEEPER if direction is Direction.TO_KAFKA else Side.KAFKA
+        return LeftOut(partition, offset_of(look, source, partition), why)
+    return found
+
+
+def _of_no_use(look: GroupLook, partition: Partition, offset: int | None) -> str:
+    """Why nobody could read on from this offset; empty: one can."""
     if isinstance(logs := look.logs.get(partition[0]), Unread):
         return f"the log of {name(partition)} was not read: {logs.reason}"
-    log, offset = bounds_of(look, partition), found.offset
+    log = bounds_of(look, partition)
     if offset is None or offset < 0:
         return f"the offset of {name(partition)} is {offset}"
     if log is not None and not log.start <= offset <= log.end:
         return f"the offset of {name(partition)} is {offset}, and its log goes from {log.start} to {log.end}"
-    return found
+    return ""
 
 
 def _of_fence(

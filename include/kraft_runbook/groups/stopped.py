@@ -25,6 +25,7 @@ from kraft_runbook.groups.look import CONSUMER, GroupLook, KafkaSide, Partition,
 from kraft_runbook.groups.move_plan import MovePlan, to_be_fenced, topic_ids, unread_topics
 from kraft_runbook.groups.planned_offsets import (
     Direction,
+    LeftOut,
     MoveRefused,
     Obstacle,
     Origin,
@@ -165,11 +166,13 @@ def read_at_the_stop(
     that was deleted since is left out; one that came since gets an offset as any other, and of a topic that was made
     since the log's start. Where what lay at an offset was deleted since, the log's start is taken; so it is for a topic
     that was made anew, since nobody knows of which one its offsets are. A partition that nobody reads has its own
-    offset, or is left out. Or every reason against it.
+    offset, or is left out; a topic that somebody has read since the plan is as any other. Or every reason against it.
 
     ``kept``: what an earlier try has read; a partition that neither side has changed since stays as it is there.
     ``quiet``: where the logs ended when the members had stopped.
     """
+    nobodys = set(plan.abandoned if kept is None else kept.abandoned) - {topic for topic, _ in read_since(plan, look)}
+    plan = replace(plan, abandoned=tuple(sorted(nobodys)))
     known = {}
     if kept is not None:
         others = made_anew(kept, look)
@@ -181,9 +184,9 @@ def read_at_the_stop(
     made = meant - plan.topics
     refused: list[MoveRefused] = list(unread_topics(look, (topics_of(look) | meant).difference(plan.abandoned)))
     offsets: list[PlannedOffset] = []
-    left_out = list(plan.left_out)
+    left_out: list[LeftOut] = []
     replaced = {each.partition: each.replaces for each in plan.offsets}
-    found: PlannedOffset | MoveRefused | str
+    found: PlannedOffset | MoveRefused | LeftOut
     for partition in _of_plan(plan, look):
         if not exists(look, partition):
             continue
@@ -204,7 +207,7 @@ def read_at_the_stop(
             found = _within(look, found)
         if isinstance(found, MoveRefused):
             refused.append(found)
-        elif isinstance(found, str):
+        elif isinstance(found, LeftOut):
             left_out.append(found)
         else:
             offsets.append(found)
@@ -321,13 +324,28 @@ def moved_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     """The partitions whose offset the side that is left has changed since the plan was read from it. Not those that
     were deleted since: Kafka's offsets go with them.
     """
-    return tuple(each.partition for each in _there(plan, look) if _moved(each, look, plan.direction))
+    moved = {each.partition for each in _there(plan, look) if _moved(each, look, plan.direction)}
+    return tuple(sorted(moved.union(read_since(plan, look))))
+
+
+def read_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
+    """The partitions of topics that no member read when the plan was made, and of which the side that is left has an
+    offset that it had not then: a member that was down has come back.
+    """
+    origin = source_of(plan.direction)
+    before = {each.partition: _left(each, plan.direction) for each in plan.offsets}
+    before |= {each.partition: each.held for each in plan.left_out}
+    some = [each for each in partitions_of(look) if each[0] in plan.abandoned and exists(look, each)]
+    return tuple(each for each in some if offset_of(look, origin, each) not in (None, before.get(each)))
 
 
 def _moved(planned: PlannedOffset, look: GroupLook, direction: Direction) -> bool:
-    origin = source_of(direction)
-    left = planned.offset if planned.origin.value == origin.value else planned.left
-    return held(look, origin, planned.partition) != left
+    return held(look, source_of(direction), planned.partition) != _left(planned, direction)
+
+
+def _left(planned: PlannedOffset, direction: Direction) -> int | None:
+    """What the side that is left held when the offset was planned."""
+    return planned.offset if planned.origin.value == source_of(direction).value else planned.left
 
 
 def _other(planned: PlannedOffset, look: GroupLook, direction: Direction) -> bool:
@@ -340,7 +358,7 @@ def _other(planned: PlannedOffset, look: GroupLook, direction: Direction) -> boo
 
 def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:
     """The partitions that the group's topics got since the offsets were read."""
-    there = {each.partition for each in plan.offsets}
+    there = plan.partitions
     return tuple(each for each in _of_plan(plan, look) if each not in there and exists(look, each))
 
 
@@ -348,8 +366,8 @@ def _of_plan(plan: MovePlan, look: GroupLook) -> list[Partition]:
     """Every partition of the plan's topics, of those that the group names now, and of those that were made since and
     that its old members would read; of those that nobody reads the plan's alone.
     """
-    planned = {each.partition for each in plan.offsets}
-    every = planned | set(partitions_of(look))
+    planned = plan.partitions
+    every = {*planned, *partitions_of(look)}
     for topic in {*(topic for topic, _ in every), *plan.meant(look.every)}:
         logs = look.logs.get(topic)
         every.update((topic, number) for number in (logs if logs is not None and was_read(logs) else ()))
