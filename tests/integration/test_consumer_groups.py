@@ -109,7 +109,8 @@ def test_real_clients_are_told_apart(own_lab: Lab, zookeeper: KazooClient, tmp_p
             and "3: escaped (ALL_OLD), old (ALL_OLD), to-kafka (ALL_OLD)" in again.evidence
         )
 
-        assert [fault.kind for fault in escaped.faults] == [FaultKind.ESCAPED_TWICE]
+        assert [fault.kind for fault in escaped.faults] == [FaultKind.ESCAPED_TWICE, FaultKind.WITHOUT_OFFSET]
+        assert escaped.faults[1].count == PARTITIONS, "those of moved.more, which the pattern was to fit"
         assert "[.]" in escaped.refused[0]
 
         assert FaultKind.KAFKA_AHEAD in {fault.kind for fault in to_kafka.faults}

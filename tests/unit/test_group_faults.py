@@ -92,6 +92,8 @@ def test_new_beside_old() -> None:
 def test_a_pattern_that_was_escaped_twice() -> None:
     twice = member(Kind.OLD, topics={"t\\\\..*": 1}, pattern="white_list")
     assert FaultKind.ESCAPED_TWICE in kinds(look(zookeeper(twice)))
+    meant = replace(look(zookeeper(twice), logs={"t.a": {0: LogBounds(0, 9)}}), every=frozenset({"t", "t.a"}))
+    assert where(meant, FaultKind.WITHOUT_OFFSET) == ("t.a-0",), "the new members will read it"
     for fine in ("t\\..*", "t[.].*"):
         once = member(Kind.OLD, topics={fine: 1}, pattern="white_list")
         assert FaultKind.ESCAPED_TWICE not in kinds(look(zookeeper(once)))
