@@ -51,9 +51,9 @@ class Signatures(Protocol):
         exhibit: str | None = None,
         under_way: bool = False,
     ) -> None:
-        """Raise Refused unless the gate was confirmed on a signed proof that still fits the cluster. ``node``: whose
-        turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must show. ``under_way``:
-        the cluster shows the steps' own work where an observation does not (replicas that move).
+        """Raise Refused unless the gate was confirmed on a signed proof that still fits the cluster. ``turn``: the
+        nodes whose turn it is. ``exhibit``: the digest of what the run would carry out, which the proof must show.
+        ``under_way``: the cluster shows the steps' own work where an observation does not (replicas that move).
         """
 
     def begins(self, gate: str) -> None:
