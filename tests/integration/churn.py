@@ -5,7 +5,7 @@ stopped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,6 +27,7 @@ from confluent_kafka.admin import AlterConfigOpType as Op
 from kafka.protocol.admin import AlterClientQuotasRequest
 from labs import Lab
 
+from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.errors import Unreachable
 from kraft_runbook.io.kafka.connection import KafkaConnection
 
@@ -107,10 +108,17 @@ def _acl(admin: AdminClient, n: int) -> None:
 
 
 def _quota(lab: Lab, n: int) -> None:
-    entry = AlterClientQuotasRequest.EntryData
-    entity = [entry.EntityData(entity_type="user", entity_name=f"churn-{n // 2 % 7}")]
-    change = entry.OpData(key="producer_byte_rate", value=1000.0 + n, remove=bool(n % 2))
     broker = lab.spec.brokers[n % len(lab.spec.brokers)]
+    alter_quota(
+        lab, broker, {"user": f"churn-{n // 2 % 7}"}, "producer_byte_rate", value=1000.0 + n, remove=bool(n % 2)
+    )
+
+
+def alter_quota(lab: Lab, broker: Broker, entity: Mapping[str, str], key: str, *, value: float, remove: bool) -> None:
+    """Set or delete this quota by this broker. ``entity``: its names by their kinds."""
+    entry = AlterClientQuotasRequest.EntryData
+    named = [entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
+    change = entry.OpData(key=key, value=value, remove=remove)
     with KafkaConnection(
         lab.spec.broker_address(broker),
         f"broker {broker.id}",
@@ -119,7 +127,7 @@ def _quota(lab: Lab, n: int) -> None:
         timeout=30,
     ) as connection:
         answer = connection.send(
-            AlterClientQuotasRequest(entries=[entry(entity=entity, ops=[change])], validate_only=False)
+            AlterClientQuotasRequest(entries=[entry(entity=named, ops=[change])], validate_only=False)
         )
     if any(each.error_code for each in answer.entries):
         raise Unreachable(f"quota refused: {answer.entries}", way_out="see the broker's log")

@@ -8,13 +8,11 @@ import json
 
 import by_hand
 import pytest
-from kafka.protocol.admin import AlterClientQuotasRequest
+from churn import alter_quota
 from kazoo.client import KazooClient
 from labs import Lab
 from pyspark.sql import SparkSession
 
-from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.connection import KafkaConnection
 from kraft_runbook.io.kafka.metadata_quorum import describe_quorum
 from kraft_runbook.io.zookeeper.reader import ZookeeperReader
 from kraft_runbook.parity.comparison import ParityReport, Verdict
@@ -48,22 +46,7 @@ def name_of(entity: Entity) -> str:
 
 def alter(lab: Lab, entity: Entity, *, remove: bool) -> None:
     """Set the entity's one quota, or delete it."""
-    entry = AlterClientQuotasRequest.EntryData
-    named = [entry.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()]
-    change = entry.OpData(key=name_of(entity), value=1024.0, remove=remove)
-    broker = lab.spec.brokers[0]
-    with KafkaConnection(
-        lab.spec.broker_address(broker),
-        f"broker {broker.id}",
-        lab.spec.broker_security,
-        secrets=lab.secrets,
-        timeout=30,
-    ) as connection:
-        answer = connection.send(
-            AlterClientQuotasRequest(entries=[entry(entity=named, ops=[change])], validate_only=False)
-        )
-    if any(each.error_code for each in answer.entries):
-        raise Unreachable(f"quota refused: {answer.entries}", way_out="see the broker's log")
+    alter_quota(lab, lab.spec.brokers[0], entity, name_of(entity), value=1024.0, remove=remove)
 
 
 def quotas(zookeeper: KazooClient, path: str) -> dict[str, str] | None:
