@@ -38,7 +38,7 @@ from kraft_runbook.io.local.installation import java, lay_out
 from kraft_runbook.io.local.remains import remains
 from kraft_runbook.io.secrets import environment_secrets
 from kraft_runbook.procedures.copy_tree import copy_tree
-from kraft_runbook.procedures.throwaway_cluster import own_directory
+from kraft_runbook.procedures.throwaway_place import own_directory
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.verdict import Rung, Verdict
 from kraft_runbook.steps.rehearse import Ask, rehearse

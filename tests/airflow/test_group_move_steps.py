@@ -26,7 +26,7 @@ from kraft_runbook.gates.signatures import standing
 from kraft_runbook.groups.look import CLASSIC, CONSUMER, Kind, LogBounds
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS, Step
 from kraft_runbook.groups.planned_offsets import Direction
-from kraft_runbook.groups.stopped import INTERVALS
+from kraft_runbook.groups.silence import INTERVALS
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.steps.examine import examines_settled
 from kraft_runbook.steps.groups.files import files_of

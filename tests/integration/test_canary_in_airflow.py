@@ -21,7 +21,7 @@ from kraft_runbook.evidence.rehearsal_record import OnRecord
 from kraft_runbook.evidence.rehearsals import last_rehearsal
 from kraft_runbook.evidence.store import evidence_directory, run_name
 from kraft_runbook.io.local.remains import remains
-from kraft_runbook.procedures.throwaway_cluster import own_directory
+from kraft_runbook.procedures.throwaway_place import own_directory
 from kraft_runbook.rehearsal.verdict import WHOLE
 from lab import ROOT
 from lab.trial import free_network

@@ -23,7 +23,7 @@ from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.io.local.remains import remains
 from kraft_runbook.parity.spark.full_comparison import run_parity
 from kraft_runbook.procedures.print_tree import print_tree
-from kraft_runbook.procedures.throwaway_cluster import own_directory, remove
+from kraft_runbook.procedures.throwaway_place import own_directory, remove
 from kraft_runbook.rehearsal.verdict import SHORT, WHOLE
 from kraft_runbook.steps.rehearse import Ask, rehearse
 from lab.installation import CLASS_ARCHIVE

@@ -21,7 +21,7 @@ from labs import Lab
 
 from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.io.local.remains import remains, started_at
-from kraft_runbook.procedures.throwaway_cluster import own_directory, remove, remove_when_free
+from kraft_runbook.procedures.throwaway_place import own_directory, remove, remove_when_free
 from lab import ROOT
 from lab.trial import free_network
 

@@ -26,16 +26,14 @@ from kraft_runbook.groups.planned_offsets import (
     PlannedOffset,
     Without,
 )
+from kraft_runbook.groups.silence import Silence, listen, still_there
 from kraft_runbook.groups.stopped import (
-    Silence,
     Started,
     came_since,
     in_place,
-    listen,
     moved_since,
     read_at_the_stop,
     started,
-    still_there,
     unfenced,
     unlike,
 )

@@ -23,13 +23,8 @@ from kraft_runbook.cluster.rehearsal_settings import Rehearsal
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Canary
-from kraft_runbook.procedures.throwaway_cluster import (
-    MARK,
-    ThrowawayCluster,
-    one_rehearsal,
-    own_directory,
-    remove_when_free,
-)
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster
+from kraft_runbook.procedures.throwaway_place import MARK, one_rehearsal, own_directory, remove_when_free
 from kraft_runbook.rehearsal.halving import Culprits, Search
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid
 from kraft_runbook.rehearsal.suspects import Halved

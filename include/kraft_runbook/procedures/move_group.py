@@ -19,18 +19,16 @@ from kraft_runbook.groups.look import CONSUMER, GroupLook, Partition
 from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.groups.silence import left_behind, static_alone, still_there
 from kraft_runbook.groups.stopped import (
     beyond,
     came_since,
     from_log_start,
     gone,
     in_place,
-    left_behind,
     made_anew,
     moved_since,
     read_at_the_stop,
-    static_alone,
-    still_there,
     target_of,
     unfenced,
     unlike,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import MovePlan
-from kraft_runbook.groups.stopped import Silence, Started, in_place, listen, started
+from kraft_runbook.groups.silence import Silence, listen
+from kraft_runbook.groups.stopped import Started, in_place, started
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.see_groups import look_at_groups
 

@@ -89,7 +89,7 @@ class JudgedPorts:
         require_throwaway(self.cluster.spec)
 
     def take(self) -> None:
-        """Nobody else has it: a lock says so (``procedures.throwaway_cluster``)."""
+        """Nobody else has it: a lock says so (``procedures.throwaway_place``)."""
         require_throwaway(self.cluster.spec)
 
     def await_groups(self) -> None:

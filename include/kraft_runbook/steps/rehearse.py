@@ -28,13 +28,8 @@ from kraft_runbook.parity.decoding import PASSWORD_ENCODER_SECRET
 from kraft_runbook.parity.parity_report import ParityReport
 from kraft_runbook.procedures.copy_tree import copy_tree
 from kraft_runbook.procedures.halve_suspects import halve_suspects, keep_tree
-from kraft_runbook.procedures.throwaway_cluster import (
-    ThrowawayCluster,
-    Watch,
-    installed_jars,
-    one_rehearsal,
-    remove,
-)
+from kraft_runbook.procedures.throwaway_cluster import ThrowawayCluster, Watch, installed_jars
+from kraft_runbook.procedures.throwaway_place import one_rehearsal, remove
 from kraft_runbook.rehearsal.copied_tree import CopiedTree
 from kraft_runbook.rehearsal.kafka_said import KafkaSaid, fatal_of, heap_is_full, place_at_fault
 from kraft_runbook.rehearsal.limits import exceeded

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from kraft_runbook.evidence.kinds import Canary
 from kraft_runbook.evidence.rehearsals import still_ahead, that_passed
 from kraft_runbook.evidence.store import evidence_directory
-from kraft_runbook.procedures.throwaway_cluster import remove_when_free
+from kraft_runbook.procedures.throwaway_place import remove_when_free
 from kraft_runbook.rehearsal.page import render
 from kraft_runbook.rehearsal.verdict import Verdict
 from kraft_runbook.steps.rehearse import Ask, rehearse

@@ -17,8 +17,8 @@ from kraft_runbook.groups.move_plan import MovePlan
 from kraft_runbook.groups.operation import GROUPS, MOVE_GROUPS
 from kraft_runbook.groups.planned_offsets import Direction, Without
 from kraft_runbook.groups.quiet import Quiet
+from kraft_runbook.groups.silence import static_left
 from kraft_runbook.groups.stayed import Act, Stayed
-from kraft_runbook.groups.stopped import static_left
 from kraft_runbook.io.group_claims import Acts
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.move_group import (
