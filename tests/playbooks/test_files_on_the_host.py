@@ -96,7 +96,7 @@ def write(on_the_host: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.Monk
         **changes: Any,
     ) -> dict[str, Any]:
         monkeypatch.setattr(on_the_host.kafka_file, "service_manager", lambda *_: Service(user))
-        monkeypatch.setattr(on_the_host.kafka_user, "_ids", lambda user, group: (int(user), int(group)))
+        monkeypatch.setattr(on_the_host.kafka_user, "ids_of", lambda user, group: (int(user), int(group)))
         asked = {
             "path": str(path),
             "content": content,
