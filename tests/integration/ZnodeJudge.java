@@ -2,12 +2,14 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.util.Base64;
+import java.util.Iterator;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
 import kafka.server.DelegationTokenManagerZk;
+import kafka.server.DynamicBrokerConfig;
 import kafka.server.TopicConfigHandler;
 import kafka.utils.Json;
 import kafka.zk.ConfigEntityZNode;
@@ -19,9 +21,17 @@ import kafka.zk.migration.ZkConfigMigrationClient;
 import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.metadata.AccessControlEntryRecord;
+import org.apache.kafka.common.metadata.ConfigRecord;
+import org.apache.kafka.common.protocol.ApiMessage;
+import org.apache.kafka.common.protocol.ObjectSerializationCache;
 import org.apache.kafka.common.security.scram.internals.ScramCredentialUtils;
+import org.apache.kafka.common.security.token.delegation.TokenInformation;
 import org.apache.kafka.common.utils.Sanitizer;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.metadata.DelegationTokenData;
 import org.apache.kafka.security.authorizer.AclEntry;
+import org.apache.kafka.server.common.ApiMessageAndVersion;
 import org.apache.kafka.server.config.QuotaConfigs;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.zookeeper.data.Stat;
@@ -52,7 +62,7 @@ public final class ZnodeJudge {
         } else if (kind.equals("brokers/topics")) {
             ends(found, "copy", () -> copyTopic(at[3], data));
         } else if (kind.equals("config/topics")) {
-            ends(found, "copy", () -> ConfigEntityZNode.decode(data));
+            ends(found, "copy", () -> record(at[3], ConfigEntityZNode.decode(data)));
             ends(found, "start", () -> startTopic(ConfigEntityZNode.decode(data)));
         } else if (kind.equals("config/brokers")) {
             ends(found, "copy", () -> copyBroker(at[3], ConfigEntityZNode.decode(data)));
@@ -61,10 +71,10 @@ public final class ZnodeJudge {
             ends(found, "copy", () -> copyQuotas(at, ConfigEntityZNode.decode(data)));
             ends(found, "start", () -> startQuotas(at, ConfigEntityZNode.decode(data)));
         } else if (kind.startsWith("kafka-acl/")) {
-            ends(found, "copy", () -> AclEntry.fromBytes(data));
+            ends(found, "copy", () -> copyAcls(at[3], data));
             ends(found, "start", () -> AclEntry.fromBytes(data));
         } else if (kind.equals("delegation_token/tokens")) {
-            ends(found, "copy", () -> DelegationTokenManagerZk.fromBytes(data));
+            ends(found, "copy", () -> copyToken(data));
         } else if (kind.startsWith("latest_producer_id_block")) {
             ends(found, "copy", () -> ProducerIdBlockZNode.parseProducerIdBlockData(data).nextBlockFirstId());
         } else if (kind.startsWith("feature")) {
@@ -103,6 +113,33 @@ public final class ZnodeJudge {
 
     static void copyBroker(String name, Properties props) {
         if (!name.equals("<default>")) Integer.valueOf(name);
+        record(name, props);
+    }
+
+    /** ZkConfigMigrationClient; what it decodes as a password is judged elsewhere. */
+    static void record(String name, Properties props) {
+        props.forEach((key, value) -> {
+            if (!DynamicBrokerConfig.isPasswordConfig((String) key)) append(new ConfigRecord().setResourceName(name).setName((String) key).setValue((String) value));
+        });
+    }
+
+    /** ZkAclMigrationClient. */
+    static void copyAcls(String name, byte[] data) throws Exception {
+        for (Iterator<AclEntry> entries = AclEntry.fromBytes(data).iterator(); entries.hasNext(); ) {
+            AclEntry entry = entries.next();
+            append(new AccessControlEntryRecord().setResourceName(name).setPrincipal(entry.principal()).setHost(entry.host()));
+        }
+    }
+
+    /** ZkDelegationTokenMigrationClient, then ZkMigrationClient.migrateDelegationTokens. */
+    static void copyToken(byte[] data) {
+        Option<TokenInformation> token = DelegationTokenManagerZk.fromBytes(data);
+        if (token.isDefined()) append(new DelegationTokenData(token.get()).toRecord());
+    }
+
+    /** The controller measures each record before it appends it. */
+    static void append(ApiMessage record) {
+        new MetadataRecordSerde().recordSize(new ApiMessageAndVersion(record, (short) 0), new ObjectSerializationCache());
     }
 
     static void startBroker(String name, Properties props) {

@@ -86,6 +86,10 @@ _T, _S, _ACL, _TOK, _BLOCK = (
     "/delegation_token/tokens/t",
     "/latest_producer_id_block",
 )
+LONGEST = "0:1," * 8191 + "0:1"
+"""As many bytes as a record's text may have."""
+_LONG = f"{LONGEST},1"
+_TOO_LONG = "has more than 32,767 bytes, which no record of KRaft's metadata log takes"
 _LISTS = "holds something else than lists of broker ids"
 _WHOLE = "not a whole number of 32 bits"
 
@@ -164,6 +168,17 @@ BAD: tuple[Bad, ...] = (
                 ),
             )
         },
+    ),
+    (
+        "/config/topics/t",
+        config(leader__replication__throttled__replicas=f"{LONGEST},"),
+        {(COPY, f"leader.replication.throttled.replicas {_TOO_LONG}")},
+    ),
+    ("/config/brokers/1", config(ssl__cipher__suites=_LONG), {(COPY, f"ssl.cipher.suites {_TOO_LONG}")}),
+    (
+        "/config/brokers/<default>",
+        config(ssl__cipher__suites="é" * 16_384),
+        {(COPY, f"ssl.cipher.suites {_TOO_LONG}")},
     ),
     ("/config/brokers/first", config(), _both("its name is no broker's id")),
     ("/config/brokers/1", config(max__connections=5), _both("max.connections is not a text in quotes")),
@@ -260,6 +275,8 @@ BAD: tuple[Bad, ...] = (
         acl(operation="Juggle"),
         {(DIFFERS, "an entry's operation or permission is unknown to Kafka 3.9, which then matches nothing")},
     ),
+    (_ACL, acl(principal=f"User:{_LONG}"), {(COPY, f"an entry's principal {_TOO_LONG}")}),
+    (_ACL, acl(host=_LONG), {(COPY, f"an entry's host {_TOO_LONG}")}),
     ("/kafka-acl/TOPIC/t", acl(), {(DIFFERS, "TOPIC is no resource type: Kafka does not see what lies here")}),
     (
         "/kafka-acl-extended/prefixed/Any/t",
@@ -274,6 +291,8 @@ BAD: tuple[Bad, ...] = (
     (_TOK, {**TOKEN, "renewers": "User%3Aa"}, {(COPY, "renewers is not type:name, escaped")}),
     (_TOK, {**TOKEN, "maxTimestamp": "2"}, {(COPY, "maxTimestamp is not a whole number of 64 bits")}),
     (_TOK, {**TOKEN, "tokenId": 1}, {(COPY, "tokenId is missing")}),
+    (_TOK, {**TOKEN, "tokenId": _LONG}, {(COPY, f"tokenId {_TOO_LONG}")}),
+    (_TOK, {**TOKEN, "renewers": ["User%3Aa", f"User%3A{_LONG}"]}, {(COPY, f"renewers {_TOO_LONG}")}),
     (_BLOCK, {**BLOCK, "block_start": 0}, {(COPY, "block_start or block_end is not a whole number in quotes")}),
     (_BLOCK, {**BLOCK, "broker": "1"}, {(COPY, "broker is no id")}),
     (_BLOCK, {**BLOCK, "block_end": str(2**40)}, {(COPY, "the block is longer than 32 bits can say")}),
@@ -310,6 +329,8 @@ GOOD: tuple[tuple[str, object], ...] = (
         ),
     ),
     ("/config/brokers/1", config(max__connections="nonsense", leader__replication__throttled__rate="5")),
+    ("/config/topics/t", config(follower__replication__throttled__replicas=LONGEST)),
+    ("/config/brokers/1", config(ssl__cipher__suites=LONGEST)),
     ("/config/brokers/<default>", b""),
     (
         "/config/users/bob%40x%20y",
@@ -324,7 +345,9 @@ GOOD: tuple[tuple[str, object], ...] = (
     ("/config/ips/192.0.2.1", config(connection_creation_rate="20")),
     (_ACL, acl(operation="describe_configs".replace("_", ""), permissionType="DENY", principal="Group:x")),
     (_ACL, b""),
+    (_ACL, acl(host=LONGEST)),
     (_TOK, TOKEN),
+    (_TOK, {**TOKEN, "owner": "User%3A" + "%41" * 32_762}),
     (_TOK, {k: v for k, v in {**TOKEN, "version": 2}.items() if k != "tokenRequester"}),
     (_BLOCK, BLOCK),
     ("/feature", FEATURES),

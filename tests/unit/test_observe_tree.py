@@ -26,6 +26,7 @@ CONFIGS: tuple[dict[str, str], ...] = (
     {"retention.ms": "abc"},
     {"cleanup.policy": "compact,delete", "nonsense": "1"},
     {"remote.storage.enable": " True"},
+    {"leader.replication.throttled.replicas": "0:1," * 8192},
 )
 
 

@@ -242,11 +242,12 @@ def test_the_throwaway_opens_exactly_what_the_source_opens(source: str | None) -
         decode_password(made, "the source's")
 
 
-def test_a_login_line_is_one_again() -> None:
+@pytest.mark.parametrize(("length", "made_long"), [(90, 130), (32_768, 32_768)])
+def test_a_login_line_is_one_again_and_no_shorter(length: int, made_long: int) -> None:
     name = "listener.name.sasl.plain.sasl.jaas.config"
-    made = encoded_password(name, encoded("x" * 90, "s"), secret="t", source_secret="s")
+    made = encoded_password(name, encoded("x" * length, "s"), secret="t", source_secret="s")
     assert decode_password(made, "t").startswith("org.apache.kafka.common.security.plain.PlainLoginModule required ")
-    assert length_of(made) == len(decode_password(made, "t"))
+    assert length_of(made) == len(decode_password(made, "t")) == made_long
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ ever quoted.
 from __future__ import annotations
 
 import pytest
-from bad_znodes import BAD, GOOD, Bad, config, data_of
+from bad_znodes import BAD, GOOD, Bad, acl, config, data_of
 from observations import SPEC
 
 from kraft_runbook.cluster.observation import Consequence, Unread
 from kraft_runbook.cluster.spec_types import SecretRef
 from kraft_runbook.metadata.canonical_rows import Fingerprints
-from kraft_runbook.metadata.znodes.password_encoder import decode_password
+from kraft_runbook.metadata.znodes.password_encoder import decode_password, encode_password
 from kraft_runbook.metadata.znodes.znode_faults import faults_of
 from kraft_runbook.metadata.znodes.znode_findings import PasswordSecrets, ZnodeFindings
 from kraft_runbook.metadata.znodes.znode_rows import Decoding
@@ -52,6 +52,30 @@ def test_a_bad_znode_is_told(bad: Bad) -> None:
 @pytest.mark.parametrize("good", GOOD, ids=lambda good: f"{good[0]} {data_of(good[1])[:60]!r}")
 def test_a_good_one_is_not(good: tuple[str, object]) -> None:
     assert faults_of(good[0], data_of(good[1])) == ()
+
+
+@pytest.mark.parametrize("root", ["/config/clients", "/config/users", "/kafka-acl/Topic"])
+def test_a_name_that_no_record_takes_ends_the_copy(root: str) -> None:
+    data = data_of(acl() if root.startswith("/kafka-acl") else config(request_percentage="1"))
+    (found,) = faults_of(f"{root}/{'x' * 32_768}", data)
+    assert (found.consequence, found.problem.partition(" has")[2]) == (
+        Consequence.COPY_FAILS,
+        " more than 32,767 bytes, which no record of KRaft's metadata log takes",
+    )
+    assert faults_of(f"{root}/{'x' * 32_767}", data) == ()
+
+
+@pytest.mark.parametrize(("length", "told"), [(32_767, False), (32_768, True)])
+def test_a_password_counts_as_it_is_decoded(length: int, told: bool) -> None:
+    """Encoded, both have more bytes than a record's text may have."""
+    encoded = encode_password("p" * length, "now", like=WITH_NOW, random=bytes)
+    assert len(encoded) > 32_768
+    findings = ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets("now"))
+    findings.see("/config/brokers/1", data_of(config(**{NAME: encoded})))
+    assert [each.problem for each in findings.passwords] == [None]
+    assert [found.samples for found in findings.faults.values()] == [
+        (f"/config/brokers/1 ({NAME} has more than 32,767 bytes, which no record of KRaft's metadata log takes)",)
+    ] * told
 
 
 def test_a_producer_id_block_that_is_null_says_that_none_was_handed_out() -> None:

@@ -19,5 +19,10 @@ class Subtract:
     entries: str
 
 
+LONGEST_TEXT = 32_767
+"""The most bytes of UTF-8 that a text may have in a record of the metadata log, or in an answer to DescribeConfigs
+("field is too long to be serialized", measured on 3.9.2). An Append in ZooKeeper mode makes longer ones.
+"""
+
 ConfigChange = str | Append | Subtract | None
 """A value is set; None deletes the key."""

@@ -81,6 +81,11 @@ def is_kafka_uuid(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
+def utf8_length(text: str) -> int:
+    """The bytes of ``String.getBytes(UTF_8)``, to which half a surrogate pair is one."""
+    return len(text) if text.isascii() else len(text.encode(errors="replace"))
+
+
 def is_java_int(value: object) -> TypeGuard[int]:
     """Whether a JSON value is what Kafka's ``DecodeInt`` takes: a whole number of 32 bits, no text and no fraction."""
     return type(value) is int and value in INT_RANGE

@@ -183,7 +183,8 @@ WITH_ZOOKEEPER = (
         forward=Answer(
             "nothing shows that the metadata copy was completed: the controllers may have died in it. Look for"
             " 'Aborting the metadata migration' in their logs, correct what it names, then start {down}: it"
-            " copies again, and ends again if anything is left to correct"
+            " copies again, and ends again if anything is left to correct. 'too long to be serialized' there names"
+            " nothing: KRB-PRE-060 does"
         ),
     ),
     Situation(

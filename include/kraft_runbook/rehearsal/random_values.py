@@ -120,12 +120,12 @@ def _opens(value: str, secret: str) -> bool:
 
 
 def _password(name: str, length: int, random: Random) -> str:
-    """As long as the old one; a login line is one again, for what reads it parses it."""
+    """As long as the old one; a login line is one again, and no shorter, for what reads it parses it."""
     if name.endswith("sasl.jaas.config"):
         return (
             'org.apache.kafka.common.security.plain.PlainLoginModule required username="rehearsal"'
             f' password="{random(16).hex()}";'
-        )
+        ).ljust(min(length, _LONGEST_PASSWORD))
     return scrambled("x" * max(1, min(length, _LONGEST_PASSWORD)), random) if length else ""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote_plus
 
 from kraft_runbook.cluster.java_values import (
     NotJson,
@@ -17,6 +19,7 @@ from kraft_runbook.metadata.znodes.fault_terms import (
     DIFFERS,
     START,
     Said,
+    too_long,
 )
 
 _RESOURCE_TYPES = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken", "User")
@@ -66,8 +69,14 @@ def acl_faults(resource_type: str, name: list[str], data: bytes) -> Said:
     for problem in problems:
         yield COPY, problem
         yield START, problem
-    if not problems and any(_is_unknown(entry) for entry in entries["acls"]):
+    if problems:
+        return
+    if any(_is_unknown(entry) for entry in entries["acls"]):
         yield DIFFERS, "an entry's operation or permission is unknown to Kafka 3.9, which then matches nothing"
+    yield from too_long("its resource's name", name[0])
+    for entry in entries["acls"]:
+        yield from too_long("an entry's principal", entry["principal"])
+        yield from too_long("an entry's host", entry["host"])
 
 
 def _acl_problems(entries: object) -> Iterator[str]:
@@ -112,7 +121,9 @@ def token_faults(data: bytes) -> Said:
         yield COPY, "version is none of 1, 2, 3"
         return
     renewers = token.get("renewers")
-    people = {each: [token.get(each)] for each in ("owner", *(["tokenRequester"] if version >= 3 else []))}
+    people: dict[str, list[Any]] = {
+        each: [token.get(each)] for each in ("owner", *(["tokenRequester"] if version >= 3 else []))
+    }
     people["renewers"] = renewers if isinstance(renewers, list) else [None]
     for name, principals in people.items():
         if not all(
@@ -120,8 +131,13 @@ def token_faults(data: bytes) -> Said:
             for each in principals
         ):
             yield COPY, f"{name} is not type:name, escaped"
+            continue
+        for each in principals:
+            yield from too_long(name, unquote_plus(each))
     for name in ("issueTimestamp", "expiryTimestamp", "maxTimestamp"):
         if not is_java_long(token.get(name)):
             yield COPY, f"{name} is not a whole number of 64 bits"
     if not isinstance(token.get("tokenId"), str):
         yield COPY, "tokenId is missing"
+    else:
+        yield from too_long("tokenId", token["tokenId"])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kraft_runbook.cluster.copy_groups import RECORDS_AT_ONCE, CopyGroups
-from kraft_runbook.cluster.java_values import NotJson, parse_json
+from kraft_runbook.cluster.java_values import NotJson, parse_json, utf8_length
 from kraft_runbook.metadata.topic_columns import TopicColumns
 
 FRAME = 19
@@ -58,10 +58,11 @@ class CopiedRecords:
             return
         held, count = columns.partitions, len(columns)
         brokers = held.replicas.lengths + held.isr.lengths + held.adding.lengths + held.removing.lengths
-        names = np.array([_length(name) for name in columns.names], np.int64)
+        names = np.array([utf8_length(name) for name in columns.names], np.int64)
         configs = columns.configs
         of_configs = np.array(
-            [_length(name) + _length(value) for name, value in zip(configs.name, configs.value, strict=True)], np.int64
+            [utf8_length(name) + utf8_length(value) for name, value in zip(configs.name, configs.value, strict=True)],
+            np.int64,
         )
         partitions, sizes = np.bincount(held.topic, minlength=count), np.bincount(held.topic, brokers, minlength=count)
         records, texts = (
@@ -76,10 +77,12 @@ class CopiedRecords:
     def see_topic(self, name: str, replicas: Iterable[int], config: Mapping[str, str]) -> None:
         """One topic. ``replicas``: how many each partition has; no more can be in sync, added or removed."""
         brokers = list(replicas)
-        of_configs = sum(CONFIG + _length(name) + _length(key) + _length(value) for key, value in config.items())
+        of_configs = sum(
+            CONFIG + utf8_length(name) + utf8_length(key) + utf8_length(value) for key, value in config.items()
+        )
         self._see(
             np.array([1 + len(brokers) + len(config)]),
-            np.array([TOPIC + _length(name) + sum(PARTITION + 16 * each for each in brokers) + of_configs]),
+            np.array([TOPIC + utf8_length(name) + sum(PARTITION + 16 * each for each in brokers) + of_configs]),
         )
 
     def see_znode(self, path: str, data: bytes) -> None:
@@ -88,7 +91,7 @@ class CopiedRecords:
         if path.startswith("/delegation_token/"):  # all tokens are one group
             self._tokens += [len(data) + OTHER] * entries
         elif entries:
-            self._see(np.array([entries]), np.array([len(data) + entries * (OTHER + _length(path))]))
+            self._see(np.array([entries]), np.array([len(data) + entries * (OTHER + utf8_length(path))]))
 
     def _see(self, records: NDArray[Any], sizes: NDArray[Any]) -> None:
         self._records += int(records.sum())
@@ -100,10 +103,6 @@ class CopiedRecords:
         for at, kind in enumerate(kinds.tolist()):
             count, most = self._classes.get(kind, (0, 0.0))
             self._classes[kind] = (count + int(counts[at]), max(most, float(each[places == at].max())))
-
-
-def _length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
 def _entries(path: str, data: bytes) -> int:

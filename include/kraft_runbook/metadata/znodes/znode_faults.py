@@ -12,6 +12,8 @@ the next one.
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import chain
+from urllib.parse import unquote_plus
 
 from kraft_runbook.cluster.java_values import (
     LONG_RANGE,
@@ -38,6 +40,7 @@ from kraft_runbook.metadata.znodes.fault_terms import (
     Said,
     not_an_object,
     parsed_json,
+    too_long,
 )
 from kraft_runbook.metadata.znodes.quota_addresses import address_fault, is_ipv6
 from kraft_runbook.metadata.znodes.topic_config_values import is_known, refused
@@ -142,6 +145,7 @@ def _topic_config(data: bytes) -> Said:
 
 def topic_config_faults(name: str, value: str) -> Said:
     """One config of a topic (``LogConfig``, ``TopicConfigHandler``)."""
+    yield from _texts(name, value)
     problem = refused(name, value)
     if problem:
         yield START, f"{name} {problem}"
@@ -154,6 +158,13 @@ def topic_config_faults(name: str, value: str) -> Said:
                 f" before it is deleted{decoded}"
             ),
         )
+
+
+def _texts(name: str, value: str) -> Said:
+    """The texts of a ConfigRecord. A password counts as it is decoded (``ZnodeFindings``)."""
+    yield from too_long("a config's name", name)
+    if not is_password_config(name):
+        yield from too_long(name, value)
 
 
 _THROTTLE_RATES = (
@@ -172,6 +183,8 @@ def _broker_config(broker: str, data: bytes) -> Said:
         if java_int(trim(broker)) is None:
             yield START, "its name is no broker's id"
     config = yield from _config(data)
+    for name, text in config.items():
+        yield from _texts(name, text)
     for rate in _THROTTLE_RATES:
         value = config.get(rate)
         number = java_long(trim(value)) if value is not None else 0
@@ -215,7 +228,9 @@ def _quotas(kind: str, names: tuple[str, ...], data: bytes) -> Said:
     config = yield from _config(data)
     if config:
         yield from _spellings(kind, names)
+        yield from chain.from_iterable(too_long("its name", unquote_plus(name)) for name in names)
     for name, value in config.items():
+        yield from too_long("a quota's name", name)
         if name in SCRAM_MECHANISMS and kind != "users/clients":
             yield from _scram(kind, names[0], name, value)
             continue

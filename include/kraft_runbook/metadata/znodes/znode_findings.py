@@ -4,13 +4,14 @@ and the stored passwords.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from kraft_runbook.cluster.observation import Consequence, Found, StoredPassword, Unread, ZnodeFault
 from kraft_runbook.metadata.canonical_rows import Kind
 from kraft_runbook.metadata.topic_columns import TopicColumns
+from kraft_runbook.metadata.znodes.fault_terms import too_long
 from kraft_runbook.metadata.znodes.password_encoder import Undecodable, cipher_of, decode_password
 from kraft_runbook.metadata.znodes.tally import Tally
 from kraft_runbook.metadata.znodes.topic_config_values import REMOTE_STORAGE, is_true
@@ -98,27 +99,26 @@ class ZnodeFindings:
             self.tiered.add(topic)
 
     def _see_password(self, path: str, name: str, encoded: str) -> None:
-        self._passwords.append(StoredPassword(path, name, cipher_of(encoded), self._why_undecodable(encoded)))
+        """The copy puts it into a record as it is decoded; what it can't decode ends the copy before that."""
+        problem: str | Unread | None = Unread(self._secrets.why_not)
+        if self._secrets.current is not None:
+            try:
+                for consequence, told in too_long(name, decode_password(encoded, self._secrets.current)):
+                    self.add(ZnodeFault(path, consequence, told))
+                problem = None
+            except Undecodable as error:
+                problem = self._by_the_old_secret(encoded) or str(error)
+        self._passwords.append(StoredPassword(path, name, cipher_of(encoded), problem))
 
-    def _why_undecodable(self, encoded: str) -> str | Unread | None:
-        if self._secrets.current is None:
-            return Unread(self._secrets.why_not)
-        problem = _attempt(lambda: decode_password(encoded, self._secrets.current or ""))
-        if (
-            problem
-            and self._secrets.old is not None
-            and _attempt(lambda: decode_password(encoded, self._secrets.old or "")) is None
-        ):
-            return "it is encoded with password.encoder.old.secret, which the copy does not try"
-        return problem
-
-
-def _attempt(decode: Callable[[], object]) -> str | None:
-    try:
-        decode()
-    except Undecodable as error:
-        return str(error)
-    return None
+    def _by_the_old_secret(self, encoded: str) -> str:
+        """That the old secret decodes it, in words; empty where it does not."""
+        if self._secrets.old is None:
+            return ""
+        try:
+            decode_password(encoded, self._secrets.old)
+        except Undecodable:
+            return ""
+        return "it is encoded with password.encoder.old.secret, which the copy does not try"
 
 
 def _judge(name: str, value: str) -> Iterable[tuple[Consequence, str]]:

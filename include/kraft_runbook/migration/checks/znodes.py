@@ -38,8 +38,11 @@ SET_RIGHT = (
     " kafka-topics. If these refuse, write or delete the znode with zookeeper-shell. Then run this check again"
 )
 _SET_RIGHT_BEFORE_THE_COPY = (
-    f"{SET_RIGHT}. But never delete /latest_producer_id_block: write a block into it that is above every producer id in"
-    ' use: {"version":1,"broker":ID,"block_start":"N000","block_end":"N999"} (the brokers\' logs name each block:'
+    f"{SET_RIGHT}. A config of more than 32,767 bytes is in no answer to DescribeConfigs, so kafka-configs, which reads"
+    " before it deletes, fails: write the znode without it, with zookeeper-shell. (Lists of throttled replicas also go"
+    " by kafka-reassign-partitions --verify, with a plan that names the topic, once nothing moves.) But never delete"
+    " /latest_producer_id_block: write a block into it that is above every producer id in use:"
+    ' {"version":1,"broker":ID,"block_start":"N000","block_end":"N999"} (the brokers\' logs name each block:'
     " 'Acquired new producerId block')"
 )
 _COMES_OF_IT = {
@@ -120,7 +123,9 @@ def the_copy_can_take_every_znode_over(seen: ClusterObservation, spec: ClusterSp
 
     Any exception in the copy is a fatal fault: the active controller exits, then the next one. /controller keeps naming
     a KRaft controller that is gone, so nobody elects leaders (one quota "abc", measured on 3.9.2). The check also finds
-    values that Kafka reads as empty, can't write back, or writes back under another name.
+    values that Kafka reads as empty, can't write back, or writes back under another name. A text of more than 32,767
+    bytes ends the copy too ("too long to be serialized"): an APPEND to a config has no limit in ZooKeeper mode, and a
+    record has this one.
     """
     tree = seen.tree
     if not was_read(tree):
