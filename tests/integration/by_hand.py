@@ -192,6 +192,14 @@ def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[in
     """
     held = bytes(zookeeper.get(UNREADABLE)[0])
     zookeeper.set(UNREADABLE, b"{ no JSON")
+    let_the_copy_fail(spec, last=last, secrets=secrets)
+    return held
+
+
+def let_the_copy_fail(spec: ClusterSpec, *, last: tuple[int, ...], secrets: Secrets) -> None:
+    """Bring the ``last`` brokers into migration mode where something in ZooKeeper ends the copy, and wait until nobody
+    leads.
+    """
     here = layout(spec)
     for broker in (spec.broker(each) for each in last):
         write(broker, broker_properties(spec, broker, BrokerMode.HYBRID))
@@ -207,7 +215,6 @@ def die_in_the_copy(spec: ClusterSpec, zookeeper: KazooClient, *, last: tuple[in
         return False
 
     wait_until("nobody leads any more", nobody_leads)
-    return held
 
 
 def finalize(spec: ClusterSpec, *, secrets: Secrets) -> None:
