@@ -18,7 +18,7 @@ from placements import one_volume_each
 from recording import RecordingCluster, run_on
 from signed_run import PASSED, sign
 
-from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.log_dirs import LogDir
 from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.observation import ClusterObservation
@@ -342,7 +342,7 @@ def test_the_throttle_counts_for_what_moves_now_and_what_starts_next_alone(scene
     scene.done.clear()
     scene.now = HALF
     move(scene)
-    listed, (what, ended), started = scene.done
+    (what, ended), listed, started = scene.done  # first off, so that no list has what ended beside what begins
     assert (listed, started) == (("list", ["a-1"]), ("start", [B]))
     assert (what, ended) == ("unlist", {"a": {LEADER_LIST: {"0:1", "0:2"}, FOLLOWER_LIST: {"0:3"}}})
     assert files.throttles.partitions == {B}
@@ -350,6 +350,30 @@ def test_the_throttle_counts_for_what_moves_now_and_what_starts_next_alone(scene
     scene.now = look(present={A: PLAN.target[A], B: PLACEMENT.present[B]}, ongoing={B: Ongoing((3, 2, 1), (3,), (1,))})
     move(scene)
     assert scene.done[0] == ("list", ["a-1"]), "what moves on stays listed, also after a kill"
+
+
+def test_what_has_no_room_in_a_list_beside_what_others_have_there_waits(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A list that is longer than a broker can show can never be read again."""
+    files_of(scene.run).saved.write_text(SavedState("id", PLACEMENT.present, NOTHING).to_json())
+    scene.wanted = replace(scene.wanted, throttle=5 * MB, partitions=2)
+    others = ",".join(f"{number}:9" for number in range(1000, 5571))
+    assert len(others) + 1 == 31_997, "a copy's place of 4 bytes is left to none"
+    scene.throttles, scene.rates = Former({}, {}, {"a": {FOLLOWER_LIST: others}}), {}
+    scene.cluster.answers[read_throttles] = lambda topics, live=None: replace(
+        scene.throttles, lists={t: scene.throttles.lists[t] for t in topics if t in scene.throttles.lists}
+    )
+    with pytest.raises(StepFailed, match="nothing else is left than moves without room: topic a: others have filled"):
+        move(scene)
+    assert scene.done == [("throttle", 5 * MB), ("list", [])]
+    scene.throttles = Former({}, {}, {"a": {FOLLOWER_LIST: others[1:]}})
+    sent: list[Move] = []
+    scene.cluster.answers[start_next_batch] = lambda *_, among: sent.extend(among) or among
+    wait = move(scene)
+    assert scene.done[-1] == ("list", ["a-0"]) and [each.partition for each in sent] == [A]
+    assert wait.rests == 30.0, "the wait does not know what others have listed"
+    assert "topic a: others have filled its lists of throttled replicas: what would start there waits" in caplog.text
 
 
 def test_a_throttle_that_another_run_took_away_is_set_again_and_a_person_s_own_stays(scene: Scene) -> None:

@@ -13,12 +13,13 @@ from labs import Lab
 
 from kraft_runbook.cluster.config_changes import LONGEST_TEXT, Append
 from kraft_runbook.cluster.observation import BrokerMode
-from kraft_runbook.errors import Unreachable
-from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, alter_configs, read_configs
+from kraft_runbook.io.kafka.dynamic_configs import Entity, EntityKind, NotDescribed, alter_configs, read_configs
 from kraft_runbook.migration.checks import CHECKS
 from kraft_runbook.migration.explain import explain
 from kraft_runbook.procedures.observe import Scope, observe
-from kraft_runbook.reassignment.throttles import LEADER_LIST
+from kraft_runbook.procedures.throttle_replication import read_throttles, remove_throttles
+from kraft_runbook.reassignment.run_throttles import RunThrottles
+from kraft_runbook.reassignment.throttles import LEADER_LIST, UNREADABLE, Former
 from kraft_runbook.runbook.check_results import Verdict
 from lab.layout import layout
 
@@ -26,15 +27,15 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 ORDERS = Entity(EntityKind.TOPIC, "orders")
 ZNODE = "/config/topics/orders"
+ENTRIES = [f"{number}:1" for number in range(6_000)]
 SAID = "too long to be serialized"
 
 
 def grow(lab: Lab) -> None:
     """Append to the list in requests of which each is short enough."""
-    for first in (0, 3_000):
-        entries = ",".join(f"{number}:1" for number in range(first, first + 3_000))
-        assert len(entries) < LONGEST_TEXT
-        alter_configs(lab.spec, {ORDERS: {LEADER_LIST: Append(entries)}}, secrets=lab.secrets)
+    for part in (ENTRIES[:3_000], ENTRIES[3_000:]):
+        assert len(",".join(part)) < LONGEST_TEXT
+        alter_configs(lab.spec, {ORDERS: {LEADER_LIST: Append(",".join(part))}}, secrets=lab.secrets)
 
 
 def told(lab: Lab) -> str:
@@ -51,8 +52,14 @@ def test_what_no_record_takes_is_told_ends_the_copy_and_is_cured_at_its_znode(
     assert told(own_lab) == ""
     grow(own_lab)
     assert f"{ZNODE} ({LEADER_LIST} has more than 32,767 bytes" in told(own_lab)
-    with pytest.raises(Unreachable):
+    with pytest.raises(NotDescribed):
         read_configs(spec, [ORDERS], [LEADER_LIST], secrets=secrets)
+    assert read_throttles(spec, ["orders"], secrets=secrets).lists == {"orders": {LEADER_LIST: UNREADABLE}}
+    ours = RunThrottles(lists={"orders": {LEADER_LIST: frozenset(ENTRIES)}})
+    assert remove_throttles(spec, ours, Former({}, {}, {}), secrets=secrets) == ()
+    assert told(own_lab) == ""
+
+    grow(own_lab)
     alter_configs(spec, {ORDERS: {LEADER_LIST: None}}, secrets=secrets)
     assert told(own_lab) == ""
     by_hand.wait_until(

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from config_table import changed
 from observations import SPEC
 from placements import tp
+from test_missing_rights import Node
 
 from kraft_runbook.cluster.assignment import Move
-from kraft_runbook.cluster.config_changes import ConfigChange
+from kraft_runbook.cluster.config_changes import LONGEST_TEXT, ConfigChange, Subtract
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found
+from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, NotDescribed, read_configs
 from kraft_runbook.procedures.move_between_disks import copy_settings, set_disk_rate
 from kraft_runbook.procedures.throttle_replication import (
     Configs,
@@ -35,6 +37,7 @@ from kraft_runbook.reassignment.throttles import (
     FOLLOWER_RATE,
     LEADER_LIST,
     LEADER_RATE,
+    UNREADABLE,
     Former,
     leftovers,
 )
@@ -56,6 +59,7 @@ class Brokers:
         self.late: set[str] = set()
         self.dead: set[str] = set()
         self.deleted: set[str] = set()
+        self.reads = 0
         self.writes: list[Mapping[Entity, Mapping[str, ConfigChange]]] = []
         self._given: Any = {"secrets": None, "configs": Configs(self.read, self.alter, within=0.05)}
         self.put_back = partial(remove_throttles, SPEC, **self._given)
@@ -67,6 +71,9 @@ class Brokers:
 
     def read(self, spec: Any, entities: Any, keys: Any, *, secrets: Any) -> dict[Entity, Found]:
         found = {}
+        self.reads += 1
+        if any(len(self.values.get(each, {}).get(key, "")) > LONGEST_TEXT for each in entities for key in keys):
+            raise NotDescribed(f"{len(entities)} were asked for", way_out="")
         for entity in entities:
             if entity.name in self.dead:
                 raise Unreachable(f"broker {entity.name}", way_out="")
@@ -184,6 +191,58 @@ def test_what_has_ended_is_taken_off_and_what_somebody_listed_stays(brokers: Bro
     unlist(SPEC, both.lists, former, **brokers._given)
     assert brokers.values[TOPIC] == {LEADER_LIST: "0:1", FOLLOWER_LIST: "9:9"}
     assert both.beyond(both) == {}
+
+
+MANY = [Move(tp("a", number), (1, 2), (3, 2)) for number in range(4_000)]
+
+
+@pytest.mark.parametrize("others", ["", "9:9"])
+def test_a_list_that_nobody_can_read_is_put_back_by_what_the_run_has_written_down(
+    brokers: Brokers, others: str
+) -> None:
+    """An earlier version of this tool made such ones."""
+    ours = RunThrottles.of(MANY, 5000)
+    brokers.values = {
+        ALL_BROKERS: {LEADER_RATE: "5000", FOLLOWER_RATE: "5000"},
+        TOPIC: {key: ",".join([*filter(None, [others]), *sorted(each)]) for key, each in ours.lists["a"].items()},
+    }
+    assert len(brokers.values[TOPIC][LEADER_LIST]) > LONGEST_TEXT > len(brokers.values[TOPIC][FOLLOWER_LIST])
+    shown = brokers.throttles(["b", "a", "c"], live=()).lists
+    assert shown == {"a": {LEADER_LIST: UNREADABLE, FOLLOWER_LIST: brokers.values[TOPIC][FOLLOWER_LIST]}}
+    assert f"topic a: {LEADER_LIST}={UNREADABLE}" in map(str, leftovers(Former({}, {}, shown)))
+    left = brokers.put_back(ours, NOTHING)
+    assert [str(each) for each in left] == [f"topic a: {key}={others}" for key in brokers.values[TOPIC] if others]
+    assert {key: value for key, value in brokers.values[TOPIC].items() if value} == (
+        {LEADER_LIST: others, FOLLOWER_LIST: others} if others else {}
+    )
+    sent = [change for each in brokers.writes for values in each.values() for change in values.values()]
+    assert all(len(each.entries) < LONGEST_TEXT for each in sent if isinstance(each, Subtract))
+
+
+def test_a_broker_that_answers_without_a_configuration_is_told_from_one_that_is_silent() -> None:
+    answer = SimpleNamespace(resource_type=2, resource_name="a", error_code=-1, error_message="")
+    node: Any = Node(SimpleNamespace(results=[answer]))
+    node.who = "broker 1"
+    with pytest.raises(NotDescribed, match="broker 1 can't show the configuration of topic a: error -1"):
+        read_configs(SPEC, [TOPIC], [LEADER_LIST], secrets=lambda _: "", connect=lambda *_, **__: node)
+
+
+def test_a_list_is_never_made_longer_than_anybody_can_read(brokers: Brokers) -> None:
+    with pytest.raises(StepFailed, match=f"more than 32,767 bytes, .*: {LEADER_LIST} of topic a"):
+        brokers.throttle(MANY, 5000)
+    assert TOPIC not in brokers.values
+    brokers.values[TOPIC] = {LEADER_LIST: "x" * 40_000}
+    with pytest.raises(StepFailed, match=f": {LEADER_LIST} of topic a"):
+        brokers.throttle(MOVES, 5000)
+    assert set(brokers.values[TOPIC]) == {LEADER_LIST}
+
+
+def test_where_no_list_can_be_read_that_is_an_error_and_not_asked_of_each(brokers: Brokers) -> None:
+    for number in range(1_000):
+        brokers.values[Entity(EntityKind.TOPIC, f"t-{number}")] = {LEADER_LIST: "x" * 40_000}
+    with pytest.raises(NotDescribed):
+        brokers.throttles([f"t-{number}" for number in range(1_000)], live=())
+    assert brokers.reads < 150
 
 
 def test_a_dead_brokers_topics_are_put_back_through_the_living_and_a_deleted_topic_has_nothing(

@@ -5,27 +5,45 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kraft_runbook.cluster.assignment import Move
-from kraft_runbook.cluster.config_changes import ConfigChange
+from kraft_runbook.cluster.config_changes import LONGEST_TEXT, ConfigChange, Subtract
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import StepFailed, Unreachable
-from kraft_runbook.io.kafka.dynamic_configs import ALL_BROKERS, Entity, EntityKind, Found, alter_configs, read_configs
+from kraft_runbook.io.kafka.dynamic_configs import (
+    ALL_BROKERS,
+    Entity,
+    EntityKind,
+    Found,
+    NotDescribed,
+    alter_configs,
+    read_configs,
+)
 from kraft_runbook.io.secrets import Secrets
+from kraft_runbook.io.slices import slices
 from kraft_runbook.reassignment.run_throttles import Lists, RunThrottles
 from kraft_runbook.reassignment.throttles import (
     LISTS,
     RATES,
+    UNREADABLE,
     Former,
     Leftover,
+    Values,
+    entries_of,
     leftovers,
     put_back,
     rates_put_back,
     throttled_lists,
+    too_long,
     with_ours,
 )
 
+MOST_UNREADABLE = 20
+"""Lists that are looked for one by one."""
+ENTRIES_A_REQUEST = 1_000
+"""Of a list: these have fewer bytes than a request takes."""
 SEEN_WITHIN = 10.0
 """Seconds in which what was written must be readable: 1.5 s were seen on 3.9.2."""
 
@@ -63,12 +81,39 @@ def read_throttles(
         except Unreachable:
             if live is not None:
                 raise
-    found = configs.read(spec, [Entity(EntityKind.TOPIC, topic) for topic in sorted(topics)], LISTS, secrets=secrets)
+    lists = _lists(partial(configs.read, spec, secrets=secrets), sorted(topics))
     return Former(
         dict(rates),
         {broker: values for broker, values in of_brokers.items() if values},
-        {entity.name: each.own for entity, each in found.items() if each.own},
+        {topic: each for topic, each in lists.items() if each},
     )
+
+
+def _lists(read: Callable[..., Mapping[Entity, Found]], topics: Sequence[str]) -> Mapping[str, Values]:
+    """By topic. A list that can't be read keeps all that is asked for with it from being shown, so it is looked for by
+    halves; ``UNREADABLE`` stands for it. Raises NotDescribed where that is not what ails them: it is so of many.
+    """
+    found: dict[str, dict[str, str]] = {}
+    left: list[tuple[Sequence[str], Sequence[str]]] = [(topics, LISTS)]
+    unread = 0
+    while left:
+        asked, keys = left.pop()
+        try:
+            shown = read([Entity(EntityKind.TOPIC, topic) for topic in asked], keys)
+        except NotDescribed:
+            middle = len(asked) // 2
+            if middle:
+                left += [(asked[:middle], keys), (asked[middle:], keys)]
+            elif len(keys) > 1:
+                left += [(asked, [key]) for key in keys]
+            elif (unread := unread + 1) <= MOST_UNREADABLE:
+                found.setdefault(asked[0], {})[keys[0]] = UNREADABLE
+            else:
+                raise
+        else:
+            for entity, each in shown.items():
+                found.setdefault(entity.name, {}).update(each.own)
+    return found
 
 
 def set_rate(spec: ClusterSpec, rate: int, *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
@@ -86,12 +131,20 @@ def set_rate(spec: ClusterSpec, rate: int, *, secrets: Secrets, configs: Configs
 
 def list_moves(spec: ClusterSpec, moves: Iterable[Move], *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
     """Let the rate count for these moves, and wait until that can be read. What is listed already stays. A topic that
-    was deleted meanwhile is left out. Raises as ``set_rate``.
+    was deleted meanwhile is left out. Raises as ``set_rate``; StepFailed too, before anything is sent, where a list
+    would be longer than anybody can read.
     """
     lists = throttled_lists(moves)
     if not lists:
         return
     now = read_throttles(spec, lists, secrets=secrets, live=(), configs=configs)
+    if full := [f"{key} of topic {t}" for t in lists for key in too_long(now.lists.get(t, {}), lists[t])]:
+        raise StepFailed(
+            f"lists of throttled replicas would have more than {LONGEST_TEXT:,} bytes, which nobody can read any more:"
+            f" {some(full)}",
+            way_out="remove what another tool has listed there (kafka-reassign-partitions --verify, with a plan that"
+            " names the topic, once nothing of it moves), then clear this task",
+        )
     changes = {Entity(EntityKind.TOPIC, topic): with_ours(now.lists.get(topic, {}), lists[topic]) for topic in lists}
     gone = {entity.name for entity in configs.alter(spec, changes, secrets=secrets)}
     lists = {topic: ours for topic, ours in lists.items() if topic not in gone}
@@ -100,8 +153,23 @@ def list_moves(spec: ClusterSpec, moves: Iterable[Move], *, secrets: Secrets, co
 
 def unlist(spec: ClusterSpec, ended: Lists, former: Former, *, secrets: Secrets, configs: Configs = KAFKAS) -> None:
     """Take these entries off the topics' lists, but for those that were there before. Raises Unreachable."""
-    now = read_throttles(spec, ended, secrets=secrets, live=(), configs=configs)
+    now = _readable(spec, ended, former, secrets, configs)
     configs.alter(spec, _lists_put_back(now, ended, former), secrets=secrets)
+
+
+def _readable(spec: ClusterSpec, ours: Lists, former: Former, secrets: Secrets, configs: Configs) -> Former:
+    """What is set now. Of a list that can't be read our own entries are taken off first, without a look: they are
+    known.
+    """
+    now = read_throttles(spec, ours, secrets=secrets, live=(), configs=configs)
+    unread = [
+        (topic, key) for topic, keys in ours.items() for key in keys if now.lists.get(topic, {}).get(key) == UNREADABLE
+    ]
+    for topic, key in unread:
+        mine = ours[topic][key] - entries_of(former.lists.get(topic, {}).get(key))
+        for part in slices(sorted(mine), ENTRIES_A_REQUEST):
+            configs.alter(spec, {Entity(EntityKind.TOPIC, topic): {key: Subtract(",".join(part))}}, secrets=secrets)
+    return read_throttles(spec, ours, secrets=secrets, live=(), configs=configs) if unread else now
 
 
 def _await(missing: Callable[[], Iterator[str]], configs: Configs) -> None:
@@ -147,7 +215,7 @@ def remove_throttles(
     of throttles on these topics, on the brokers and on their default that was not there before: none where all is
     well. A topic that no longer exists has none.
     """
-    now = read_throttles(spec, ours.lists, secrets=secrets, live=(), configs=configs)
+    now = _readable(spec, ours.lists, former, secrets, configs)
     changes = _lists_put_back(now, ours.lists, former)
     changes[ALL_BROKERS] = rates_put_back(now.rates, ours.rates, former.rates)
     configs.alter(spec, changes, secrets=secrets)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from kraft_runbook.cluster.assignment import Move
 from kraft_runbook.reassignment.disk_room import to_come, too_full
+from kraft_runbook.reassignment.list_room import ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -62,6 +63,8 @@ def next_batch(plan: ReassignmentPlan, now: Placement, limits: Limits) -> tuple[
     What moves no data goes beside anything. A copy to a broker that does not run waits: it would not end before that
     broker is back, and a controller in ZooKeeper mode refuses it. So does a copy of a partition without a leader, which
     nobody gives, and one to a broker without room (``Placement.full``).
+
+    No more of one topic go on at once than its lists of throttled replicas can name (``list_room``).
 
     Partitions that lost replicas go first: those with fewer in sync than min.insync.replicas, which nobody can write to
     with acks=all, then those that the next loss brings there.
@@ -135,15 +138,18 @@ def _urgency(move: Move, plan: ReassignmentPlan, now: Placement) -> int:
 
 def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[Move, ...]:
     """What fits beside what moves, in the order given."""
-    load = _Load(limits)
+    load, lists = _Load(limits), ListRoom({})
     for partition, ongoing in now.ongoing.items():
-        load.take(_ends(Move(partition, ongoing.original, ongoing.target), now), now.size(partition))
+        begun = Move(partition, ongoing.original, ongoing.target)
+        load.take(_ends(begun, now), now.size(partition))
+        lists.take(begun)
     chosen: list[Move] = []
     for move, ends in left.items():
         if len(chosen) == limits.partitions:
             break
-        if load.fits(ends, now.size(move.partition)):
+        if load.fits(ends, now.size(move.partition)) and lists.fits(move):
             load.take(ends, now.size(move.partition))
+            lists.take(move)
             chosen.append(move)
     return tuple(chosen)
 

@@ -134,7 +134,8 @@ def every_topic_is_shown(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     fix="remove throttles that a dead tool left. Of this tool's runs, cancel_reassignments puts back those of moves"
     " between brokers; those of copies between disks are put back by the task 'carry_out.put_throttle_back' of the run"
     " that reassignment_watch names, or by move_between_disks with 'back to the old disks'. A run that is paused keeps"
-    " its own. A broker's own rate counts more than the one that a run sets for all",
+    " its own. A broker's own rate counts more than the one that a run sets for all. kafka-configs can't delete a list"
+    " that is longer than a broker can show (docs/stuck-reassignment.md)",
 )
 def no_throttle_is_set(seen: ReassignmentSeen, spec: ClusterSpec) -> Finding:
     """No throttle of copies is set.

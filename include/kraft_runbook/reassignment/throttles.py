@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kraft_runbook.cluster.assignment import Move, PartitionSeen, TopicPartition
-from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
+from kraft_runbook.cluster.config_changes import LONGEST_TEXT, Append, ConfigChange, Subtract
 from kraft_runbook.cluster.java_values import java_int
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
@@ -26,6 +26,10 @@ DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 """Kafka's throttle for copies between the disks of a broker, in bytes a second a broker."""
 ALL_RATES = (*RATES, DISK_RATE)
 EVERY = "*"
+UNREADABLE = "(longer than a broker can show)"
+"""In the place of a list that can't be read: what an earlier version of this tool, or another one, appended to until it
+had more than ``LONGEST_TEXT`` bytes.
+"""
 EVERYWHERE = "the brokers' default"
 """Where a rate lies that a run sets."""
 LEAST_OF_RATE, MOST_OF_RATE = 0.6, 0.7
@@ -97,6 +101,15 @@ def put_back(now: Values, ours: Mapping[str, frozenset[str]], former: Values) ->
         if mine:
             changes[key] = Subtract(_joined(mine)) if there - mine else None
     return changes
+
+
+def too_long(now: Values, ours: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    """The lists of one topic to which our entries can't be appended: they would be longer than anybody can read."""
+
+    def made(key: str) -> int:
+        return len(",".join(entries_of(now.get(key)) | ours[key]))
+
+    return tuple(key for key in with_ours(now, ours) if now.get(key) == UNREADABLE or made(key) > LONGEST_TEXT)
 
 
 def rates_put_back(now: Values, ours: Iterable[int], former: Values) -> dict[str, str | None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
-from kraft_runbook.cluster.config_changes import Append, ConfigChange, Subtract
+from kraft_runbook.cluster.config_changes import LONGEST_TEXT, Append, ConfigChange, Subtract
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
@@ -24,8 +24,15 @@ RESOURCES_A_REQUEST = 500
 """Topics in one request: a broker answers for all of them before it reads anything else from the connection."""
 NOT_ALLOWED, UNKNOWN_TOPIC = (29, 31), 3
 """Of a topic, and of the cluster."""
+UNKNOWN_SERVER_ERROR = -1
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 """``AlterConfigOp.OpType``."""
+
+
+class NotDescribed(Unreachable):
+    """A broker answers, and can't show what it was asked for. So it is where a value has more than ``LONGEST_TEXT``
+    bytes: then it shows nothing of all that was asked for with it.
+    """
 
 
 class EntityKind(IntEnum):
@@ -77,7 +84,8 @@ def read_configs(
     """These keys of these entities; a topic that does not exist is absent. What is of a named broker is asked of that
     broker, which must run; the rest of whichever answers first. ``tell``: hears how many were asked for.
 
-    Raises Unreachable; Refused where this tool's identity may not describe configurations.
+    Raises Unreachable (NotDescribed where a broker answers so); Refused where this tool's identity may not describe
+    configurations.
     """
     found: dict[Entity, Found] = {}
     done = 0
@@ -189,6 +197,12 @@ def _read(connection: KafkaConnection, entities: Sequence[Entity], keys: Sequenc
             continue
         if each.error_code in NOT_ALLOWED:
             raise _not_allowed("reading", entity, "DescribeConfigs")
+        if each.error_code == UNKNOWN_SERVER_ERROR:
+            raise NotDescribed(
+                f"{connection.who} can't show the configuration of {entity}: error {each.error_code}",
+                way_out=f"look at the log of {connection.who}; where a value has more than {LONGEST_TEXT:,} bytes,"
+                " write the znode of its entity without it, or have a program delete it (IncrementalAlterConfigs)",
+            )
         if each.error_code:
             raise connection.unreachable(f"{entity}: error {each.error_code} {each.error_message or ''}".rstrip())
         found[entity] = Found(

@@ -18,6 +18,7 @@ from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.procedures.move_replicas import StartedInPart, save_state, start_next_batch
 from kraft_runbook.procedures.throttle_replication import read_throttles
 from kraft_runbook.reassignment.batches import Limits, batch_with_room, batches
+from kraft_runbook.reassignment.list_room import crowded
 from kraft_runbook.reassignment.stages import MOVE, PlanStage
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.concurrency import take_up
@@ -107,7 +108,11 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     held = held_back(run.cluster, files, wanted.hours, could=bool(next_ones or no_room), undo=undo)
     if held:
         next_ones = ()
-    list_what_moves(run, plan, look, next_ones)
+    next_ones, full = list_what_moves(run, plan, look, next_ones)
+    no_room = (*no_room, *full)
+    begun = [*(each for each in plan.moves if each.partition in now.ongoing), *next_ones]
+    if topics := crowded(reading.left, begun):
+        run.cluster.tell(f"No more of {some(topics)} at once: lists of throttled replicas would be too long to be read")
     batch: Sequence[Move] = ()
     in_part: StartedInPart | None = None
     if next_ones:
@@ -131,12 +136,14 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     if no_room and not (next_ones or reading.moving or reading.lost or stands or held):
         raise StepFailed(
             f"nothing else is left than moves without room: {some(no_room, between='; ')}",
-            way_out="free disk there, then clear this task. Or begin a new run, which plans what is left anew",
+            way_out="make room there, then clear this task. Or begin a new run, which plans what is left anew",
         )
     say_it_goes_on(run, TRIES)
     if next_ones and not batch:
         # What Metadata still shows, Kafka does not know any more: to ask at once would be to ask for ever.
         run.cluster.tell(f"Nothing was taken of {len(next_ones)} moves, trying again")
+        return WhileMoving(files, limits, files.throttles.rate, rests=AGAIN_SECONDS)
+    if full:  # the wait does not know what others have listed, and would end at once
         return WhileMoving(files, limits, files.throttles.rate, rests=AGAIN_SECONDS)
     not_meant = now.being_deleted | plan.made_anew(now.topic_ids)
     return WhileMoving(

@@ -27,6 +27,7 @@ from kraft_runbook.reassignment.disks import (
     own_rates_of_copies_that_cannot_end,
     produced_into_copies,
 )
+from kraft_runbook.reassignment.list_room import ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles, before_all_runs
@@ -36,6 +37,7 @@ from kraft_runbook.reassignment.throttles import (
     Former,
     Speeds,
     cannot_end,
+    entries_of,
     least_rate,
     most_at_once,
     own_rates_that_cannot_end,
@@ -162,22 +164,53 @@ def throttle(run: Run, rate: int) -> None:
     run.journal.record(Moves(what=SET, partitions=None, told=rate_text(rate)))
 
 
-def list_what_moves(run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: Collection[Move]) -> None:
+def list_what_moves(
+    run: Run, plan: ReassignmentPlan, look: ReplicasLook, batch: tuple[Move, ...]
+) -> tuple[tuple[Move, ...], tuple[str, ...]]:
     """Let the throttle count for what moves now and for ``batch``, which starts next, and for nothing else of the plan:
     what ended goes on being read by its followers in sync, and Kafka counts that too. What is added is written down
     first.
+
+    Returns what of the batch may start, and in words why the rest may not: beside what others have listed, the lists
+    have no room for it.
     """
     files = files_of(run)
     ours = files.throttles
     if ours.rate is None:
-        return
-    now = [*(each for each in plan.moves if each.partition in look.placement.ongoing), *batch]
+        return batch, ()
+    moving = [each for each in plan.moves if each.partition in look.placement.ongoing]
+    batch, full = _beside_others(run, ours, moving, batch)
+    now = [*moving, *batch]
     needed = RunThrottles(lists=throttled_lists(now))
     files.will_throttle(needed)
-    run.cluster.do(list_moves, now, would=())
     if ended := ours.beyond(needed):
         run.cluster.do(unlist, ended, read_state(files.saved).throttles, would=())
         files.throttles_list(needed)
+    run.cluster.do(list_moves, now, would=())
+    return batch, full
+
+
+def _beside_others(
+    run: Run, ours: RunThrottles, moving: Iterable[Move], batch: tuple[Move, ...]
+) -> tuple[tuple[Move, ...], tuple[str, ...]]:
+    lists = run.cluster.ask(read_throttles, {each.partition.topic for each in batch}, live=()).lists if batch else {}
+    room = ListRoom(
+        {
+            topic: {
+                key: entries_of(value) - ours.lists.get(topic, {}).get(key, frozenset()) for key, value in keys.items()
+            }
+            for topic, keys in lists.items()
+        }
+    )
+    for each in moving:
+        room.take(each)
+    fitting = []
+    for each in batch:
+        if room.fits(each):
+            room.take(each)
+            fitting.append(each)
+    left = sorted({each.partition.topic for each in set(batch).difference(fitting)})
+    return tuple(fitting), tuple(f"topic {topic}: others have filled its lists of throttled replicas" for topic in left)
 
 
 @dataclass(frozen=True, slots=True)
