@@ -10,6 +10,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.errors import RunbookError
 from kraft_runbook.metadata.metadata_version import required_level
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, CHECKS, UNTIL_FINALIZED, check
+from kraft_runbook.migration.faults_of_3_9 import faults_of
 from kraft_runbook.runbook.check_results import BLOCKING, WARNING, Finding, failed, passed, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.cluster_checks import CLUSTER_CHECKS
@@ -30,7 +31,9 @@ CHECKS.take(*HOST_CHECKS.of("KRB-PRE-015", "KRB-PRE-018"))
 def brokers_run_kafka_3_9(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker runs Kafka 3.9.
 
-    Older releases lack parts of the migration; Kafka 4 has no ZooKeeper mode (KIP-866).
+    Kafka 4 has no ZooKeeper mode (KIP-866). Older releases lack parts of the migration, and have faults in it that
+    3.9.0 mends: KAFKA-15098 15374 15450 15552 15605 15799 16007 16120 16171 16180 16216 16222 16411 16428 16463 16539
+    16563 16667 16468 17457 17506 17543 17788 17790.
     """
     read, unread = broker_versions(seen)
     return settle(
@@ -60,16 +63,22 @@ def the_declared_version_can_migrate(seen: ClusterObservation, spec: ClusterSpec
 def brokers_run_kafka_3_9_2(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """Every broker runs Kafka 3.9.2 or a later 3.9.
 
-    Releases up to 3.9.1 have known migration bugs: KAFKA-15098 15374 15450 15552 15605 15799 16007 16120 16171 16180
-    16216 16222 16411 16428 16463 16539 16563 16667 16468 17457 17506 17543 17788 17790 19026 19480.
+    3.9.0 and 3.9.1 have faults that a migration may meet and 3.9.2 mends. Those of the release that runs are named.
     """
     read, unread = broker_versions(seen)
     found = {i: KafkaVersion.of(v) for i, v in read.items()}
     theirs = sorted({v.text for v in found.values() if v.is_confluents})
     if theirs:
         unread = [*unread, f"which bugs {', '.join(theirs)} has left is told by Confluent's release notes alone"]
+    old: dict[KafkaVersion, list[int]] = {}
+    for broker, version in found.items():
+        if faults_of(version):
+            old.setdefault(version, []).append(broker)
     return settle(
-        [f"broker {i} runs Kafka {v.text}" for i, v in found.items() if v.release == (3, 9) and v.patch in (0, 1)],
+        [
+            f"{nodes('broker', ids, 'runs')} Kafka {v.text}, which has {', '.join(map(str, faults_of(v)))}"
+            for v, ids in old.items()
+        ],
         unread,
         name_versions(read),
     )

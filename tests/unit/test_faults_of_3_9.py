@@ -1,0 +1,41 @@
+"""Which faults a release that can be migrated is said to have: its own, and none that it mended."""
+
+from __future__ import annotations
+
+import pytest
+from observations import SPEC, broker, observation
+
+from kraft_runbook.cluster.kafka_version import KafkaVersion
+from kraft_runbook.cluster.phases import Phase
+from kraft_runbook.migration.checks import CHECKS
+from kraft_runbook.migration.faults_of_3_9 import FAULTS, faults_of
+
+OF_BOTH = {"KAFKA-19480", "KAFKA-19294", "KAFKA-19990", "KAFKA-19411", "KAFKA-19026"}
+OF_3_9_0 = {"KAFKA-18723", "KAFKA-18844", "KAFKA-18281"}
+
+
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [
+        ("3.9.0", OF_BOTH | OF_3_9_0),
+        ("3.9.1", OF_BOTH),
+        ("3.9.2", set()),
+        ("3.9.3", set()),
+        ("3.8.0", set()),
+        ("7.9.0-ccs", set()),
+    ],
+)
+def test_a_release_has_what_a_later_one_mends(version: str, has: set[str]) -> None:
+    assert {each.issue for each in faults_of(KafkaVersion.of(version))} == has
+    assert {each.issue for each in FAULTS} == OF_BOTH | OF_3_9_0
+
+
+def test_each_release_that_runs_is_named_with_its_own_and_older_ones_with_why_they_are_refused() -> None:
+    seen = observation(Phase.ZOOKEEPER)
+    for number, version in ((1, "3.9.1"), (2, "3.9.0"), (3, "3.9.1")):
+        seen = broker(number, software_version=version)(seen)
+    first, second = CHECKS["KRB-PRE-011"].run(seen, SPEC).evidence.split("; ")
+    assert first.startswith("brokers 1, 3 run Kafka 3.9.1, which has KAFKA-") and "18723" not in first
+    assert second.startswith("broker 2 runs Kafka 3.9.0, which has KAFKA-") and "18723" in second
+    assert not [each for each in ("15552", "17506") if each in first + second], "3.9.0 mends these"
+    assert "KAFKA-15098" in CHECKS["KRB-PRE-010"].why
