@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import cast
 
 import pytest
-from observations import SPEC, observation, tree
+from observations import SPEC, broker, observation, tree
 
 from kraft_runbook.cluster.client_security import SecurityProtocol
+from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.io.zookeeper.read_entities import read_entities
@@ -85,6 +86,26 @@ def test_a_policy_that_is_already_asked_as_in_kraft_mode_is_in_order() -> None:
     assert asked("KRB-PRE-093", spec).verdict is Verdict.FAIL
     spec = SPEC.model_copy(update={"broker_properties": {**properties, AS_KRAFT_ASKS: "true"}})
     assert asked("KRB-PRE-093", spec).passed
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "told"),
+    [
+        ("3.9.1", Verdict.FAIL, f"broker 2 runs a Kafka below 3.9.2, which ignores {AS_KRAFT_ASKS}"),
+        ("3.9.0", Verdict.FAIL, f"broker 2 runs a Kafka below 3.9.2, which ignores {AS_KRAFT_ASKS}"),
+        ("3.9.3", Verdict.PASS, ""),
+        ("7.9.1-ccs", Verdict.UNKNOWN, f"whether 7.9.1-ccs of broker 2 knows {AS_KRAFT_ASKS}"),
+        (Unread("it is down"), Verdict.UNKNOWN, "broker 2's version"),
+    ],
+)
+def test_a_release_that_ignores_the_property_asks_the_policy_as_before(
+    version: str | Unread, verdict: Verdict, told: str
+) -> None:
+    properties = {**SPEC.broker_properties, ALTER_POLICY: "com.example.Policy", AS_KRAFT_ASKS: "true"}
+    seen = broker(2, software_version=version)(observation(Phase.ZOOKEEPER))
+    result = CHECKS["KRB-PRE-093"].run(seen, SPEC.model_copy(update={"broker_properties": properties}))
+    assert result.verdict is verdict and told in result.evidence
+    assert CHECKS["KRB-PRE-093"].run(seen, SPEC).passed, "without a policy no version matters"
 
 
 @pytest.mark.parametrize(

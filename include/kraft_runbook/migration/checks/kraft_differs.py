@@ -7,19 +7,23 @@ from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.controller_settings import decided_for_controllers, declared
 from kraft_runbook.cluster.java_values import java_int, trim
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import broker_properties
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
+from kraft_runbook.migration.faults_of_3_9 import faults_of
 from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
+from kraft_runbook.runbook.read_parts import broker_versions
 
 QUOTA_CALLBACK = "client.quota.callback.class"
 ALTER_POLICY = "alter.config.policy.class.name"
 ZK_SESSION, ZK_SESSION_DEFAULT = "zookeeper.session.timeout.ms", 18_000
 KRAFT_SESSION = "broker.session.timeout.ms"
+POLICY_FAULT = "KAFKA-19026"
 AS_KRAFT_ASKS = "alter.config.policy.kraft.compatibility.enable"
 """Of 3.9.2 alone, read by brokers in ZooKeeper mode (``ServerLogConfigs``; KIP-1252)."""
 
@@ -47,9 +51,9 @@ def no_quota_callback_waits_for_the_clusters_metadata(seen: ClusterObservation, 
     "KRB-PRE-093",
     severity=Severity.WARNING,
     fix=(
-        f"set {AS_KRAFT_ASKS}=true under broker_properties and restart the brokers (rolling_restart), so that the"
-        " policy is asked as KRaft mode asks while ZooKeeper still leads; correct the policy where that refuses or"
-        " allows what it should not"
+        f"upgrade every broker to 3.9.2 first: older ones ignore {AS_KRAFT_ASKS}. Then set it to true under"
+        " broker_properties and restart the brokers (rolling_restart), so that the policy is asked as KRaft mode asks"
+        " while ZooKeeper still leads; correct the policy where that refuses or allows what it should not"
     ),
     stages=BEFORE_THE_COPY,
 )
@@ -60,7 +64,16 @@ def the_alter_policy_is_asked_as_in_kraft(seen: ClusterObservation, spec: Cluste
     that worked may refuse what it allowed, or allow what it refused.
     """
     wrong = _set_on(spec, ALTER_POLICY, unless=AS_KRAFT_ASKS)
-    return settle(wrong, (), f"none is set, or {AS_KRAFT_ASKS} is true")
+    asked = {broker.id for broker in spec.brokers if declared(spec, broker).get(ALTER_POLICY, "").strip()}
+    versions, unread = broker_versions(seen)
+    found = {broker: KafkaVersion.of(version) for broker, version in versions.items() if broker in asked}
+    old = [broker for broker, version in found.items() if POLICY_FAULT in {each.issue for each in faults_of(version)}]
+    if old:
+        wrong.append(f"{nodes('broker', old, 'runs')} a Kafka below 3.9.2, which ignores {AS_KRAFT_ASKS}")
+    unknown_ones = [
+        f"whether {v.text} of broker {b} knows {AS_KRAFT_ASKS}" for b, v in found.items() if v.patch is None
+    ]
+    return settle(wrong, [*unread, *unknown_ones] if asked else (), f"none is set, or {AS_KRAFT_ASKS} is true")
 
 
 @check(
