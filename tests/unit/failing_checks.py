@@ -554,6 +554,15 @@ FAILS: dict[str, list[Case]] = {
             "topics that share an id, of which KRaft would keep only one: 1: b has the id of a",
         ),
     ],
+    "KRB-PRE-133": [
+        (
+            Z,
+            None,
+            tree(large_topics=Found(1, ("events",))),
+            "topics with more than 10,000 partitions: 1: events",
+        ),
+        (P, "start", tree(acl_count=10_001), "10,001 ACLs"),
+    ],
     "KRB-PRE-058": [
         (phase, gate, tree(bad_replica_lists=Found(21, ("t-0 []", "u-1 [1,1,2]"))), "21: t-0 [], u-1 [1,1,2], …")
         for phase, gate in ((Z, None), (P, "start"), (H, "dual_write"), (D, "finalize"))

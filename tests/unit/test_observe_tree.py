@@ -112,6 +112,27 @@ def test_both_ways_see_the_same(seed: int) -> None:
         assert (mine.count, mine.samples) == (theirs.count, theirs.samples), tally
 
 
+def test_a_topic_with_more_partitions_than_kraft_mode_changes_at_once_is_named_both_ways() -> None:
+    names, counts = ["small", "large", "fits"], [1, 10_001, 10_000]
+    znodes, parts = {}, []
+    for at, (name, count) in enumerate(zip(names, counts, strict=True)):
+        topic = {"topic_id": "B" * 20 + f"{at}A", "partitions": {str(number): [1] for number in range(count)}}
+        znodes[f"/brokers/topics/{name}"] = json.dumps(topic).encode()
+        for number in range(count):
+            znodes[f"/brokers/topics/{name}/partitions/{number}/state"] = (
+                b'{"leader":1,"isr":[1],"leader_epoch":0,"controller_epoch":1}'
+            )
+            parts.append((at, number))
+    topics, numbers = np.array(parts, np.int32).T
+    zeros, ones = np.zeros(len(parts), np.int32), Lists.of([[1]] * len(parts))
+    none = Lists.empty(len(parts))
+    held = PartitionColumns(topics, numbers, ones, none, none, zeros + 1, zeros, ones, zeros, zeros)
+    in_bulk, one_by_one = (_Topics(ZnodeFindings(Decoding(Fingerprints(b"salt")), PasswordSecrets())) for _ in range(2))
+    _see_columns(in_bulk, TopicColumns(names, names, held, ConfigColumns(np.empty(0, np.int32), [], [])))
+    _see_one_by_one(one_by_one, cast(ZookeeperReader, Znodes(znodes)), names)
+    assert in_bulk.large.samples == one_by_one.large.samples == ["large"]
+
+
 @pytest.mark.parametrize(
     ("then", "missing"), [("states come", ()), ("topic goes", ()), ("nothing", ("new-0", "new-1"))]
 )

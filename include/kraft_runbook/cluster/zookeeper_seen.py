@@ -205,6 +205,8 @@ class ZookeeperTree:
     """Every config that is stored as a password, whole: there are few. Values are not kept."""
     tiered_topics: Found = Found()
     """Topics with ``remote.storage.enable=true``."""
+    large_topics: Found = Found()
+    """Topics with more than ``RECORDS_AT_ONCE`` partitions."""
     shared_topic_ids: Found = Found()
     """Topics that have the id of another."""
     min_isr_groups: tuple[MinIsrGroup, ...] = ()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kraft_runbook.cluster.copy_groups import RECORDS_AT_ONCE
 from kraft_runbook.cluster.observation import ZookeeperTree
 from kraft_runbook.io.slices import slices
 from kraft_runbook.io.zookeeper.read_columns import read_topic_columns
@@ -51,6 +52,7 @@ class _Topics:
     offline: Tally = field(default_factory=Tally)
     reassigning: Tally = field(default_factory=Tally)
     bad_replicas: Tally = field(default_factory=Tally)
+    large: Tally = field(default_factory=Tally)
     min_isr: MinIsrGroups = field(default_factory=MinIsrGroups)
     copied: CopiedRecords = field(default_factory=CopiedRecords)
     first_with: dict[str, str] = field(default_factory=dict)
@@ -111,6 +113,7 @@ def read_tree(
         faults=findings.faults,
         stored_passwords=findings.passwords,
         tiered_topics=findings.tiered.found,
+        large_topics=seen.large.found,
         shared_topic_ids=seen.shared_ids.found,
         min_isr_groups=seen.min_isr.groups,
         min_isr_of_brokers=entities.min_isr_of_brokers,
@@ -131,6 +134,8 @@ def _see_columns(seen: _Topics, columns: TopicColumns) -> None:
     seen.assigned.update(np.unique(held.replicas.values).tolist())
     for at in np.unique(held.topic[(held.adding.lengths > 0) | (held.removing.lengths > 0)]).tolist():
         seen.reassigning.add(columns.names[at])
+    for at in np.flatnonzero(np.bincount(held.topic, minlength=1) > RECORDS_AT_ONCE).tolist():
+        seen.large.add(columns.names[at])
     replicas, in_sync = (
         np.repeat(np.arange(len(held)), each.lengths) << 32 | each.values for each in (held.replicas, held.isr)
     )
@@ -178,6 +183,8 @@ def _see_one_by_one(seen: _Topics, reader: ZookeeperReader, names: Sequence[str]
         if any(topic.get("adding_replicas", {}).values()) or any(topic.get("removing_replicas", {}).values()):
             seen.reassigning.add(name)
         partitions: dict[str, list[int]] = topic.get("partitions", {})
+        if len(partitions) > RECORDS_AT_ONCE:
+            seen.large.add(name)
         expected += [
             (name, number, tuple(replicas))
             for number, replicas in sorted(partitions.items(), key=lambda item: int(item[0]))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.controller_settings import decided_for_controllers, declared
+from kraft_runbook.cluster.copy_groups import RECORDS_AT_ONCE
 from kraft_runbook.cluster.java_values import java_int, trim
 from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes
@@ -15,7 +16,7 @@ from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.cluster.spec_nodes import Broker
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, UNTIL_FINALIZED, check
 from kraft_runbook.migration.faults_of_3_9 import faults_of
-from kraft_runbook.runbook.check_results import Finding, Severity, settle, unknown
+from kraft_runbook.runbook.check_results import Finding, Severity, sample, settle, unknown
 from kraft_runbook.runbook.checklist import Needs
 from kraft_runbook.runbook.read_parts import broker_versions
 
@@ -134,6 +135,35 @@ def stores_are_those_of_the_file(seen: ClusterObservation, spec: ClusterSpec) ->
         return unknown(stores)
     wrong = [each for broker in spec.brokers for each in _other_stores(spec, broker, stores)]
     return settle(wrong, (), "none differs" if stores else "none is dynamic")
+
+
+@check(
+    "KRB-PRE-133",
+    severity=Severity.WARNING,
+    fix=(
+        f"let whoever asks for so much at once ask for less than {RECORDS_AT_ONCE:,} in KRaft mode: make a topic with"
+        " fewer partitions and add the others in further requests, elect leaders of some topics at a time"
+        " (kafka-leader-election with a file), delete ACLs of some resources or principals at a time"
+    ),
+    stages=BEFORE_THE_COPY,
+    needs=Needs.TREE,
+)
+def no_request_needs_more_records_than_kraft_makes(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+    """No topic has more partitions, and no cluster more ACLs, than one request may change in KRaft mode.
+
+    There one request makes 10,000 records at most (``QuorumController.MAX_RECORDS_PER_USER_OP``), and what needs more
+    is refused as a whole: to make a topic, to add partitions, to elect leaders, to unregister a broker, to delete ACLs.
+    ZooKeeper mode has no such number. What exists is copied all the same.
+    """
+    tree = seen.tree
+    if not was_read(tree):
+        return unknown(tree)
+    large, acls, wrong = tree.large_topics, f"{tree.acl_count:,} ACLs", list[str]()
+    if large.count:
+        wrong.append(f"topics with more than {RECORDS_AT_ONCE:,} partitions: {sample(large.samples, large.count)}")
+    if tree.acl_count > RECORDS_AT_ONCE:
+        wrong.append(acls)
+    return settle(wrong, (), f"no topic has more than {RECORDS_AT_ONCE:,} partitions; there are {acls}")
 
 
 def _other_stores(spec: ClusterSpec, broker: Broker, stores: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
