@@ -16,18 +16,9 @@ from placements import MB, after, of, one_volume_each, placements, random_placem
 from kraft_runbook.cluster.assignment import Move, Ongoing, PartitionSeen, TopicPartition
 from kraft_runbook.cluster.log_dirs import LogDir
 from kraft_runbook.errors import Refused
-from kraft_runbook.reassignment.batches import (
-    KRAFT_LIMITS,
-    Limits,
-    Order,
-    batch_with_room,
-    batches,
-    busiest,
-    next_batch,
-)
+from kraft_runbook.reassignment.batches import Limits, Order, batch_with_room, batches, busiest, next_batch
 from kraft_runbook.reassignment.cancelling import unsafe_cancels
 from kraft_runbook.reassignment.goals import EvenOut, Explicit
-from kraft_runbook.reassignment.list_room import crowded
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.picture import NARROW, draw
 from kraft_runbook.reassignment.placement import Placement
@@ -38,7 +29,7 @@ from kraft_runbook.reassignment.progress import progress
 from kraft_runbook.reassignment.saved_state import SavedState, from_json
 from kraft_runbook.reassignment.stages import PlanStage, read_plan
 from kraft_runbook.reassignment.stuck import Cause, why_not_done
-from kraft_runbook.reassignment.throttles import Former, throttled_lists
+from kraft_runbook.reassignment.throttles import Former
 from kraft_runbook.reassignment.verifying import Deviation, verify
 
 BEFORE = Placement(dict.fromkeys((1, 2, 3, 4)), of(a=[(1, 2), (1, 2), (2, 1)]))
@@ -181,26 +172,6 @@ def test_bytes_bound_what_moves_at_once_and_a_copy_too_large_goes_alone() -> Non
     assert [m.partition.partition for m in next_batch(plan, now, limits)] == [0]
     later = replace(now, present=after(now, {tp("a"): (3,)}))
     assert [m.partition.partition for m in next_batch(plan, later, limits)] == [1]
-
-
-def test_no_more_of_one_topic_moves_at_once_than_its_lists_of_throttled_replicas_can_name() -> None:
-    """With 3,000 partitions on 40 brokers and 50 copies each, the third batch would make one of 41,669 bytes."""
-    ids = range(1001, 1041)
-    present = {tp("big", n): tuple(ids[(n + k * 7) % 40] for k in range(3)) for n in range(3_000)}
-    target = {p: (*held[:2], ids[(p.partition + 5) % 40]) for p, held in present.items()}
-    present[tp("small")], target[tp("small")] = (1001, 1002), (1001, 1003)
-    plan = ReassignmentPlan("x", present, target, 3_001, 3_001)
-    now = Placement(dict.fromkeys(ids), present, leaders={p: held[0] for p, held in present.items()})
-    limits = replace(KRAFT_LIMITS, moves=50)
-    while batch := next_batch(plan, now, limits):
-        now = replace(now, ongoing={**now.ongoing, **{move.partition: begun(move) for move in batch}})
-    going_on = [Move(p, present[p], target[p]) for p in now.ongoing]
-    longest = max(len(",".join(each)) for lists in throttled_lists(going_on).values() for each in lists.values())
-    assert 31_900 < longest <= 32_000
-    left = read_plan(plan, now).left
-    assert crowded(left, going_on) == ("big",) and crowded(left, going_on[1:]) == ()
-    now = replace(now, ongoing={}, present=after(now, {move.partition: move.target for move in going_on}))
-    assert len(next_batch(plan, now, limits)) == 500
 
 
 @pytest.mark.parametrize("limits", [Limits(500, moves=5), Limits(500, moves=500, bytes=5 * MB)])

@@ -1,0 +1,39 @@
+"""A topic's lists of throttled replicas stay short enough to be read, however many of its moves could go on at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from placements import after, tp
+
+from kraft_runbook.cluster.assignment import Move, Ongoing
+from kraft_runbook.reassignment.batches import KRAFT_LIMITS, next_batch
+from kraft_runbook.reassignment.list_room import crowded
+from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.plan import ReassignmentPlan
+from kraft_runbook.reassignment.stages import read_plan
+from kraft_runbook.reassignment.throttles import throttled_lists
+
+
+def test_no_more_of_one_topic_moves_at_once_than_its_lists_of_throttled_replicas_can_name() -> None:
+    """With 3,000 partitions on 40 brokers and 50 copies each, the third batch would make one of 41,669 bytes."""
+    ids = range(1001, 1041)
+    present = {tp("big", n): tuple(ids[(n + k * 7) % 40] for k in range(3)) for n in range(3_000)}
+    target = {p: (*held[:2], ids[(p.partition + 5) % 40]) for p, held in present.items()}
+    present[tp("small")], target[tp("small")] = (1001, 1002), (1001, 1003)
+    plan = ReassignmentPlan("x", present, target, 3_001, 3_001)
+    now = Placement(dict.fromkeys(ids), present, leaders={p: held[0] for p, held in present.items()})
+    limits = replace(KRAFT_LIMITS, moves=50)
+    while batch := next_batch(plan, now, limits):
+        now = replace(now, ongoing={**now.ongoing, **{move.partition: _begun(move) for move in batch}})
+    going_on = [Move(p, present[p], target[p]) for p in now.ongoing]
+    longest = max(len(",".join(each)) for lists in throttled_lists(going_on).values() for each in lists.values())
+    assert 31_900 < longest <= 32_000
+    left = read_plan(plan, now).left
+    assert crowded(left, going_on) == ("big",) and crowded(left, going_on[1:]) == ()
+    now = replace(now, ongoing={}, present=after(now, {move.partition: move.target for move in going_on}))
+    assert len(next_batch(plan, now, limits)) == 500
+
+
+def _begun(move: Move) -> Ongoing:
+    return Ongoing((*move.target, *move.removing), move.adding, move.removing)
