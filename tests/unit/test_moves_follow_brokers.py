@@ -5,6 +5,7 @@ known.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,12 @@ from observations import SPEC
 from pydantic import ValidationError
 
 from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
+from kraft_runbook.cluster.cluster_file import load_cluster
 from kraft_runbook.cluster.observation import Timed
 from kraft_runbook.cluster.operation_settings import Concurrency
 from kraft_runbook.errors import SecretMissing, Unreachable
 from kraft_runbook.io.jolokia_answer import parse_jolokia
-from kraft_runbook.io.node_metrics import HANDLERS_IDLE, NodeMetrics
+from kraft_runbook.io.node_metrics import BROKER_HANDLERS_IDLE, HANDLERS_IDLE, NodeMetrics
 from kraft_runbook.io.prometheus_page import parse_prometheus
 from kraft_runbook.procedures.read_load import read_load
 from kraft_runbook.reassignment.batches import busiest
@@ -35,6 +37,8 @@ from kraft_runbook.reassignment.placement import Placement
 BOUNDS = Concurrency(least=2, most=40, request_time_ms=100)
 IDLE = BrokerLoad(Timed(1000, 4.0), 0, 0.9)
 LATER = BrokerLoad(Timed(1100, 4.0), 0, 0.9)
+BOTH_FILE = Path(__file__).resolve().parents[2] / "lab" / "both" / "lab.yaml"
+BOTH_ROLES = load_cluster("lab", directory=BOTH_FILE.parent, environment={"KRB_LAB_DIR": "/lab"})
 MISSING = SecretMissing("the metrics' password is not set", way_out="set it")
 
 
@@ -258,6 +262,31 @@ def test_how_idle_request_handlers_are_over_the_last_minute_and_not_since_the_st
     assert parse_prometheus(f"{line}\n").requests == {HANDLERS_IDLE: 0.75}
     since_the_start = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent 0.99\n"
     assert not parse_prometheus(since_the_start).requests
+
+
+@pytest.mark.parametrize("of", ["ControlPlane", "Controller"])
+def test_another_pool_of_handlers_is_not_taken_for_the_brokers(of: str) -> None:
+    page = "".join(
+        f'kafka_server_KafkaRequestHandlerPool_OneMinuteRate{{name="{name}RequestHandlerAvgIdlePercent",}} {value}\n'
+        for name, value in (("", 0.05), (of, 1.0), ("Broker", 0.1))
+    )
+    assert parse_prometheus(page).requests == {HANDLERS_IDLE: 0.05, BROKER_HANDLERS_IDLE: 0.1}
+
+
+@pytest.mark.parametrize(
+    ("version", "shown", "idle"),
+    [
+        ("3.9.2", {HANDLERS_IDLE: 1.04}, pytest.approx(0.04)),
+        ("4.1.1", {HANDLERS_IDLE: 0.9}, 0.0),
+        ("4.2.2", {HANDLERS_IDLE: 0.52}, None),
+        ("4.2.2", {HANDLERS_IDLE: 0.52, BROKER_HANDLERS_IDLE: 0.05}, 0.05),
+    ],
+)
+def test_of_a_node_with_both_roles_the_brokers_part_is_told(version: str, shown: dict[str, float], idle: Any) -> None:
+    """KAFKA-19606: before 4.2 both pools add to one number."""
+    pages = Pages({broker.host: NodeMetrics({}, version, requests=shown) for broker in BOTH_ROLES.brokers})
+    read, _ = read_load(BOTH_ROLES, (1,), secrets=lambda _: "", client_of=pages)
+    assert read[1].handlers_idle == idle
 
 
 def test_how_idle_request_handlers_are_by_jolokia() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 from kraft_runbook.io.node_metrics import (
     ATTRIBUTED,
+    BROKER_HANDLERS,
+    BROKER_HANDLERS_IDLE,
     FAILED,
     HANDLERS,
     HANDLERS_IDLE,
@@ -25,16 +27,23 @@ TOTAL_TIME = "TotalTimeMs"
 DEPRECATED_MBEAN = "kafka.network:type=RequestMetrics,name=DeprecatedRequestsPerSec,*"
 DEPRECATED_REQUESTS = ("RequestMetrics", "DeprecatedRequestsPerSec")
 POOL = "KafkaRequestHandlerPool"
+IDLE = {HANDLERS: HANDLERS_IDLE, BROKER_HANDLERS: BROKER_HANDLERS_IDLE}
 OF_REQUESTS = frozenset(
-    {("RequestMetrics", TOTAL_TIME), *(("BrokerTopicMetrics", name) for name in FAILED), (POOL, HANDLERS)}
+    {
+        ("RequestMetrics", TOTAL_TIME),
+        *(("BrokerTopicMetrics", name) for name in FAILED),
+        *((POOL, name) for name in IDLE),
+    }
 )
 """MBeans by type and name."""
 REQUEST_MBEANS = (
     f"kafka.network:type=RequestMetrics,name={TOTAL_TIME},request=Produce",
     *(f"kafka.server:type=BrokerTopicMetrics,name={name}" for name in FAILED),
-    f"kafka.server:type={POOL},name={HANDLERS}",
+    *(f"kafka.server:type={POOL},name={name}" for name in IDLE),
 )
-"""Kafka registers these at its start (RequestMetrics; BrokerTopicStats.allTopicsStats; KafkaRequestHandlerPool)."""
+"""Kafka registers these at its start (RequestMetrics; BrokerTopicStats.allTopicsStats; KafkaRequestHandlerPool); the
+last one from 4.2 on.
+"""
 OF_PARTITIONS = "kafka.cluster:type=Partition,name=UnderReplicated,*"
 """One gauge for each partition that a broker leads. Jolokia is asked for them where the broker counts any; the exporter
 shows them if its rules pass them.
@@ -95,9 +104,9 @@ def _keys(mbean: str) -> dict[str, str]:
 
 def _of_jolokia(name: str, attributes: Mapping[str, Any]) -> dict[str, float]:
     """The numbers of one MBean, whose attributes come as they are where its name has no pattern."""
-    if name == HANDLERS:
+    if name in IDLE:
         rate = attributes["OneMinuteRate"]
-        return {HANDLERS_IDLE: float(rate)} if is_number(rate) else {}
+        return {IDLE[name]: float(rate)} if is_number(rate) else {}
     if name == TOTAL_TIME:
         return {PRODUCE_COUNT: float(attributes["Count"]), PRODUCE_MEAN: float(attributes["Mean"])}
     return {name: float(attributes["Count"])}

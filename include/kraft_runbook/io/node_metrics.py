@@ -28,6 +28,8 @@ digits (``QuorumControllerMetrics`` of Kafka 3.9).
 FAILED = ("FailedProduceRequestsPerSec", "FailedFetchRequestsPerSec")
 PRODUCE_COUNT, PRODUCE_MEAN = "produce.count", "produce.mean"
 HANDLERS, HANDLERS_IDLE = "RequestHandlerAvgIdlePercent", "handlers.idle"
+BROKER_HANDLERS, BROKER_HANDLERS_IDLE = f"Broker{HANDLERS}", "handlers.idle.broker"
+"""How idle the handlers of a node's broker are, in a Kafka that shows them apart (4.2 on)."""
 METADATA_ERRORS = (
     "brokermetadatametrics.metadataloaderrorcount",
     "brokermetadatametrics.metadataapplyerrorcount",

@@ -16,6 +16,7 @@ from kraft_runbook.cluster.old_requests import FIRST_ANSWERED
 from kraft_runbook.io.node_metrics import (
     FAILED,
     FETCHES,
+    BROKER_HANDLERS_IDLE,
     HANDLERS,
     HANDLERS_IDLE,
     KINDS,
@@ -37,6 +38,7 @@ exporters spell them, without anything but letters and digits. Kafka registers i
 a page without one says nothing: RequestsPerSec, which every broker has, tells that the rules pass such MBeans.
 """
 ALL_REQUESTS = "requests"
+_POOL = re.compile(f"(controlplane|controller|broker)?{plain_name(HANDLERS)}")
 _SQUEEZED = re.compile(r"request_([a-z]+)__version_(\d+)__clientsoftwarename")
 
 
@@ -111,8 +113,8 @@ def _request_number(plain: str, labels: Mapping[str, str]) -> str | None:
     example rules pass: it hardly moves.
     """
     named = plain + plain_name(labels.get("name", ""))
-    if plain_name(HANDLERS) in named and "oneminuterate" in plain:
-        return HANDLERS_IDLE
+    if (pool := _POOL.search(named)) and "oneminuterate" in plain:
+        return {None: HANDLERS_IDLE, "broker": BROKER_HANDLERS_IDLE}.get(pool.group(1))
     if "brokertopicmetrics" in plain and "topic" not in labels and plain.endswith(COUNTS):
         return next((each for each in FAILED if plain_name(each.removesuffix("PerSec")) in named), None)
     if REQUESTS in plain and "totaltimems" in named and labels.get("request", "").lower() == "produce":
