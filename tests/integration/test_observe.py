@@ -148,8 +148,10 @@ def test_requests_that_kafka_4_does_not_answer_are_counted_by_client_between_two
     ask_as_an_old_client(own_lab, spec.brokers[0])
     last = look(own_lab)
 
-    assert [each.asked for each in old_clients(second, first).found] == ["ListOffsets 0"] * 2
-    found = {(each.software, each.lately, each.total, each.brokers) for each in old_clients(last, second).found}
+    assert [each.asked for each in old_clients(second, first, "4.1.1").found] == ["ListOffsets 0"] * 2
+    found = {
+        (each.software, each.lately, each.total, each.brokers) for each in old_clients(last, second, "4.1.1").found
+    }
     assert found == {("software that gives no name", 1, 2, (1, 2)), ("relic 1.0", 0, 1, (2,))}
     said = old.run(last, spec, second)
     assert said.verdict is Verdict.FAIL and "ListOffsets 0 of relic 1.0: 0 in the last" in said.evidence

@@ -96,9 +96,9 @@ def test_the_tables_of_the_gate(names: dict[str, str]) -> None:
     ours = table_of_defaults(changed_defaults(seen, PLAIN), "4.1.1")
     theirs = table_of_defaults(changed_defaults(named(seen, names), spec), names["4.1.1"])
     assert ours and theirs == in_words(ours, names)
-    clients = table_of_old_clients(old_clients(named(seen, names), None), names["4.1.1"])
+    clients = table_of_old_clients(old_clients(named(seen, names), None, names["4.1.1"]), names["4.1.1"])
     assert clients and f"Clients that Kafka {names['4.1.1']} will not answer" in clients
-    on_target = old_clients(named(cluster(ALL), names), None)
+    on_target = old_clients(named(cluster(ALL), names), None, names["4.1.1"])
     assert on_target.found == () and on_target.unread == (), "a broker on the target is not asked"
 
 

@@ -130,6 +130,7 @@ def test_it_comes_back_from_its_file_and_what_is_no_such_file_is_left_alone(tmp_
         (None, f"Nobody has counted by day. Let {WATCH} run"),
         ("no file", f"Not read: no file. Move the file away, and {WATCH} begins anew."),
         (after(at(0, b1=[]), at(3 * DAY, b1=[])), "None came."),
+        (after(at(0, b1=[]), at(DAY, b1=[("JoinGroup", "1", 4)])), "None came."),
         (after(at(0, b1=[]), at(3 * DAY, b1=WHY)), "At the last look the counts of broker 1 were not read."),
         (
             after(at(0, b1=[]), at(DAY / 2, b1=[]), at(DAY, b1=[("Fetch", "3", 1234)])),

@@ -15,10 +15,19 @@ from observations import WHY, both, broker, later
 from recording import RecordingCluster, run_on
 from test_upgrade_checks import ALL, PLAIN, cluster, host_changed
 
+from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.observation import BrokerMetrics, ClusterObservation, Unread
-from kraft_runbook.cluster.old_requests import FIRST_ANSWERED, LoggedClient, LoggedRequests, OldRequests
+from kraft_runbook.cluster.old_requests import (
+    FIRST_ANSWERED,
+    OF_4_0_0,
+    LoggedClient,
+    LoggedRequests,
+    OldRequests,
+    is_answered,
+)
 from kraft_runbook.cluster.operation_settings import UpgradeSoftware
 from kraft_runbook.runbook.check_results import Verdict
+from kraft_runbook.software.known_faults import faults_of
 from kraft_runbook.software.old_clients import (
     MOST_LOGGED,
     OldClient,
@@ -51,7 +60,7 @@ def counted(seen: ClusterObservation, **kinds: Any) -> ClusterObservation:
 def test_requests_are_summed_over_the_brokers_and_told_by_what_came_between_two_looks() -> None:
     before = counted(cluster(), b1=[("Fetch", "3", 100)], b2=[("Fetch", "3", 7), ("CreateTopics", "1", 9)])
     now = later(counted(before, b1=[("Fetch", "3", 130)], b2=[("Fetch", "3", 7), ("CreateTopics", "1", 9)]), 60)
-    found = old_clients(now, before)
+    found = old_clients(now, before, "4.1.1")
     assert found.window == "1 min" and not found.unread
     assert found.found == (
         OldClient(NOBODY, "Fetch 3", 137, 30, (1, 2)),
@@ -67,7 +76,7 @@ def test_requests_are_summed_over_the_brokers_and_told_by_what_came_between_two_
 
 def test_a_broker_that_was_restarted_between_the_looks_has_counted_anew() -> None:
     before = counted(cluster(), b1=[("Fetch", "3", 100)])
-    (row,) = old_clients(counted(before, b1=[("Fetch", "3", 4)]), before).found
+    (row,) = old_clients(counted(before, b1=[("Fetch", "3", 4)]), before, "4.1.1").found
     assert (row.total, row.lately) == (4, 4)
 
 
@@ -83,6 +92,26 @@ def test_what_was_not_read_is_unknown_and_never_fine() -> None:
 
 def test_a_broker_on_the_target_is_not_asked() -> None:
     assert CHECK.run(counted(cluster(ALL), b1=WHY, b2=[("Fetch", "3", 1)]), PLAIN).verdict is Verdict.PASS
+
+
+def test_what_the_target_answers_is_no_old_client_though_3_9_0_counts_it() -> None:
+    """KAFKA-19494: 3.9.0 counts more versions as deprecated than Kafka 4 took away."""
+    seen = counted(cluster(), b1=[("JoinGroup", "1", 4), ("Produce", "6", 5), ("AnApiOfLater", "0", 1)])
+    assert CHECK.run(seen, PLAIN).verdict is Verdict.PASS
+    assert is_answered("JOIN_GROUP", 1, "4.1.1") and not is_answered("JOIN_GROUP", 1, "4.0.0")
+    logged = LoggedRequests((LoggedClient("PRODUCE", 6, "x", "User:x", "10.9.8.7", 1, "10:00"),), since="09:59")
+    table = table_of_logged_clients(host_changed(1, logged=logged)(cluster()), "4.1.1")
+    assert table is not None and "Nobody asked so" in table
+
+
+def test_4_0_0_alone_does_not_answer_joingroup_0_and_1_which_3_9_2_does_not_count() -> None:
+    """KAFKA-19444."""
+    clients = old_clients(counted(cluster(), b1=[("JoinGroup", "1", 4)]), None, "4.0.0")
+    assert [each.asked for each in clients.found] == ["JoinGroup 1"]
+    (unread,) = old_clients(counted(cluster(), b1=[]), None, "4.0.0").unread
+    assert "4.0.0 alone does not answer JoinGroup 0 and 1" in unread
+    assert "KAFKA-19444" in {each.issue for each in faults_of(KafkaVersion.of("4.0.0"))}
+    assert "KAFKA-19444" not in {each.issue for each in faults_of(KafkaVersion.of("4.0.1"))}
 
 
 def test_the_gate_looks_twice_and_shows_every_client_in_a_table() -> None:
@@ -101,7 +130,7 @@ def test_the_gate_looks_twice_and_shows_every_client_in_a_table() -> None:
     assert defaults.rendered.startswith("### Defaults that change")
     assert "### Clients that Kafka 4.1.1 will not answer" in shown.rendered
     assert f"| {NOBODY} | Fetch 3 | 0 | 1,234 | 1 |" in shown.rendered
-    assert shown.rendered.count(f"| {NOBODY} |") == 8
+    assert shown.rendered.count(f"| {NOBODY} |") == 4, "Produce 3 and later are answered"
     once, acts = examined(0)
     assert acts.paused < 60 and f"| {NOBODY} | Fetch 3 | 1,234 | 1 |" in once.exhibits[0].rendered
     assert examined(60, looked=counted(cluster(), b1=[]))[0].exhibits == (by_day, defaults)
@@ -179,8 +208,8 @@ def test_the_gate_shows_client_ids_principals_and_addresses() -> None:
 
 
 def test_no_table_without_a_client() -> None:
-    assert table_of_old_clients(old_clients(cluster(), None), "4.1.1") is None
-    unread = table_of_old_clients(old_clients(counted(cluster(), b3=WHY), None), "4.1.1")
+    assert table_of_old_clients(old_clients(cluster(), None, "4.1.1"), "4.1.1") is None
+    unread = table_of_old_clients(old_clients(counted(cluster(), b3=WHY), None, "4.1.1"), "4.1.1")
     assert unread is not None and "Not read: broker 3" in unread and "| client |" not in unread
 
 
@@ -194,19 +223,29 @@ def test_3_9_counts_every_version_for_clients_that_kafka_4_took_away_and_no_othe
 
 
 @pytest.mark.long
+def test_4_0_0_took_more_away_as_the_list_has_it() -> None:
+    answered = marks_of(fetch_jars("4.0.0", jars=jars_of("4.0.0")))
+    firsts = {api: next((n for n, mark in enumerate(marks) if mark != "-"), 0) for api, (_, marks) in answered.items()}
+    assert {api: firsts[api] for api in OF_4_0_0} == OF_4_0_0
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("version", OTHERS)
 def test_each_other_kafka_4_took_the_same_versions_away(version: str) -> None:
     counts_what_is_gone_in(fetch_jars(version, jars=jars_of(version)))
+
+
+def marks_of(jars: Path) -> dict[str, tuple[str, str]]:
+    """By API the listeners that take it, and of each version whether it is answered."""
+    rows = map(str.split, ask_java(PRINTS, jars=jars).splitlines())
+    return {key: (listeners, marks) for key, listeners, marks in rows}
 
 
 def counts_what_is_gone_in(jars: Path) -> None:
     """Else a client would be warned of for nothing, or lost without a word. Requests between servers are not counted:
     they go with the roll itself.
     """
-    old, new = (
-        {key: (listeners, marks) for key, listeners, marks in map(str.split, said.splitlines())}
-        for said in (ask_java(PRINTS, jars=each) for each in (JARS, jars))
-    )
+    old, new = marks_of(JARS), marks_of(jars)
     assert {api: marks.count("d") for api, (_, marks) in old.items() if "d" in marks} == FIRST_ANSWERED
     for api, (listeners, marks) in old.items():
         answered = new.get(api, ("", ""))[1].ljust(len(marks), "-")

@@ -339,12 +339,12 @@ def group(own: int | None, replicas: int, *names: str) -> MinIsrGroup:
             broker(
                 3,
                 metrics=BrokerMetrics(
-                    0, 0, deprecated_requests=tuple(OldRequests("x", "1", "Produce", str(n), 9 - n) for n in range(7))
+                    0, 0, deprecated_requests=tuple(OldRequests(f"x{n}", "1", "Fetch", "3", 9 - n) for n in range(7))
                 ),
             ),
             "KRB-PRE-094",
             "FAIL",
-            "Produce 4 of x 1: 5 since its start (broker 3) and 2 more",
+            "Fetch 3 of x4 1: 5 since its start (broker 3) and 2 more",
         ),
         (broker(2, metrics=BrokerMetrics(0, 0)), "KRB-PRE-094", "UNKNOWN", "broker 2: not asked for"),
     ],

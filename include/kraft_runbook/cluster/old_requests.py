@@ -33,6 +33,16 @@ FIRST_ANSWERED: Mapping[str, int] = {
 """The first version of each API of clients that Kafka 4 answers, where 3.9 answers earlier ones too. Made by
 ``tests/unit/PrintRequestVersions.java`` from the jars of 3.9.2, 4.0.2, 4.1.1, 4.2.2 and 4.4.0, which agree.
 """
+OF_4_0_0: Mapping[str, int] = {**FIRST_ANSWERED, "JoinGroup": 2}
+"""4.0.0 alone answers two fewer (KAFKA-19444)."""
+
+
+def is_answered(api: str, version: str | int, target: str) -> bool:
+    """Whether this Kafka 4 answers that request. 3.9.0 and 3.9.1 count more as deprecated than Kafka 4 took away
+    (KAFKA-19494). ``api``: in any case, as a request log has FETCH or JOIN_GROUP. What can't be told is not answered.
+    """
+    first = {name.lower(): number for name, number in (OF_4_0_0 if target == "4.0.0" else FIRST_ANSWERED).items()}
+    return str(version).isdigit() and int(version) >= first.get(api.replace("_", "").lower(), 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kraft_runbook.cluster.old_requests import FIRST_ANSWERED
 from kraft_runbook.io.node_metrics import (
+    BROKER_HANDLERS_IDLE,
     FAILED,
     FETCHES,
-    BROKER_HANDLERS_IDLE,
     HANDLERS,
     HANDLERS_IDLE,
     KINDS,

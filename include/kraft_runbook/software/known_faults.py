@@ -106,6 +106,11 @@ FAULTS = (
         {"4.0": (0, None), "4.1": (0, None), "4.2": (0, 1)},
         only_with=Use.DYNAMIC_QUORUM,
     ),
+    KnownFault(
+        "KAFKA-19444",
+        "clients that ask JoinGroup 0 or 1 are refused, so their groups stop (some in Go, Elixir, Erlang)",
+        {"4.0": (0, 1)},
+    ),
     KnownFault("KAFKA-18991", "a follower may cut off committed records", {"4.0": (0, 1)}),
     KnownFault(
         "KAFKA-20732",

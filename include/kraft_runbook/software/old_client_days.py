@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, TypeAdapter, ValidationError
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import in_markdown, name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, was_read
-from kraft_runbook.cluster.old_requests import OldRequests
+from kraft_runbook.cluster.old_requests import OldRequests, is_answered
 from kraft_runbook.cluster.spans import in_words
 
 DAYS = 35
@@ -172,16 +172,22 @@ def _table(days: OldClientDays | str | None, version: str, watch: str) -> Iterat
     if days.dropped:
         yield f"More than {MOST_KINDS} kinds of client and request came: only those that came last are here."
     yield ""
-    if not days.asking:
+    unanswered = [each for each in days.asking if not _is_answered(each, version)]
+    if not unanswered:
         yield "None came."
         return
     yield "| client | request and version | last day | days | requests | brokers |"
     yield "|---|---|---|---:|---:|---|"
-    for each in days.asking:
+    for each in unanswered:
         yield (
             f"| {in_markdown(each.software)} | {in_markdown(each.asked)} | {max(each.days)} | {len(each.days)} |"
             f" {sum(each.days.values()):,} | {name_ids(each.totals)} |"
         )
+
+
+def _is_answered(kind: KindDays, target: str) -> bool:
+    api, _, version = kind.asked.rpartition(" ")
+    return is_answered(api, version, target)
 
 
 def _when(moment: datetime) -> str:

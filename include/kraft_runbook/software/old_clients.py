@@ -9,11 +9,11 @@ from kraft_runbook.cluster.feature_levels import NodeHost
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.naming import in_markdown, name_ids, nodes, some
 from kraft_runbook.cluster.observation import BrokerState, ClusterObservation, Unread, was_read
-from kraft_runbook.cluster.old_requests import OldRequests
+from kraft_runbook.cluster.old_requests import OldRequests, is_answered
 from kraft_runbook.cluster.spans import in_words
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.runbook.check_results import SAMPLE, Finding, Severity, passed, settle
-from kraft_runbook.software.checklist import CHECKS, crosses_into_4
+from kraft_runbook.software.checklist import CHECKS, both, crosses_into_4
 from kraft_runbook.software.stages import Gate
 
 MOST_LOGGED = 100
@@ -44,8 +44,8 @@ class OldClients:
     window: str | None
 
 
-def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None) -> OldClients:
-    """By what the brokers count that run and are not on Kafka 4 yet."""
+def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None, version: str) -> OldClients:
+    """By what the brokers count that run and are not on Kafka 4 yet. ``version``: of that Kafka 4."""
     kinds: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     unread = []
     for broker in seen.brokers.values():
@@ -60,7 +60,7 @@ def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None) ->
         before = _counts(earlier.brokers[broker.id]) if earlier else ()
         if isinstance(before, Unread) and counts:
             unread.append(f"broker {broker.id} at the first look: {before.reason}")
-        for each in counts:
+        for each in (count for count in counts if not is_answered(count.api, count.version, version)):
             lately = 0 if isinstance(before, Unread) else _since(each, before)
             kinds.setdefault((each.software, each.asked), []).append((broker.id, each.count, lately))
     rows = (
@@ -75,6 +75,8 @@ def old_clients(seen: ClusterObservation, earlier: ClusterObservation | None) ->
     )
     by_use = sorted(rows, key=lambda each: (-(each.lately or 0), -each.total, each.software, each.asked))
     window = in_words(seen.observed_at - earlier.observed_at) if earlier else None
+    if version == "4.0.0":
+        unread.append("Kafka 4.0.0 alone does not answer JoinGroup 0 and 1, which 3.9.2 does not count: 4.0.1 does")
     return OldClients(tuple(by_use), tuple(unread), window)
 
 
@@ -114,7 +116,7 @@ def no_client_asks_what_kafka_4_does_not_answer(
     """
     if not crosses_into_4(spec):
         return passed("the roll does not lead from Kafka 3 to Kafka 4")
-    clients = old_clients(seen, earlier)
+    clients = old_clients(seen, earlier, both(spec)[-1].version)
     wrong = [_in_words(each, clients.window) for each in clients.found]
     return settle(
         [some(wrong, SAMPLE, between="; ")] if wrong else [], clients.unread, "none has since the brokers started"
@@ -174,7 +176,9 @@ def table_of_logged_clients(seen: ClusterObservation, version: str) -> str | Non
         "| client id | principal | address | request and version | how many | broker | last |",
         "|---|---|---|---|---:|---|---|",
     ]
-    rows = sorted(((each, i) for i, found in logged.items() for each in found.clients), key=lambda row: -row[0].count)
+    asked = ((each, i) for i, found in logged.items() for each in found.clients)
+    rows = [row for row in asked if not is_answered(row[0].api, row[0].version, version)]
+    rows.sort(key=lambda row: -row[0].count)
     left_out = max(0, len(rows) - MOST_LOGGED) + sum(found.more for found in logged.values())
     lines += [
         f"| {in_markdown(each.client_id or 'none')} | {in_markdown(each.principal)} | {in_markdown(each.address)} |"

@@ -57,7 +57,7 @@ def examine_with_tables(run: Run, gate: str) -> Examined:
         return found
     version = conditions.target_version(run.spec)
     tables = (
-        table_of_old_clients(old_clients(found.seen, earlier), version) if into_4 else None,
+        table_of_old_clients(old_clients(found.seen, earlier, version), version) if into_4 else None,
         table_of_logged_clients(found.seen, version) if into_4 else None,
         _by_day(run, version) if into_4 else None,
         table_of_defaults(changed_defaults(found.seen, run.spec), version),
