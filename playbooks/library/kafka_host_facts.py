@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.installation import holds, script
-from ansible.module_utils.java import INSTALL, java_of
+from ansible.module_utils.java import INSTALL, java_of, java_of_next_start
 from ansible.module_utils.kafka_host import (
     HostError,
     holds_metadata_log,
@@ -133,6 +133,7 @@ def read_node(asked: dict) -> dict:
         "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "zookeeper_login": _part(lambda: zookeeper_login(manager, service.pid if service else 0)),
         "java_version": _part(lambda: java_version(java_of(manager, service.pid if service else 0))),
+        "next_java_version": _part(lambda: version_if_any(java_of_next_start(manager, service.pid if service else 0))),
         "free_bytes": _part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),
         "ports_in_use": _part(lambda: ports_in_use(asked["host"], asked["ports"])),
         "config": _part(lambda: config(asked["config_file"])),
@@ -185,6 +186,10 @@ def log_directories(paths: list) -> dict:
     """Both parts of one look, so that no directory is in neither."""
     lacks, unread = unformatted(paths)
     return {"unformatted_dirs": {"value": lacks}, "unread_dirs": {"value": unread}}
+
+
+def version_if_any(java: str | None) -> str | None:
+    return java_version(java) if java else None
 
 
 def java_version(java: str) -> str:

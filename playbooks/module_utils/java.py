@@ -20,6 +20,29 @@ def java_of(service: object, pid: int) -> str:
     Environment, EnvironmentFile, drop-ins), as kafka-run-class.sh takes it; else this user's own. Raises HostError
     where there is none, or where the definition can't be read.
     """
+    running = _running(pid)
+    if running:
+        return running
+    defined = service.environment()
+    if defined is None:
+        return _own()
+    named = _named(service, defined)
+    found = named or shutil.which("java", path=SERVICES_PATH)
+    return os.path.realpath(found) if found else _own()
+
+
+def java_of_next_start(service: object, pid: int) -> str | None:
+    """The Java that the service's definition names, where it runs on another one now: the definition was changed since
+    its start, or its program looks for a Java by itself. None where they agree, or where the definition names none.
+    Raises HostError as ``java_of`` does.
+    """
+    running = _running(pid)
+    defined = service.environment() if running else None
+    named = _named(service, defined) if defined else None
+    return os.path.realpath(named) if named and os.path.realpath(named) != running else None
+
+
+def _running(pid: int) -> str | None:
     for process in reversed(with_descendants(pid)):
         try:
             program = os.readlink(f"/proc/{process}/exe")
@@ -27,17 +50,18 @@ def java_of(service: object, pid: int) -> str:
             continue
         if os.path.basename(program) == "java":
             return program
-    defined = service.environment()
-    if defined is None:
-        return _own()
+    return None
+
+
+def _named(service: object, defined: dict) -> str | None:
+    """What the definition's JAVA_HOME leads to, else its PATH."""
     home = defined.get("JAVA_HOME")
-    if home:
-        java = os.path.join(home, "bin", "java")
-        if not os.access(java, os.X_OK):
-            raise HostError(f"{service.name} has JAVA_HOME={home}, and {java} is no program there", INSTALL)
-        return os.path.realpath(java)
-    found = shutil.which("java", path=defined.get("PATH") or SERVICES_PATH)
-    return os.path.realpath(found) if found else _own()
+    if not home:
+        return shutil.which("java", path=defined["PATH"]) if defined.get("PATH") else None
+    java = os.path.join(home, "bin", "java")
+    if not os.access(java, os.X_OK):
+        raise HostError(f"{service.name} has JAVA_HOME={home}, and {java} is no program there", INSTALL)
+    return java
 
 
 def any_java(service: object) -> str:

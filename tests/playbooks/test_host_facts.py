@@ -47,6 +47,7 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
         and broker.unreachable_addresses == ()
     )
     assert isinstance(broker.java_version, str) and broker.java_version.startswith("17")
+    assert broker.next_java_version is None
     assert broker.clock_skew_seconds == 0.0
     assert isinstance(broker.free_bytes, dict) and broker.free_bytes[f"{node.directory}/data-1"] > 0
     assert broker.classpath_ok is True

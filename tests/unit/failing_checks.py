@@ -129,7 +129,21 @@ FAILS: dict[str, list[Case]] = {
     "KRB-PRE-015": [
         (Z, None, on_host(101, java_version="1.8.0_402"), "node 101 has Java 1.8.0_402; 11 or later is needed")
     ],
-    "KRB-PRE-016": [(Z, None, on_host(101, java_version="11.0.2"), "node 101 has Java 11.0.2; 17 or later is needed")],
+    "KRB-PRE-016": [
+        (Z, None, on_host(101, java_version="11.0.2"), "node 101 has Java 11.0.2; 17 or later is needed"),
+        (
+            Z,
+            None,
+            on_host(101, next_java_version="11.0.2"),
+            "node 101 runs on Java 17.0.9, and its service's definition names Java 11.0.2; 17 or later is needed",
+        ),
+        (
+            Z,
+            None,
+            on_host(101, java_version="11.0.2", next_java_version="17.0.9"),
+            "node 101 has Java 11.0.2 (its service names 17.0.9: restart it); 17 or later is needed",
+        ),
+    ],
     "KRB-PRE-018": [(Z, None, on_host(101, classpath_ok=False), "node 101 has no Kafka 3.9.2 at ")],
     "KRB-PRE-019": [
         (P, None, with_quorum(metadata_version=22), "metadata.version is level 22; brokers of 3.9 support up to 21")

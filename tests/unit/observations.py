@@ -93,6 +93,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
     return HostState(
         node_id=node_id,
         java_version="17.0.9",
+        next_java_version=None,
         clock_skew_seconds=0.0,
         free_bytes={"/data": 50 * 2**30},
         ports_in_use=frozenset(),

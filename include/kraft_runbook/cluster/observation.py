@@ -207,6 +207,8 @@ class HostState:
     """The files that another hand changed since this tool wrote them, by path: the lines of a diff, secrets hidden."""
     configuration_managers: tuple[str, ...] | Unread = Unread("not examined")
     """The agents of configuration management that run on the host."""
+    next_java_version: str | Unread | None = Unread("not examined")
+    """Of the Java that the service's definition names, where the service runs on another one (``java_version``)."""
     stop_seconds: float | Unread | None = Unread("not examined")
     """After how long systemd kills a process that it was asked to stop; None: never, or supervisor, which does not say.
     """

@@ -76,13 +76,17 @@ def java_is_there_and_not_too_old(seen: ClusterObservation, spec: ClusterSpec) -
 
 def hosts_with_java(seen: ClusterObservation, spec: ClusterSpec, needed: int) -> Finding:
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "java_version"))
+    defined, unknown = split_read("node {}", host_parts(seen, list(found), "next_java_version"))
+    wrong = []
+    for i, version in found.items():
+        other = defined.get(i)
+        if other and java_release(other) < needed:
+            wrong.append(f"node {i} runs on Java {version}, and its service's definition names Java {other};")
+        elif java_release(version) < needed:
+            wrong.append(f"node {i} has Java {version}{f' (its service names {other}: restart it)' if other else ''};")
     return settle(
-        [
-            f"node {i} has Java {version}; {needed} or later is needed"
-            for i, version in found.items()
-            if java_release(version) < needed
-        ],
-        unread,
+        [f"{each} {needed} or later is needed" for each in wrong],
+        [*unread, *unknown],
         f"Java {', '.join(sorted(set(found.values())))}",
     )
 
