@@ -103,6 +103,11 @@ WAITED_FOR_BY_THE_PHASE = Answer("what the next step needs: a condition, or a ga
 NO_MAJORITY = Answer("a majority of the controllers: {missing}; {lost}")
 ITS_LOG = "the log there says why it ended"
 HANGS = "the process hangs or gets no CPU time. If it does not recover, end it and start it again"
+STILL_NONE = (
+    "If names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks and"
+    " files that they have"
+)
+"""As a controller of 4.2.0 needed after DNS had failed (strimzi/strimzi-kafka-operator 12760)."""
 NO_STEP = "No step goes on before the quorum has a leader"
 DIED = Answer(
     "No controller quorum has a leader, and nothing shows that the metadata copy was completed: no topic, config, ACL"
@@ -214,7 +219,7 @@ WITH_ZOOKEEPER = (
         waits_for=Answer("a leader of the controller quorum: {lost}"),
         forward=Answer(
             "every controller runs: an election takes seconds. If there is no leader after that, they can't reach each"
-            f" other: look at the network between {{addresses}}. {NO_STEP}"
+            f" other: look at the network between {{addresses}}. {STILL_NONE}. {NO_STEP}"
         ),
     ),
     Situation(
@@ -348,7 +353,7 @@ def _repairs(facts: Facts) -> tuple[str, ...]:
     if not without_zookeeper.is_led(facts.seen) and not facts.down and not facts.silent:
         told.append(
             "no controller is down: an election takes seconds. If there is no leader after that, look at the network"
-            f" between {facts.addresses}"
+            f" between {facts.addresses}. {STILL_NONE}"
         )
     return tuple(told)
 

@@ -27,7 +27,11 @@ SNAPSHOT_INTERVAL_MS = 3_600_000
     "KRB-QRM-001",
     severity=BLOCKING,
     stages=OF_QUORUM,
-    fix="start the controllers that are down, or wait for the election; a majority must run and reach each other",
+    fix=(
+        "start the controllers that are down, or wait for the election; a majority must run and reach each other. If"
+        " names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks"
+        " and files that they have"
+    ),
 )
 def a_controller_leads(seen: Series, spec: ClusterSpec) -> Finding:
     """A controller leads the quorum.
