@@ -104,8 +104,8 @@ NO_MAJORITY = Answer("a majority of the controllers: {missing}; {lost}")
 ITS_LOG = "the log there says why it ended"
 HANGS = "the process hangs or gets no CPU time. If it does not recover, end it and start it again"
 STILL_NONE = (
-    "If names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks and"
-    " files that they have"
+    "If names resolve, ports answer and still none leads, restart the controllers by hand, one by one, with the disks"
+    " and files that they have"
 )
 """As a controller of 4.2.0 needed after DNS had failed (strimzi/strimzi-kafka-operator 12760)."""
 NO_STEP = "No step goes on before the quorum has a leader"
