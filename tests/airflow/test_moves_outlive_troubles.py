@@ -288,6 +288,29 @@ def test_what_has_nobody_to_copy_from_hinders_no_other_and_is_waited_for_a_day(
     assert scene.done[-1] == ("start", [B])
 
 
+def test_a_replica_that_stays_on_a_failed_disk_of_a_broker_that_runs_is_waited_for_a_day(scene: Outlives) -> None:
+    """The copy is whole, and Kafka ends the move once broker 2 is in sync again: else the claim is kept for ever."""
+    scene.begin()
+    scene.wanted = replace(scene.wanted, moves=1)
+    scene.now = look(ongoing=MOVING, in_sync={A: (1, 3), B: (1, 2)})
+    move(scene)
+    assert scene.done[-1] == ("start", [B]) and "waits" not in scene.told(), "all else goes on"
+    scene.now = look(present={A: (1, 2), B: PLAN.target[B]}, ongoing=MOVING, in_sync={A: (1, 3)})
+    wait = move(scene)
+    assert isinstance(wait, WhileMoving) and "waits" in scene.told()
+    warned: list[str] = []
+    wait.say, wait.warn = 0.0, warned.append
+    assert wait.look(scene.cluster) == wait.look(scene.cluster) == ""
+    said = "1 have every copy and wait for the replicas that they keep on broker 2, which are not in sync: a-0"
+    assert f"{said}, all else goes on" in warned
+    scene.later_by = LOST + 60
+    with pytest.raises(BrokerLost, match=said) as refused:
+        move(scene)
+    assert refused.value.way_out.startswith("mend what keeps it from being in sync")
+    scene.now, scene.later_by = look(present=dict(PLAN.target)), 0.0
+    assert move(scene) == {"there": 2, "deleted_since": 0}
+
+
 def test_a_broker_whose_disk_somebody_else_has_filled_takes_no_more_and_the_run_says_so(
     scene: Outlives, caplog: pytest.LogCaptureFixture
 ) -> None:

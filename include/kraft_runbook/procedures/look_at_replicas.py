@@ -38,6 +38,9 @@ def look_at_replicas(
     settings: bool = True,
     deletions: bool = False,
     tell: Tell = nobody,
+    client: Callable[..., Reassignments] = Reassignments,
+    sees: Callable[..., AssignmentSeen] = assignment_seen,
+    describe: Callable[..., BrokerLogs] = describe_log_dirs,
 ) -> ReplicasLook:
     """``sizes_of``: of these partitions alone, for quick looks at what moves; ``settings`` False: without
     min.insync.replicas and what ZooKeeper holds. ``deletions``: in any case with the topics whose deletion waits in
@@ -49,14 +52,14 @@ def look_at_replicas(
     for a plan (``settings``) Metadata is read until two answers agree. Raises Unreachable where no broker answers, or a
     running one does not describe its logs when a plan is to be made.
     """
-    reassignments = Reassignments(spec, secrets=secrets)
+    reassignments = client(spec, secrets=secrets)
     tell("what is being reassigned")
     before = reassignments.ongoing()
     tell("partitions")
-    seen = agreed(spec, secrets=secrets, tell=tell) if settings else assignment_seen(spec, secrets=secrets)
+    seen = agreed(spec, secrets=secrets, seen_by=sees, tell=tell) if settings else sees(spec, secrets=secrets)
     ongoing = {**before, **reassignments.ongoing()}
     at = time.monotonic()
-    logs, unread = _logs(spec, seen.racks, secrets, sizes_of, tell)
+    logs, unread = _logs(spec, seen.racks, secrets, sizes_of, tell, describe)
     topics = sorted({p.topic for p in seen.partitions})
     znodes = ReassignmentZnodes(None, frozenset())
     min_isr: dict[str, int] = {}
@@ -83,10 +86,7 @@ def look_at_replicas(
         being_deleted=znodes.being_deleted,
         leaderless=frozenset(p for p, found in seen.partitions.items() if found.leader is None),
         leaders={p: found.leader for p, found in seen.partitions.items() if found.leader is not None},
-        in_sync={
-            p: tuple(each for each in (ongoing[p].original if p in ongoing else found.replicas) if each in found.isr)
-            for p, found in seen.partitions.items()
-        },
+        in_sync={p: found.isr for p, found in seen.partitions.items()},
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
     placed = {broker: each.placed for broker, each in logs.items()}
@@ -157,10 +157,11 @@ def _logs(
     secrets: Secrets,
     partitions: Collection[TopicPartition] | None,
     tell: Tell,
+    describe: Callable[..., BrokerLogs],
 ) -> tuple[dict[int, BrokerLogs], dict[int, str]]:
     def ask(broker: Broker) -> BrokerLogs | str:
         try:
-            return describe_log_dirs(spec, broker, secrets=secrets, partitions=partitions)
+            return describe(spec, broker, secrets=secrets, partitions=partitions)
         except Unreachable as error:
             return error.problem
 

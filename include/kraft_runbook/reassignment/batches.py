@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kraft_runbook.cluster.assignment import Move
+from kraft_runbook.cluster.assignment import Move, Ongoing, Replicas, TopicPartition
 from kraft_runbook.reassignment.disk_room import to_come, too_full
 from kraft_runbook.reassignment.list_room import ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
@@ -104,7 +104,7 @@ def batches(
     ordered = sorted(
         may_end, key=lambda each: (_urgency(each, plan, now), rank(now.size(each.partition)), each.partition)
     )
-    left = {move: _ends(move, now) for move in ordered}
+    left = {move: _ends(move.adding, now.source(move)) for move in ordered}
     while chosen := _chosen(left, now, limits):
         yield chosen
         for move in chosen:
@@ -115,7 +115,7 @@ def busiest(now: Placement) -> int:
     """The most copies that a broker takes or gives now, whoever started them."""
     load = Ends()
     for partition, each in now.ongoing.items():
-        load.update(_ends(Move(partition, each.original, each.target), now))
+        load.update(_ends_now(partition, each, now))
     return max(load.values(), default=0)
 
 
@@ -140,9 +140,8 @@ def _chosen(left: Mapping[Move, Ends], now: Placement, limits: Limits) -> tuple[
     """What fits beside what moves, in the order given."""
     load, lists = _Load(limits), ListRoom({})
     for partition, ongoing in now.ongoing.items():
-        begun = Move(partition, ongoing.original, ongoing.target)
-        load.take(_ends(begun, now), now.size(partition))
-        lists.take(begun)
+        load.take(_ends_now(partition, ongoing, now), now.size(partition))
+        lists.take(Move(partition, ongoing.original, ongoing.target))
     chosen: list[Move] = []
     for move, ends in left.items():
         if len(chosen) == limits.partitions:
@@ -178,11 +177,19 @@ class _Load:
             self._bytes[end] += count * size
 
 
-def _ends(move: Move, now: Placement) -> Ends:
+def _ends(takers: Replicas, source: int | None) -> Ends:
     """Who takes, and who gives. A copy that leads by now is whole."""
-    found = Counter({("in", broker): 1 for broker in move.adding})
-    source = now.source(move)
-    taken = sum(broker != source for broker in move.adding)
-    if taken and source is not None:
-        found["out", source] += taken
+    found = Counter({("in", broker): 1 for broker in takers})
+    given = sum(broker != source for broker in takers)
+    if given and source is not None:
+        found["out", source] += given
     return found
+
+
+def _ends_now(partition: TopicPartition, ongoing: Ongoing, now: Placement) -> Ends:
+    """The same of what moves. A copy that is in sync is whole: it takes no disk and no network, however long the move
+    goes on waiting for another replica.
+    """
+    in_sync = now.in_sync.get(partition, ())
+    takers = tuple(broker for broker in ongoing.adding if broker not in in_sync)
+    return _ends(takers, now.source(Move(partition, ongoing.original, ongoing.target)))

@@ -19,9 +19,9 @@ class Placement:
     those it had before, then those it gains. ``sizes``: bytes of one replica; absent where unknown. ``directories``:
     each broker's log directories; absent where unknown. ``min_isr``: by topic. ``being_deleted``: topics whose deletion
     waits. ``leaderless``: partitions that nobody leads. ``leaders``: who leads each; absent where unknown.
-    ``in_sync``: which of a partition's replicas are in sync, of those that it had before any reassignment; absent where
-    unknown. ``topic_ids``: of the topics of a plan, where that was asked and they have one. ``full``: brokers without
-    room for what would be started there next (``batches.batch_with_room``).
+    ``in_sync``: who has a replica in sync, also of those that a reassignment adds; absent where unknown.
+    ``topic_ids``: of the topics of a plan, where that was asked and they have one. ``full``: brokers without room for
+    what would be started there next (``batches.batch_with_room``).
     """
 
     racks: Mapping[int, str | None]

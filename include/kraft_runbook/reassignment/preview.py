@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from kraft_runbook.cluster.assignment import Assignment
+from kraft_runbook.cluster.assignment import Assignment, TopicPartition
 from kraft_runbook.cluster.log_dirs import usable_bytes
+from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.reassignment.disk_room import perhaps_too_full
 from kraft_runbook.reassignment.placement import Placement, racks_of
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -185,10 +186,31 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         throttle,
         seconds,
         tuple(brokers),
-        (*plan.notes, *_not_judged(placement), *_racks_of_one(brokers), *perhaps_too_full(plan, placement)),
+        (
+            *plan.notes,
+            *_not_in_sync(plan, placement),
+            *_not_judged(placement),
+            *_racks_of_one(brokers),
+            *perhaps_too_full(plan, placement),
+        ),
         TopicShares((p.topic, replicas) for p, replicas in after.items()).worst_of_all(),
         TopicShares((p.topic, replicas[:1]) for p, replicas in after.items()).worst_of_all(),
     )
+
+
+def _not_in_sync(plan: ReassignmentPlan, placement: Placement) -> Iterator[str]:
+    """Another order alone waits for nobody (``refusals``)."""
+    behind: dict[TopicPartition, set[int]] = {}
+    for move in plan.moves:
+        kept = set(move.target).intersection(move.present)
+        late = kept.difference(placement.in_sync.get(move.partition, kept))
+        if late and (move.adding or move.removing):
+            behind[move.partition] = late
+    if behind:
+        yield (
+            f"{len(behind):,} partitions keep a replica that is not in sync, on"
+            f" {nodes('broker', chain.from_iterable(behind.values()))}: a move ends once its whole target is in sync"
+        )
 
 
 def _not_judged(placement: Placement) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 
-from kraft_runbook.cluster.assignment import Move, TopicPartition
+from kraft_runbook.cluster.assignment import Move, Ongoing, TopicPartition
 from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.plan import ReassignmentPlan
@@ -40,6 +41,8 @@ class PlanReading:
     is left to be copied: that ends, or is started (``batches``), once they are back. Kafka ends a reassignment when all
     replicas of its target are in sync, in KRaft mode too (KAFKA-19975). ``leaderless``: what moves or is left to be
     copied and has no leader, so nobody to copy from; those of its brokers that do not run are in ``held`` too.
+    ``whole``: what moves, has all its copies in sync, and waits for a replica that it keeps on a broker that runs and
+    is ``behind``: its disk has failed, for instance.
     """
 
     stage: PlanStage
@@ -54,6 +57,17 @@ class PlanReading:
     lost: frozenset[int] = frozenset()
     held: frozenset[int] = frozenset()
     leaderless: frozenset[TopicPartition] = frozenset()
+    whole: frozenset[TopicPartition] = frozenset()
+    behind: frozenset[int] = frozenset()
+
+    def holds_up(self, ongoing: Mapping[TopicPartition, Ongoing]) -> bool:
+        """Whether all that moves waits for brokers that keep a replica of it, or has no leader. ``ongoing``: what
+        moves, of the look that was read.
+        """
+        waits = self.leaderless | self.whole
+        return bool(self.held or waits) and all(
+            each in waits or self.held.intersection(ongoing[each].target) for each in self.moving
+        )
 
     @property
     def because(self) -> tuple[str, ...]:
@@ -69,6 +83,11 @@ class PlanReading:
         ):
             if names:
                 said.append(f"{len(names)} {what}: {some(sorted(names), SAMPLE)}")
+        if self.whole:
+            said.append(
+                f"{len(self.whole)} have every copy and wait for the replicas that they keep on"
+                f" {nodes('broker', self.behind)}, which are not in sync: {some(sorted(self.whole), SAMPLE)}"
+            )
         if self.held:
             said.append(
                 f"{nodes('broker', self.held, 'does')} not run: moves that need a replica there wait for"
@@ -115,6 +134,7 @@ def read_plan(
     needed |= {broker for partition in moving for broker in now.ongoing[partition].target}
     leaderless = now.leaderless & {*moving, *(move.partition for move in left if move.adding)}
     needed |= {broker for partition in leaderless for broker in now.present[partition]}
+    late = {partition: _behind(partition, now) for partition in moving - now.leaderless}
     return PlanReading(
         stage,
         tuple(left),
@@ -128,7 +148,16 @@ def read_plan(
         frozenset(takers - now.live),
         frozenset(needed - takers - now.live),
         leaderless,
+        frozenset(partition for partition, brokers in late.items() if brokers),
+        frozenset(chain.from_iterable(late.values())),
     )
+
+
+def _behind(partition: TopicPartition, now: Placement) -> frozenset[int]:
+    """The brokers that run and keep a replica of this partition out of sync, where its move waits for nothing else."""
+    ongoing, in_sync = now.ongoing[partition], now.in_sync.get(partition)
+    found = frozenset[int]() if in_sync is None else frozenset(ongoing.target).difference(in_sync)
+    return frozenset[int]() if found.intersection(ongoing.adding) else found & now.live
 
 
 def read_what_moves(now: Placement) -> PlanReading:

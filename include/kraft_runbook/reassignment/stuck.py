@@ -11,16 +11,19 @@ from kraft_runbook.cluster.naming import nodes
 
 
 class Cause(StrEnum):
-    """LEADERLESS, then TARGET_DEAD, then, by the copy's size: STANDS_STILL, GROWS, NOT_IN_SYNC; UNSEEN where a broker
-    did not say how large it is.
+    """LEADERLESS, then TARGET_DEAD, then NO_LOG, then, by the copy's size: STANDS_STILL, GROWS, NOT_IN_SYNC; UNSEEN
+    where a broker did not say how large it is; ENDS where the whole target is in sync. A copy is that of any replica of
+    the target that is not in sync, also of one that was there before.
     """
 
     LEADERLESS = "no leader"
     TARGET_DEAD = "a target broker does not run"
+    NO_LOG = "a replica that stays has no log on its broker"
     STANDS_STILL = "the copy stands still"
     GROWS = "the copy grows"
     NOT_IN_SYNC = "the copy is whole and not in sync"
     UNSEEN = "the copy's size is not known"
+    ENDS = "all its replicas are in sync"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,11 @@ class Stuck:
     @property
     def waits(self) -> bool:
         """Nothing is wrong: it needs time."""
-        return self.cause is Cause.GROWS
+        return self.cause in (Cause.GROWS, Cause.ENDS)
 
     def __str__(self) -> str:
-        return f"{self.partition}: {self.cause} ({nodes('broker', self.brokers)}): {self.way_out}"
+        about = f" ({nodes('broker', self.brokers)})" if self.brokers else ""
+        return f"{self.partition}: {self.cause}{about}: {self.way_out}"
 
 
 Sizes = Mapping[int, Mapping[TopicPartition, int]]
@@ -62,21 +66,29 @@ def why_not_done(
         dead = tuple(broker for broker in (*seen.isr, *ongoing.original) if broker not in live)
         named = tuple(dict.fromkeys(broker for broker in seen.isr if broker not in live)) or dead
         return Stuck(partition, Cause.LEADERLESS, named, f"start broker {_ids(named)}: it was in sync last")
-    # The controller waits for the whole target, not for what is added alone.
+    # The controller waits for the whole target, not for what is added alone (3.9.2:
+    # PartitionReassignmentReplicas.maybeCompleteReassignment, KafkaController.isReassignmentComplete).
     dead = tuple(broker for broker in ongoing.target if broker not in live and broker not in seen.isr)
     dead = tuple(broker for broker in ongoing.adding if broker not in live) or dead
     if dead:
         return Stuck(partition, Cause.TARGET_DEAD, dead, "start it: the copy goes on where it was; or cancel the move")
-    behind = tuple(broker for broker in ongoing.adding if broker not in seen.isr) or ongoing.adding
-    worst: Stuck | None = None
-    for broker in behind:
-        found = _by_size(partition, broker, seen.leader, earlier, now, throttled)
-        if worst is None or _GRAVITY.index(found.cause) < _GRAVITY.index(worst.cause):
-            worst = found
-    return worst or Stuck(partition, Cause.GROWS, (), "wait: every target is in sync, and the controller ends the move")
+    found = [
+        _without_log(partition, broker)
+        if broker not in ongoing.adding and partition not in now.get(broker, {partition: 0})
+        else _by_size(partition, broker, seen.leader, earlier, now, throttled)
+        for broker in ongoing.target
+        if broker not in seen.isr
+    ]
+    ends = Stuck(partition, Cause.ENDS, (), "wait: the controller ends the move")
+    return min(found, key=lambda each: _GRAVITY.index(each.cause), default=ends)
 
 
-_GRAVITY = (Cause.STANDS_STILL, Cause.NOT_IN_SYNC, Cause.UNSEEN, Cause.GROWS)
+_GRAVITY = (Cause.NO_LOG, Cause.STANDS_STILL, Cause.NOT_IN_SYNC, Cause.UNSEEN, Cause.GROWS)
+
+
+def _without_log(partition: TopicPartition, broker: int) -> Stuck:
+    way_out = f"mend the log directory of broker {broker} that failed, and restart the broker; or cancel the move"
+    return Stuck(partition, Cause.NO_LOG, (broker,), way_out)
 
 
 def _by_size(partition: TopicPartition, broker: int, leader: int, earlier: Sizes, now: Sizes, throttled: bool) -> Stuck:

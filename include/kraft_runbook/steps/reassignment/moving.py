@@ -98,8 +98,7 @@ def _move_on(run: Run, asks: Asks) -> WhileMoving | dict[str, Any]:
     limits = wanted.limits(seen, take_up(run, wanted.follows) if wanted.follows else None)
     now, next_ones, no_room = batch_with_room(plan, look, limits)
     look = replace(look, placement=now)
-    held_up = all(each in reading.leaderless or reading.held & set(now.ongoing[each].target) for each in reading.moving)
-    stands = bool(reading.held or reading.leaderless) and held_up and not reading.lost and not next_ones
+    stands = reading.holds_up(now.ongoing) and not reading.lost and not next_ones
     if stands:
         if not waits:
             raise of_lost(run, reading)

@@ -14,7 +14,7 @@ from kraft_runbook.steps.run import Run
 
 
 class BrokerLost(Refused):
-    """Brokers that the copies need do not run, or nobody leads what is to be copied."""
+    """Brokers that the copies need do not run or are not in sync, or nobody leads what is to be copied."""
 
 
 def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, PlanReading, ClusterObservation]:
@@ -54,8 +54,14 @@ def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, Plan
 
 
 def of_lost(run: Run, reading: PlanReading) -> BrokerLost:
-    """Of this reading, which has lost some, or is held up by some, or has nobody to copy from."""
-    mend = "start it" if reading.lost or reading.held else "let a broker lead again that was in sync last"
+    """Of this reading, which has lost some, or is held up by some, or waits for some to be in sync, or has nobody to
+    copy from.
+    """
+    mend = "let a broker lead again that was in sync last"
+    if reading.behind:
+        mend = "mend what keeps it from being in sync (a log directory that failed, a fetcher that died: its log says)"
+    if reading.lost or reading.held:
+        mend = "start it"
     return BrokerLost(
         f"the cluster is not as the plan found it: {reading.because[-1]}",  # the last of them says which
         way_out=(

@@ -204,7 +204,7 @@ class WhileMoving:
             self.warn(f"Stuck: {found}")
         if reading.lost:
             self.warn(f"{reading.because[-1]}: their copies wait, all else goes on")
-        elif reading.held or reading.leaderless:
+        elif reading.held or reading.leaderless or reading.whole:
             self.warn(f"{reading.because[-1]}, all else goes on")
         if self.full:
             self.warn(f"{nodes('broker', self.full, 'has')} no room for what would start there, all else goes on")
