@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -23,7 +24,7 @@ FOUR = dict.fromkeys((1, 2, 3, 4))
 
 
 def test_a_demoted_broker_stands_last_and_no_data_moves() -> None:
-    placement = Placement(FOUR, of(a=[(1, 2, 3), (2, 1, 3), (2, 3, 1), (2, 3, 4)]))
+    placement = Placement(FOUR, of(a=[(1, 2, 3), (2, 1, 3), (2, 3, 1), (2, 3, 4), (3, 2, 4)]))
     plan = make_plan(DemoteBrokers((1,)), placement)
     assert plan.copies == plan.bound == 0 and plan.demotes == (1,) and not plan.changes_replication_factor
     assert plan.target == {tp("a", 0): (3, 2, 1), tp("a", 1): (2, 3, 1)}  # a-0: 2 leads three already
@@ -54,6 +55,24 @@ def test_only_order_changes_whatever_the_cluster(placement: Placement) -> None:
         assert wanted[partition][-1] == broker or broker not in replicas
         assert wanted[partition] == replicas or broker in replicas
         assert wanted[partition][0] in placement.live or broker not in replicas
+
+
+def test_who_was_demoted_before_gets_no_leaders_but_where_nobody_else_can_lead() -> None:
+    """Broker 1 is to be left alone for its maintenance; it leads least of all, and would get most of 2's leaders."""
+    orders = [replicas for replicas in permutations((1, 2, 3, 4), 3)] * 10
+    placement = Placement(FOUR, of(a=orders, b=[(2, 1)]))
+    first = make_plan(DemoteBrokers((1,)), placement)
+    assert not first.notes
+    placement = replace(placement, present=after(placement, first.target))
+    plan = make_plan(DemoteBrokers((2,)), placement)
+    assert plan.target[tp("b")] == (1, 2), "nobody else can"
+    led = leaders({p: order for p, order in after(placement, plan.target).items() if p.topic == "a"})
+    assert led[1] == led[2] == 0 and abs(led[3] - led[4]) <= 1
+    assert plan.notes == (
+        "broker 1 is the first replica of no partition, as after a demotion, and gets no leader that another broker"
+        " can have",
+    )
+    assert plan.notes[0] in make_preview(plan, placement).notes
 
 
 def test_several_are_demoted_together_and_stay_in_their_order() -> None:

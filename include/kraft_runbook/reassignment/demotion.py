@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from kraft_runbook.cluster.assignment import Assignment, Replicas, TopicPartition
 from kraft_runbook.cluster.naming import nodes, some
@@ -83,7 +84,8 @@ def orders_from_json(text: str, *, source: str) -> KeptOrders:
 
 def demoted_orders(brokers: Collection[int], placement: Placement, scope: Assignment) -> dict[TopicPartition, Replicas]:
     """The order of each partition of ``scope`` that lies on these brokers, with them last. Whom they leave without its
-    first replica gets one that is in sync, so that leaders stay as even as can be; all others keep their order.
+    first replica gets one that is in sync, so that leaders stay as even as can be; all others keep their order. Who is
+    in ``lead_nothing`` is put first only where nobody else can be.
 
     Raises Refused, with their names, where partitions have no other replica in sync: nobody could lead them.
     """
@@ -97,12 +99,23 @@ def demoted_orders(brokers: Collection[int], placement: Placement, scope: Assign
             way_out="wait until their other replicas are in sync; give those that have one replica another (goal"
             " 'replication factor'), or leave their topics out (exclude)",
         )
+    spared = set(lead_nothing(brokers, placement))
+    able = {p: tuple(b for b in others if b not in spared) or others for p, others in able.items()}
     staying = {p: replicas for p, replicas in touched.items() if replicas[0] in able[p]}
     wanted = {p: able[p] for p in touched if p not in staying}
     beside = {p: replicas for p, replicas in placement.present.items() if p not in wanted}
     led = even_leaders(wanted, beside, moved=frozenset(wanted), leaderless=frozenset(wanted))
     firsts = {p: replicas[0] for p, replicas in staying.items()} | {p: order[0] for p, order in led.items()}
     return {p: put_first(_last(replicas, leaving), firsts[p]) for p, replicas in touched.items()}
+
+
+def lead_nothing(brokers: Collection[int], placement: Placement) -> tuple[int, ...]:
+    """Others than these that hold replicas and are the first of none: each looks as one that was demoted before, and
+    would be the emptiest of those that leaders are dealt out to.
+    """
+    holding = set(chain.from_iterable(placement.present.values()))
+    leading = {replicas[0] for replicas in placement.present.values() if replicas}
+    return tuple(sorted(holding - leading - set(brokers)))
 
 
 def orders_given_back(

@@ -12,7 +12,7 @@ from kraft_runbook.cluster.log_dirs import total_bytes
 from kraft_runbook.cluster.naming import by_number, nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.byte_moves import drain_bytes, even_bytes
-from kraft_runbook.reassignment.demotion import demoted_orders, orders_given_back
+from kraft_runbook.reassignment.demotion import demoted_orders, lead_nothing, orders_given_back
 from kraft_runbook.reassignment.goals import (
     AddBrokers,
     DemoteBrokers,
@@ -345,7 +345,13 @@ def _demoted(goal: DemoteBrokers, placement: Placement, scope: Assignment) -> Re
     plan = _plan(str(goal), placement, orders, bound=0)
     # One that a demoted broker leads in its stead is in the plan for its leader, though its order is as wanted.
     led = {p: order for p, order in orders.items() if p not in plan.target and placement.leaders.get(p) in goal.brokers}
-    return replace(plan, present={**plan.present, **led}, target={**plan.target, **led}, demotes=goal.brokers)
+    spared = [b for b in lead_nothing(goal.brokers, placement) if any(b in each for each in orders.values())]
+    notes = (
+        f"{nodes('broker', spared, 'is')} the first replica of no partition, as after a demotion, and"
+        f" {by_number(spared, 'gets', 'get')} no leader that another broker can have",
+    )
+    present, target = {**plan.present, **led}, {**plan.target, **led}
+    return replace(plan, present=present, target=target, demotes=goal.brokers, notes=notes if spared else ())
 
 
 def _order_given_back(goal: GiveBackOrder, placement: Placement, scope: Assignment) -> ReassignmentPlan:
