@@ -379,14 +379,15 @@ def test_one_whose_brokers_port_alone_is_closed_comes_after_those_that_do_not_ru
 DEMOTING = ROLLING.model_copy(update={"upgrade_software": ROLLING.upgrade_software.model_copy(update={"demote": True})})
 
 
-def test_a_try_that_was_killed_before_it_gave_leaders_back_gives_them_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("of_run", ["one", "an earlier one"])
+def test_a_try_that_was_killed_before_it_gave_leaders_back_gives_them_back(tmp_path: Path, of_run: str) -> None:
     answers = {
         give_orders_back: GivenBack(3),
         observe_features: all_registered(),
     }
     cluster = RecordingCluster(running((1, 2, 3)), spec=DEMOTING, answers=answers)
     run = run_on(cluster, state=tmp_path)
-    keep_orders(kept_for(run, 2), "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+    keep_orders(kept_for(replace(run, name=of_run), 2), "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
     roll_active_controller(run, back=False)
     assert back(2) in cluster.did
     assert cluster.did[cluster.did.index(back(2)) - 1] == "awaited broker 2 to be in every ISR"

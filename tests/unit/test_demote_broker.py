@@ -96,8 +96,8 @@ class Cluster:
     def demote(self, path: Path, broker: int = 1, **how: Any) -> Demoted:
         return demote_broker(SPEC, broker, path, secrets=lambda _: "", by=self.by, **how)
 
-    def give_back(self, path: Path) -> GivenBack | None:
-        return give_orders_back(SPEC, path, secrets=lambda _: "", by=self.by)
+    def give_back(self, path: Path, **how: Any) -> GivenBack | None:
+        return give_orders_back(SPEC, path, secrets=lambda _: "", by=self.by, **how)
 
 
 @pytest.fixture
@@ -206,6 +206,26 @@ def test_what_an_earlier_run_never_gave_back_is_given_back_by_the_next(cluster: 
     assert not dead.exists() and path.exists()
     cluster.give_back(path)
     assert cluster.present == BEFORE
+
+
+def test_what_an_earlier_run_never_gave_back_is_given_back_though_nothing_was_taken_since(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The broker did not run, so the next run had nothing to take."""
+    dead, others, path = (tmp_path / name / "broker-1.json" for name in ("dead", "others", "now"))
+    cluster.demote(dead)
+    kept = read_orders(dead)
+    assert kept is not None
+    others.parent.mkdir()
+    others.write_text(replace(kept, cluster_id="other").to_json())
+    assert cluster.give_back(path, others=[others]) is None and others.exists()
+    assert cluster.give_back(path, others=[dead, others]) == GivenBack(3)
+    assert cluster.present == BEFORE and not dead.exists() and not path.exists() and others.exists()
+    cluster.demote(dead)
+    path.write_text(replace(kept, cluster_id="other").to_json())
+    with pytest.raises(Refused, match="of cluster other, and this is id"):
+        cluster.give_back(path, others=[dead])
+    assert dead.exists()
 
 
 def test_what_was_kept_of_another_cluster_is_not_given_back_here(cluster: Cluster, path: Path) -> None:

@@ -12,8 +12,9 @@ from placements import of
 from recording import Evidence, RecordingCluster, run_on
 
 from kraft_runbook.cluster.assignment import Assignment, PartitionSeen
+from kraft_runbook.cluster.modes import BrokerMode
 from kraft_runbook.cluster.phases import Phase
-from kraft_runbook.errors import Refused, StepFailed
+from kraft_runbook.errors import Refused, StepFailed, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.demote_broker import Demoted, GivenBack, demote_broker, give_orders_back, keep_orders
@@ -120,6 +121,38 @@ def test_they_come_back_once_and_a_run_without_brokers_has_no_turn(tmp_path: Pat
     other = run_of(tmp_path, nodes="controllers")
     assert "not_asked_for" in give_leaders_back(other, broker=1, left_out=restarts_no_brokers)
     assert did(other) == []
+
+
+def test_what_an_earlier_run_took_comes_back_also_where_the_broker_was_down(tmp_path: Path) -> None:
+    """That run stopped it and it did not come up. This one has nothing to take from it, and lets it lead again."""
+    dead = tmp_path / "demotions" / "dead" / "broker-1.json"
+    keep_orders(dead, "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+    given: list[Any] = []
+    answer = {give_orders_back: lambda *a, **h: given.append((a, h)) or GivenBack(1)}
+    run = run_of(tmp_path, broker(1, running=False)(SEEN), answers=answer)
+    take_step(run, BROKER, 1)
+    assert isinstance(run.cluster, RecordingCluster)
+    run.cluster.shown[:] = [SEEN]
+    assert give_leaders_back(run, broker=1, left_out=restarts_no_brokers) == {"given_back": 1, "left": 0}
+    assert given == [((kept_for(run, 1),), {"others": [dead]})]
+    assert did(run) == ["played restart_node on 1", BACK]
+
+
+def test_what_is_kept_of_another_clusters_broker_is_nothing_to_give_back(tmp_path: Path) -> None:
+    keep_orders(tmp_path / "demotions" / "dead" / "broker-1.json", "other", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+    run = run_of(tmp_path, answers={give_orders_back: None})
+    assert give_leaders_back(run, broker=1, left_out=restarts_no_brokers) == {"given_back": 0}
+
+
+@pytest.mark.parametrize("phase", [Phase.PRE_MIGRATION, Phase.HYBRID, Phase.DUAL_WRITE])
+def test_while_a_migration_is_under_way_no_order_is_given_back(tmp_path: Path, phase: Phase) -> None:
+    run = run_of(tmp_path, observation(phase))
+    keep_orders(kept_for(run, 1), "id", of(t=[(1, 2)]), of(t=[(2, 1)]), {})
+    assert give_leaders_back(run, broker=1, left_out=restarts_no_brokers) == {"given_back": 0}
+    assert did(run) == [] and kept_for(run, 1).exists()
+    unknown = run_of(tmp_path, broker(2, mode=BrokerMode.KRAFT)(observation(Phase.ZOOKEEPER)))
+    with pytest.raises(Unreachable, match="the cluster's phase is UNKNOWN"):
+        give_leaders_back(unknown, broker=1, left_out=restarts_no_brokers)
 
 
 def test_a_rehearsal_tells_both_and_does_neither(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from kraft_runbook.cluster.observation import (
     ZookeeperState,
     was_read,
 )
+from kraft_runbook.errors import Unreachable
 
 
 class Phase(StrEnum):
@@ -107,6 +108,17 @@ def detect_phase(seen: ClusterObservation) -> PhaseReading:
             transient=True,
         )
     return _without_a_migration_state(seen)
+
+
+def known_phase(seen: ClusterObservation) -> Phase:
+    """Raises Unreachable where a look proves none."""
+    reading = detect_phase(seen)
+    if reading.phase is Phase.UNKNOWN:
+        raise Unreachable(
+            f"the cluster's phase is UNKNOWN: {'; '.join(reading.reasons)}",
+            way_out="make readable what is named, then clear this task",
+        )
+    return reading.phase
 
 
 def _without_zookeeper(

@@ -90,31 +90,39 @@ def keep_orders(
     """Keep on disk what is demoted next, beside what is kept there already. Raises Refused where that is of another
     cluster.
     """
-    kept = read_orders(path) or KeptOrders(cluster_id, {}, {}, {})
-    if kept.cluster_id != cluster_id:
-        raise Refused(
-            f"{path} is of cluster {kept.cluster_id}, and this is {cluster_id}",
-            way_out="correct the addresses in the cluster file, or begin a new run",
-        )
+    kept = _own_orders(path, cluster_id) or KeptOrders(cluster_id, {}, {}, {})
     found = kept.and_then(present, target, topic_ids)
     write_private(path, found.to_json())
     return found
 
 
-def take_over(path: Path, others: Iterable[Path], cluster_id: str) -> None:
+def _own_orders(path: Path, cluster_id: str) -> KeptOrders | None:
+    """What this run keeps there. Raises Refused where that is of another cluster."""
+    kept = read_orders(path)
+    if kept is not None and kept.cluster_id != cluster_id:
+        raise Refused(
+            f"{path} is of cluster {kept.cluster_id}, and this is {cluster_id}",
+            way_out="correct the addresses in the cluster file, or begin a new run",
+        )
+    return kept
+
+
+def take_over(path: Path, others: Iterable[Path], cluster_id: str) -> KeptOrders | None:
     """What earlier runs demoted of the same broker and never gave back becomes this run's to give back. ``others``: the
-    oldest first. Those of other clusters are left.
+    oldest first. Those of other clusters are left. Returns all that is this run's then; None where that is nothing.
+    Raises Refused where its own is of another cluster.
     """
+    own = _own_orders(path, cluster_id)
     found = [(each, kept) for each in others if (kept := read_orders(each)) and kept.cluster_id == cluster_id]
     if not found:
-        return
-    own = read_orders(path)
+        return own
     merged = KeptOrders(cluster_id, {}, {}, {})
     for kept in (*(kept for _, kept in found), *([own] if own else ())):
         merged = merged.and_then(kept.before, kept.after, kept.topic_ids)
     write_private(path, merged.to_json())
     for each, _ in found:
         each.unlink(missing_ok=True)
+    return merged
 
 
 def demote_broker(
@@ -142,20 +150,18 @@ def demote_broker(
     return Demoted(len(changed), tuple(sorted(left)))
 
 
-def give_orders_back(spec: ClusterSpec, path: Path, *, secrets: Secrets, by: Demotes = KAFKAS) -> GivenBack | None:
+def give_orders_back(
+    spec: ClusterSpec, path: Path, *, secrets: Secrets, others: Collection[Path] = (), by: Demotes = KAFKAS
+) -> GivenBack | None:
     """Give back the orders that are kept there, each where the partition still has the one that the demotion gave it,
-    and elect their first replicas. Then forget them. None where nothing is kept. Raises Refused where that can't be
+    and elect their first replicas. Then forget them. ``others``: as of ``demote_broker``: this run took nothing where
+    the broker was down, and an earlier one may have. None where nothing is kept. Raises Refused where that can't be
     read or is of another cluster; StepFailed with Kafka's texts; Unreachable.
     """
-    kept = read_orders(path)
+    look = by.look(spec, secrets)
+    kept = take_over(path, others, look.cluster_id)
     if kept is None:
         return None
-    look = by.look(spec, secrets)
-    if kept.cluster_id != look.cluster_id:
-        raise Refused(
-            f"{path} is of cluster {kept.cluster_id}, and this is {look.cluster_id}",
-            way_out="correct the addresses in the cluster file",
-        )
     kept = kept.of_topics_that_are(by.ids_of(spec, kept.topic_ids.keys(), secrets=secrets))
     there = {p: r for p, r in look.placement.present.items() if p.topic not in look.placement.being_deleted}
     given, left = orders_given_back(kept.before, kept.after, there)

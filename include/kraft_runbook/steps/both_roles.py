@@ -17,5 +17,5 @@ def comes_back(run: Run, node: int, *, controller: Condition, broker: Condition,
         return
     run.cluster.wait_for(broker, deadline=within.registration, node_id=node)
     run.cluster.wait_for(in_sync, deadline=within.in_sync, node_id=node)
-    if run.cluster.rehearses or demotions.kept_for(run, node).exists():
+    if run.cluster.rehearses or demotions.are_off(run, node):
         demotions.give_leaders_back(run, broker=node, left_out=lambda _: None)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_runbook.cluster.naming import nodes, some
+from kraft_runbook.cluster.phases import known_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.evidence.kinds import Moves, Played, of_kind
 from kraft_runbook.procedures.demote_broker import demote_broker, forget_orders, give_orders_back, read_orders
@@ -70,8 +71,7 @@ def demote(run: Run, look: Look) -> bool:
         return False
     would = [_off(broker)]
     path = kept_for(run, broker)
-    earlier = [each for each in _oldest_first(of_all(run.state).glob(f"*/{path.name}")) if each != path]
-    done = run.cluster.do(demote_broker, broker, path, others=earlier, would=would)
+    done = run.cluster.do(demote_broker, broker, path, others=_of_earlier_runs(run, path), would=would)
     if done is None:
         return True
     told = f"broker {broker} leads nothing that another one can lead; {done.orders} partitions have another order"
@@ -87,8 +87,9 @@ def _off(broker: int) -> Act:
 
 
 def give_leaders_back(run: Run, *, broker: int, left_out: Callable[[Run], str | None]) -> dict[str, Any]:
-    """Give the broker its leaders back: the order from before, where nobody changed it since. ``left_out``: why this
-    run has no turn for it. Raises Refused, StepFailed or Unreachable.
+    """Give the broker its leaders back: the order from before, where nobody changed it since. Also what an earlier run
+    took and left: where the broker was down, this run had nothing to take. While a migration is under way no order is
+    changed, as of ``demote``. ``left_out``: why this run has no turn for it. Raises Refused, StepFailed or Unreachable.
     """
     if why := left_out(run):
         run.cluster.tell(why)
@@ -99,11 +100,15 @@ def give_leaders_back(run: Run, *, broker: int, left_out: Callable[[Run], str | 
             run.cluster.do(give_orders_back, would=would)
         return {"dry_run": True}
     run.claim.take()
-    if not kept_for(run, broker).exists():
+    done, path = None, kept_for(run, broker)
+    if are_off(run, broker):
+        if (phase := known_phase(run.cluster.settled())) not in MAY_MOVE_IN:
+            run.cluster.tell(f"The leaders of broker {broker} stay off: in {phase} no order of replicas is changed")
+            return {"given_back": 0}
+        done = run.cluster.do(give_orders_back, path, others=_of_earlier_runs(run, path), would=would)
+    if done is None:
         run.cluster.tell(f"already done: nothing was taken from broker {broker} that is not given back")
         return {"given_back": 0}
-    done = run.cluster.do(give_orders_back, kept_for(run, broker), would=would)
-    assert done is not None
     told = f"broker {broker} has its order back in {done.orders} partitions"
     if done.left:
         told += f"; {len(done.left)} have another order or other replicas by now: {some(done.left, 5)}"
@@ -111,6 +116,12 @@ def give_leaders_back(run: Run, *, broker: int, left_out: Callable[[Run], str | 
     run.cluster.tell(told)
     run.journal.record(Moves(what=GIVEN_BACK, partitions=done.orders, told=told))
     return {"given_back": done.orders, "left": len(done.left)}
+
+
+def are_off(run: Run, broker: int) -> bool:
+    """Whether a run of any cluster keeps what it took from a broker of this id, and has not given back."""
+    path = kept_for(run, broker)
+    return path.exists() or bool(_of_earlier_runs(run, path))
 
 
 def still_demoted(run: Run) -> str | None:
@@ -152,6 +163,13 @@ def forget(name: str, state: Path, topics: Callable[[str], bool]) -> None:
 def _of_run(name: str, state: Path) -> list[Path]:
     """In the order in which its brokers were demoted: what was before the first counts."""
     return _oldest_first((of_all(state) / name).glob("broker-*.json")) if name and "/" not in name else []
+
+
+def _of_earlier_runs(run: Run, path: Path) -> list[Path]:
+    """What other runs took from the broker of this file and have not given back, the oldest first. Whoever holds the
+    claim knows that none of them goes on.
+    """
+    return [each for each in _oldest_first(of_all(run.state).glob(f"*/{path.name}")) if each != path]
 
 
 def _oldest_first(paths: Iterable[Path]) -> list[Path]:

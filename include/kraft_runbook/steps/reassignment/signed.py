@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.observation import ClusterObservation
-from kraft_runbook.cluster.phases import Phase, detect_phase
-from kraft_runbook.errors import Refused, Unreachable
+from kraft_runbook.cluster.phases import known_phase
+from kraft_runbook.errors import Refused
 from kraft_runbook.procedures.look_at_replicas import look_at_plan
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -33,12 +33,7 @@ def require_signed(run: Run, *, waits: bool = False) -> tuple[ReplicasLook, Plan
     if reading.lost and not waits:
         raise of_lost(run, reading)
     seen = run.cluster.settled()
-    phase = detect_phase(seen)
-    if phase.phase is Phase.UNKNOWN:
-        raise Unreachable(
-            f"the cluster's phase is UNKNOWN: {'; '.join(phase.reasons)}",
-            way_out="make readable what is named, then clear this task",
-        )
+    known_phase(seen)
     under_way = reading.stage in (PlanStage.MOVING, PlanStage.AS_PLANNED) or bool(files.resting)
     run.signatures.require(REASSIGNMENT, MOVE, seen, exhibit=plan.digest, under_way=under_way)
     if reading.stage is PlanStage.UNKNOWN:
