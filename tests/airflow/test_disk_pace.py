@@ -25,7 +25,7 @@ from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.read_load import read_load
 from kraft_runbook.reassignment.concurrency import BrokerLoad, Pace
-from kraft_runbook.reassignment.disks import CopySettings
+from kraft_runbook.reassignment.disk_rates import CopySettings
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.asked_rate import THROTTLE_REFUSED
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks

@@ -33,7 +33,8 @@ from kraft_runbook.procedures.move_between_disks import (
     set_disk_rate,
     start_disk_moves,
 )
-from kraft_runbook.reassignment.disks import CopySettings, DiskMove
+from kraft_runbook.reassignment.disk_rates import CopySettings
+from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE
 from kraft_runbook.reassignment.throttles import DISK_RATE, EVERYWHERE, Leftover

@@ -34,15 +34,8 @@ from kraft_runbook.reassignment.disk_goals import (
     directories_from_json,
     plan_disks,
 )
-from kraft_runbook.reassignment.disks import (
-    CopySettings,
-    DiskMove,
-    DiskPlan,
-    DiskReading,
-    Logs,
-    next_moves,
-    read_disks,
-)
+from kraft_runbook.reassignment.disk_rates import CopySettings
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, Logs, next_moves, read_disks
 from kraft_runbook.reassignment.stages import PlanStage
 from kraft_runbook.reassignment.throttles import DISK_RATE
 from lab.health import admin

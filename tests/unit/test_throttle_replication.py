@@ -29,7 +29,7 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.disks import COPY_THREADS, CopySettings
+from kraft_runbook.reassignment.disk_rates import COPY_THREADS, CopySettings
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.throttles import (
     DISK_RATE,

@@ -18,7 +18,8 @@ from kraft_runbook.io.kafka.log_dirs import GONE, alter_replica_log_dirs, descri
 from kraft_runbook.io.kafka.topic_ids import topics_now
 from kraft_runbook.io.secrets import Secrets
 from kraft_runbook.procedures.throttle_replication import KAFKAS, Configs
-from kraft_runbook.reassignment.disks import COPY_THREADS, CopySettings, DiskMove, Held
+from kraft_runbook.reassignment.disk_rates import COPY_THREADS, CopySettings
+from kraft_runbook.reassignment.disks import DiskMove, Held
 from kraft_runbook.reassignment.throttles import DISK_RATE
 
 SAMPLE = 5

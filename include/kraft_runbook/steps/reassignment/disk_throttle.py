@@ -10,7 +10,8 @@ from typing import Any
 from kraft_runbook.errors import Refused
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.procedures.move_between_disks import copy_settings, disk_rate, look_at_disks, set_disk_rate
-from kraft_runbook.reassignment.disks import DiskMove, DiskReading, own_rates
+from kraft_runbook.reassignment.disk_rates import own_rates
+from kraft_runbook.reassignment.disks import DiskMove, DiskReading
 from kraft_runbook.reassignment.throttles import EVERYWHERE, Leftover
 from kraft_runbook.steps.handle import Act
 from kraft_runbook.steps.reassignment.asked_rate import PUT_BACK_DONE, SET, is_left_alone, rate_text, take_up_rate

@@ -24,7 +24,8 @@ from kraft_runbook.reassignment.disk_goals import (
     plan_disks,
     still_meant,
 )
-from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, own_rates, read_disks, without_strays
+from kraft_runbook.reassignment.disk_rates import own_rates
+from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks, without_strays
 from kraft_runbook.reassignment.hours import shown_hours
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.stages import MOVE, PlanStage

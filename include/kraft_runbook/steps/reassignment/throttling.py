@@ -21,12 +21,12 @@ from kraft_runbook.procedures.throttle_replication import (
     set_rate,
     unlist,
 )
-from kraft_runbook.reassignment.disks import (
+from kraft_runbook.reassignment.disk_rates import (
     CopySettings,
-    DiskMove,
     own_rates_of_copies_that_cannot_end,
     produced_into_copies,
 )
+from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.reassignment.list_room import ListRoom
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
