@@ -77,6 +77,9 @@ def test_disks_become_even_by_their_size_and_no_replica_moves_twice() -> None:
     larger = logs({A: ONE, B: ONE, C: ONE, D: ONE}, total=(1000 * MB, 3000 * MB))
     assert len(plan_disks(EvenDisks(1), larger).moves) == 3  # a quarter and three quarters
     assert plan_disks(EvenDisks(1), logs({A: ONE, B: TWO})).moves == ()
+    sizes = {A: 18 * MB, B: 42 * MB, C: 42 * MB}
+    same = logs({A: ONE, B: ONE, C: TWO}, sizes=sizes, usable=(10**12, 10**12), total=(10**12, 10**12))
+    assert plan_disks(EvenDisks(1), same).moves == (), "the other disk would be as full then"
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 90)), min_size=1, max_size=30))

@@ -191,7 +191,7 @@ def _evened(mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:
             if path == fullest
             and p not in moves
             and (size := mine.sizes[p]) > 0
-            and max(high - size / weight[fullest], low + size / weight[emptiest]) < high
+            and (load[emptiest] + size) / weight[emptiest] < high
         ]
         if not fitting:
             return list(moves.values())
