@@ -175,6 +175,9 @@ def test_kafkas_own_file_names_the_directories() -> None:
     ):
         with pytest.raises(Refused, match=said):
             directories_from_json(json.dumps({"partitions": [wrong]}), source="f")
+    for again in ({**entry, "log_dirs": [ONE, "any"]}, entry, {**entry, "replicas": [2], "log_dirs": ["any"]}):
+        with pytest.raises(Refused, match="f: t-0 is named twice; Kafka would take the last"):
+            directories_from_json(json.dumps({"partitions": [entry, again]}), source="f")
 
 
 def test_where_a_plan_stands_is_read_from_the_brokers() -> None:

@@ -13,7 +13,7 @@ from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_room import KEEP_FREE
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs, volumes
 from kraft_runbook.reassignment.plan import made_anew
-from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of
+from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of, named_twice
 
 WITHIN = 0.05
 """Disks are even once the fullest differs from the emptiest by this part of the mean, or no move makes that less."""
@@ -259,11 +259,15 @@ def _notes(moves: Sequence[DiskMove], logs: Logs) -> Iterator[str]:
 
 def directories_from_json(text: str, *, source: str) -> dict[tuple[int, TopicPartition], str]:
     """The log directories that a file of kafka-reassign-partitions names, by broker and partition; "any" names none.
-    Raises Refused where it is no such file, names none at all, or not one for each replica.
+    Raises Refused where it is no such file, names none at all, not one for each replica, or a partition twice.
     """
     found: dict[tuple[int, TopicPartition], str] = {}
+    named: set[TopicPartition] = set()
     try:
         for partition, replicas, paths in map(entry_of, json.loads(text)["partitions"]):
+            if partition in named:
+                raise named_twice(partition, source=source)
+            named.add(partition)
             if paths and len(paths) != len(replicas):
                 raise Refused(
                     f"{source}: {partition} names {len(paths)} log_dirs for {len(replicas)} replicas",

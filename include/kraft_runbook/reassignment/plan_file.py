@@ -49,7 +49,7 @@ def from_json(
     in_directories = 0
     for partition, replicas, log_dirs in entries:
         if partition in found:
-            raise refuse(f"{partition} is named twice; Kafka would take the last", "name each partition once")
+            raise named_twice(partition, source=source)
         if set(log_dirs) - {ANY_DIRECTORY}:
             if ignored is None:
                 raise refuse(
@@ -64,6 +64,12 @@ def from_json(
             " brokers alone; each broker chooses the directory of a replica that comes to it"
         )
     return found
+
+
+def named_twice(partition: TopicPartition, *, source: str) -> Refused:
+    """Which of the entries is meant, nobody knows."""
+    problem = f"{source}: {partition} is named twice; Kafka would take the last"
+    return Refused(problem, way_out="name each partition once")
 
 
 def entry_of(entry: Mapping[str, Any]) -> tuple[TopicPartition, Replicas, Sequence[str]]:
