@@ -106,6 +106,21 @@ def test_what_a_run_moved_by_two_plans_is_restored_as_the_first_found_it_that_na
     assert kept.goal == Restore({**third, C: (2, 3)}) and kept.topic_ids == {"a": "made anew", "c": "new"}
 
 
+def test_a_run_has_a_plan_however_far_the_next_one_was_stored(tmp_path: Path) -> None:
+    """Its worker is killed, or its disk is full, between the large files and the plan."""
+    path, files = saved(tmp_path), RunFiles(tmp_path)
+    first = files.plan()
+    other = ReassignmentPlan("drain", {A: (3, 2)}, {A: (4, 2)}, 1, 1, topic_ids=IDS)
+    files.planned.unlink()
+    files.planned.mkdir()  # nothing can be written over it
+    with pytest.raises(OSError, match=r"planned\.json"):
+        files.store_plan(other, {A: (3, 2)})
+    assert files.plan() == first and kept_in(path).goal == Restore(BEFORE)
+    files.planned.rmdir()
+    files.store_plan(other, {A: (3, 2)})
+    assert files.plan() == other and kept_in(path).goal == Restore(BEFORE)
+
+
 def test_a_plan_that_another_was_written_over_is_restored_too(tmp_path: Path) -> None:
     """Known by what it saved, and the later plan found elsewhere; what somebody else moved is no such."""
     other = TopicPartition("other", 0)

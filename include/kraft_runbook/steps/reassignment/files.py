@@ -127,15 +127,14 @@ class RunFiles:
 
     def store_plan(self, plan: ReassignmentPlan, before: Assignment) -> None:
         """Keep it; the course of a plan that it takes the place of goes. That plan itself stays where its moves may
-        have begun: they are the run's to restore.
+        have begun: they are the run's to restore. It is replaced last: killed at any point, the run has a plan.
         """
         (self.directory / COURSE).unlink(missing_ok=True)
-        path = self.directory / PLAN
-        if self.saved.exists() and path.exists():
-            path.rename(self.directory / f"plan-{len(self.earlier_plans()):03}.json")
+        if self.saved.exists():
+            self._keep_beside(PLAN)
         write_private(self.before, to_json(before))
         write_private(self.planned, to_json(plan.target))
-        write_private(path, json.dumps(plan_to_dict(plan)))
+        write_private(self.directory / PLAN, json.dumps(plan_to_dict(plan)))
 
     def plan(self) -> ReassignmentPlan:
         """Raises Refused where it is gone or was changed."""
@@ -143,7 +142,19 @@ class RunFiles:
 
     def earlier_plans(self) -> tuple[Path, ...]:
         """Those that the present plan took the place of after the run had saved what was there: the oldest first."""
-        return tuple(sorted(self.directory.glob("plan-*.json")))
+        return self._kept_beside(PLAN)
+
+    def _keep_beside(self, name: str) -> None:
+        """Copy the file of this name, which is written anew next, to where ``_kept_beside`` finds it."""
+        path = self.directory / name
+        if path.exists():
+            beside = path.with_name(f"{path.stem}-{len(self._kept_beside(name)):03}{path.suffix}")
+            write_private(beside, path.read_text())
+
+    def _kept_beside(self, name: str) -> tuple[Path, ...]:
+        """The oldest first."""
+        path = Path(name)
+        return tuple(sorted(self.directory.glob(f"{path.stem}-*{path.suffix}")))
 
     def keep_throttle(self, rate: int | None) -> None:
         """Let ``throttle_mb`` say this rate: one that is asked for; where that was not taken, the one in force."""
