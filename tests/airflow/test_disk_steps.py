@@ -545,6 +545,39 @@ def test_the_way_back_is_a_run_of_its_own_by_the_first_ones_name(scene: Scene) -
         disks.plan_between_disks(scene.run(name="four"))
 
 
+def test_the_way_back_goes_over_all_that_a_run_moved_that_was_planned_anew(scene: Scene) -> None:
+    """Somebody copied t-1 elsewhere, and the rest was planned anew, as the run says: disks.json does not name t-0."""
+    run = scene.run()
+    move_between_disks(run)
+    scene.end()
+    scene.future = {B: FutureCopy("/d9", 0, 1)}
+    with pytest.raises(Refused, match="not as the plan found them"):
+        move_between_disks(run)
+    scene.future.clear()
+    assert disks.plan_between_disks(run)["replicas"] == 1
+    while isinstance(move_between_disks(run), WhileCopying):
+        scene.end()
+    assert scene.placed == {A: TWO, B: TWO} and disks.verify_disks(run) == {"there": 1, "gone": 0}
+    scene.params |= {"goal": disks.BACK, "run": run.name}
+    back = scene.run(name="two")
+    assert disks.plan_between_disks(back)["replicas"] == 2
+    while isinstance(move_between_disks(back), WhileCopying):
+        scene.end()
+    assert scene.placed == {A: ONE, B: ONE}
+
+
+def test_a_plan_that_nothing_was_copied_by_is_not_undone(scene: Scene) -> None:
+    """What somebody else moved the same way meanwhile is theirs."""
+    scene.placed = {A: TWO, B: ONE}
+    run = scene.run()
+    disks.plan_between_disks(run)
+    move_between_disks(run)
+    scene.end()
+    scene.params |= {"goal": disks.BACK, "run": run.name}
+    back = scene.run(name="two")
+    assert disks.plan_between_disks(back)["replicas"] == 1
+
+
 @pytest.mark.parametrize(
     ("form", "said"),
     [

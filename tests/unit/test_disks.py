@@ -22,6 +22,7 @@ from kraft_runbook.reassignment.disk_goals import (
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
+    back_over,
     directories_from_json,
     plan_disks,
     still_meant,
@@ -229,6 +230,23 @@ def test_the_way_back_leaves_topics_that_were_made_anew() -> None:
     assert isinstance(found, BackToOldDisks) and [m.partition for m in found.moves] == [tp("u", 0)]
     assert told == ["1 topics were made anew since, and are left: t"]
     assert still_meant(goal, {"u": "y"}, told.append) == goal, "an id that is not known proves nothing"
+
+
+def test_the_way_back_over_several_plans_is_to_where_the_first_found_a_replica() -> None:
+    first = DiskPlan("g", (DiskMove(1, A, ONE, TWO), DiskMove(1, tp("u"), ONE, TWO)), topic_ids={"t": "x", "u": "old"})
+    later = DiskPlan("g", (DiskMove(1, A, TWO, THREE), DiskMove(1, B, ONE, TWO)), topic_ids={"t": "x", "u": "new"})
+    goal = back_over((first, later))
+    assert goal.topic_ids == {"t": "x", "u": "new"} and tp("u") not in [m.partition for m in goal.moves]
+
+    def back(at: str, future: str = "") -> list[tuple[TopicPartition, str, str]]:
+        copy = {A: FutureCopy(future, 1, 9)} if future else {}
+        now = logs({A: at, B: ONE, tp("u"): TWO}, future=copy)
+        three = {1: replace(now[1], directories=(*now[1].directories, LogDir(THREE, 10**15, 10**12)))}
+        return [(m.partition, m.source, m.target) for m in plan_disks(goal, three).moves]
+
+    assert back(THREE) == [(A, THREE, ONE)] and back(TWO) == [(A, TWO, ONE)] and back(ONE) == []
+    assert back(ONE, TWO) == [(A, TWO, ONE)] and back(TWO, THREE) == [(A, THREE, TWO)], "copies are ended"
+    assert back(TWO, "/d9") == [], "somebody else's"
 
 
 def test_a_broker_that_does_not_answer_hinders_no_other() -> None:

@@ -33,6 +33,9 @@ def test_the_options_say_what_is_wanted(tmp_path: Path) -> None:
     assert disk_goal_of(DiskGoalName.EVEN_DISKS, 0, "", None) == EvenDisks(0)
     assert disk_goal_of(DiskGoalName.EMPTY_DISK, 1, "/d1", None) == EmptyDisk(1, "/d1")
     assert disk_goal_of(DiskGoalName.BACK, None, "", plan) == BackToOldDisks(MOVES)
+    earlier = (DiskMove(2, MOVES[0].partition, "/d7", "/d8"),)
+    plan.with_name(f"{plan.stem}-000.json").write_text(DiskPlan("g", earlier).to_json())
+    assert disk_goal_of(DiskGoalName.BACK, None, "", plan) == BackToOldDisks((*earlier, *MOVES)), "also by an earlier"
     assert disk_goal_of(DiskGoalName.EXPLICIT, None, "", explicit) == ExplicitDisks(wanted)
 
 

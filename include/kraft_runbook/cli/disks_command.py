@@ -20,17 +20,18 @@ from kraft_runbook.io.secrets import Secrets, environment_secrets
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_between_disks import held_by, look_at_disks
 from kraft_runbook.reassignment.disk_goals import (
-    BackToOldDisks,
     DiskGoal,
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
+    back_over,
     directories_from_json,
     directories_to_json,
     plan_disks,
     still_meant,
 )
 from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json, without_strays
+from kraft_runbook.steps.reassignment.files import kept_beside
 
 
 class DiskGoalName(StrEnum):
@@ -98,8 +99,8 @@ def disk_goal_of(name: DiskGoalName, broker: int | None, directory: str, source:
             return ExplicitDisks(directories_from_json(text_of(source), source=str(source)))
         case DiskGoalName.BACK:
             assert source is not None
-            undone = plan_from_json(text_of(source), source=str(source))
-            return BackToOldDisks(undone.moves, undone.topic_ids)
+            files = (*kept_beside(source), source)
+            return back_over(plan_from_json(text_of(each), source=str(each)) for each in files)
 
 
 def _for_kafkas_tool(spec: ClusterSpec, plan: DiskPlan, secrets: Secrets) -> str:

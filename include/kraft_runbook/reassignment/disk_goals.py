@@ -53,8 +53,9 @@ class ExplicitDisks:
 
 @dataclass(frozen=True)
 class BackToOldDisks:
-    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back. ``topic_ids``:
-    of its topics, when it was planned.
+    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back. ``moves``: its
+    plans', the oldest first. The first that names a replica says where it lay. ``topic_ids``: of its topics, when it was
+    planned.
     """
 
     moves: tuple[DiskMove, ...] = field(repr=False)
@@ -62,6 +63,19 @@ class BackToOldDisks:
 
     def __str__(self) -> str:
         return "back to the old directories"
+
+
+def back_over(plans: Iterable[DiskPlan]) -> BackToOldDisks:
+    """Over all that these plans of a run moved. ``plans``: the oldest first. What one moved of a topic that was made
+    anew before a later one is nobody's.
+    """
+    moves: tuple[DiskMove, ...] = ()
+    ids: dict[str, str] = {}
+    for plan in plans:
+        anew = made_anew(ids, plan.topic_ids)
+        moves = (*(each for each in moves if each.partition.topic not in anew), *plan.moves)
+        ids |= plan.topic_ids
+    return BackToOldDisks(moves, ids)
 
 
 DiskGoal = EmptyDisk | EvenDisks | ExplicitDisks | BackToOldDisks
@@ -147,15 +161,25 @@ def _explicit(goal: ExplicitDisks, logs: Logs) -> list[DiskMove]:
 def _back(goal: BackToOldDisks, logs: Logs) -> list[DiskMove]:
     """What somebody else has moved on since is theirs, and stays."""
     moves = []
-    for each in goal.moves:
-        mine = _of_broker(each.broker, logs)
-        at, copy = mine.placed.get(each.partition), mine.future.get(each.partition)
-        _require_usable(each.broker, each.source, logs)
-        if at == each.target and copy is None:
-            moves.append(DiskMove(each.broker, each.partition, at, each.source, mine.sizes[each.partition]))
-        elif at == each.source and copy is not None and copy.path == each.target:
-            moves.append(DiskMove(each.broker, each.partition, each.target, each.source, 0))
+    for broker, partition, source, targets in _ways(goal.moves):
+        mine = _of_broker(broker, logs)
+        at, copy = mine.placed.get(partition), mine.future.get(partition)
+        _require_usable(broker, source, logs)
+        if at in targets and copy is None:
+            moves.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))
+        elif at in (source, *targets) and copy is not None and copy.path in targets:
+            moves.append(DiskMove(broker, partition, copy.path, at, 0))
     return moves
+
+
+def _ways(moves: Iterable[DiskMove]) -> Iterator[tuple[int, TopicPartition, str, list[str]]]:
+    """Each replica with where it lay at first, and where it was to go since."""
+    found: dict[tuple[int, TopicPartition], list[DiskMove]] = {}
+    for each in moves:
+        found.setdefault((each.broker, each.partition), []).append(each)
+    for (broker, partition), mine in found.items():
+        source = mine[0].source
+        yield broker, partition, source, [each.target for each in mine if each.target != source]
 
 
 def _emptied(goal: EmptyDisk, mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:

@@ -10,16 +10,16 @@ from kraft_runbook.cluster.kafka_version import KafkaVersion
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.observation import ClusterObservation, was_read
 from kraft_runbook.errors import Refused, StepFailed, Unreachable
-from kraft_runbook.evidence.kinds import Moves
+from kraft_runbook.evidence.kinds import Begins, Moves, of_kind
 from kraft_runbook.gates.proof import Exhibit
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_between_disks import copy_settings, held_by, look_at_disks
 from kraft_runbook.reassignment.disk_goals import (
-    BackToOldDisks,
     DiskGoal,
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
+    back_over,
     directories_from_json,
     plan_disks,
     still_meant,
@@ -55,8 +55,7 @@ def _goal(run: Run) -> DiskGoal:
                 f"no run named {name!r} moved replicas between disks of cluster {run.spec.name}",
                 way_out=f"name one of: {', '.join(sorted(known)) or '(there is none)'}",
             )
-        undone = known[name].disk_plan
-        return BackToOldDisks(undone.moves, undone.topic_ids)
+        return back_over(known[name].disk_plans)
     if params["broker"] is None or (goal == EMPTY and not params["directory"]):
         wanted = "'broker' and 'directory'" if goal == EMPTY else "'broker'"
         raise Refused(f"to {goal}, the form must name them", way_out=f"trigger the run anew with {wanted} filled in")
@@ -92,7 +91,7 @@ def plan_between_disks(run: Run) -> dict[str, Any]:
         require_copies_end(run, plan.moves, throttle)
     shown = plan.preview(logs, throttle=throttle).render_markdown() + shown_hours(asks_how_fast(run).hours)
     files = files_of(run)
-    write_private(files.directory / DISKS, plan.to_json())
+    files.store_disk_plan(plan, begun=any(told.gate == MOVE for _, told in of_kind(run.journal.records(), Begins)))
     write_private(files.preview(plan.digest), shown)
     run.cluster.tell(shown)
     run.journal.record(Moves(what=PLANNED, partitions=len(plan.moves), told=shown))

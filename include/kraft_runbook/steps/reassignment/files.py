@@ -131,7 +131,7 @@ class RunFiles:
         """
         (self.directory / COURSE).unlink(missing_ok=True)
         if self.saved.exists():
-            self._keep_beside(PLAN)
+            _keep_beside(self.directory / PLAN)
         write_private(self.before, to_json(before))
         write_private(self.planned, to_json(plan.target))
         write_private(self.directory / PLAN, json.dumps(plan_to_dict(plan)))
@@ -142,19 +142,7 @@ class RunFiles:
 
     def earlier_plans(self) -> tuple[Path, ...]:
         """Those that the present plan took the place of after the run had saved what was there: the oldest first."""
-        return self._kept_beside(PLAN)
-
-    def _keep_beside(self, name: str) -> None:
-        """Copy the file of this name, which is written anew next, to where ``_kept_beside`` finds it."""
-        path = self.directory / name
-        if path.exists():
-            beside = path.with_name(f"{path.stem}-{len(self._kept_beside(name)):03}{path.suffix}")
-            write_private(beside, path.read_text())
-
-    def _kept_beside(self, name: str) -> tuple[Path, ...]:
-        """The oldest first."""
-        path = Path(name)
-        return tuple(sorted(self.directory.glob(f"{path.stem}-*{path.suffix}")))
+        return kept_beside(self.directory / PLAN)
 
     def keep_throttle(self, rate: int | None) -> None:
         """Let ``throttle_mb`` say this rate: one that is asked for; where that was not taken, the one in force."""
@@ -269,14 +257,21 @@ class RunFiles:
     @property
     def disk_plan(self) -> DiskPlan:
         """What moves between disks. Raises Refused where it is gone or was changed."""
+        return _disk_plan_in(self.directory / DISKS)
+
+    @property
+    def disk_plans(self) -> tuple[DiskPlan, ...]:
+        """The same with those by which the run has copied before: the oldest first. Raises as ``disk_plan`` does."""
         path = self.directory / DISKS
-        try:
-            return plan_from_json(path.read_text(), source=str(path))
-        except OSError as error:
-            raise Refused(
-                f"the plan of this run can't be read from {path}: {error}",
-                way_out="clear the task 'plan' with its downstream tasks",
-            ) from None
+        return tuple(map(_disk_plan_in, (*kept_beside(path), path)))
+
+    def store_disk_plan(self, plan: DiskPlan, *, begun: bool) -> None:
+        """Keep it. ``begun``: the run may have copied by the plan that it takes the place of. That one stays: its
+        copies are the run's to undo.
+        """
+        if begun:
+            _keep_beside(self.directory / DISKS)
+        write_private(self.directory / DISKS, plan.to_json())
 
     @property
     def disk_rate(self) -> DiskRate:
@@ -309,6 +304,18 @@ class RunFiles:
         (self.directory / THROTTLES).unlink(missing_ok=True)
 
 
+def _keep_beside(path: Path) -> None:
+    """Copy a file that is written anew next to where ``kept_beside`` finds it."""
+    if path.exists():
+        beside = path.with_name(f"{path.stem}-{len(kept_beside(path)):03}{path.suffix}")
+        write_private(beside, path.read_text())
+
+
+def kept_beside(path: Path) -> tuple[Path, ...]:
+    """What this file has held before, and may have been begun: the oldest first."""
+    return tuple(sorted(path.parent.glob(f"{path.stem}-[0-9]*{path.suffix}")))
+
+
 def files_of_all(state: Path) -> Path:
     """Where the runs that share this state directory keep their files: each in a directory of its name."""
     return state / "reassignments"
@@ -323,6 +330,16 @@ def _plan_in(path: Path, *, way_out: str) -> ReassignmentPlan:
         return plan_from_dict(json.loads(path.read_text()))
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise Refused(f"the plan of this run can't be read from {path}: {error}", way_out=way_out) from None
+
+
+def _disk_plan_in(path: Path) -> DiskPlan:
+    try:
+        return plan_from_json(path.read_text(), source=str(path))
+    except OSError as error:
+        raise Refused(
+            f"the plan of this run can't be read from {path}: {error}",
+            way_out="clear the task 'plan' with its downstream tasks",
+        ) from None
 
 
 def _before_in(path: Path, *, way_out: str) -> Assignment:
