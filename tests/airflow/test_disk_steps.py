@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from dag_files import dags_of
 from in_run import Claimed, Signed, run_in
+from moves_seen import TO_4, moves_seen
 from observations import SPEC, broker, observation
 from placements import MB, tp
 from recording import RecordingCluster
@@ -33,6 +34,7 @@ from kraft_runbook.procedures.move_between_disks import (
     set_disk_rate,
     start_disk_moves,
 )
+from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.reassignment.disk_rates import CopySettings
 from kraft_runbook.reassignment.disks import DiskMove
 from kraft_runbook.reassignment.operation import REASSIGNMENT
@@ -566,6 +568,28 @@ def test_the_way_back_goes_over_all_that_a_run_moved_that_was_planned_anew(scene
     assert scene.placed == {A: ONE, B: ONE}
 
 
+@pytest.mark.parametrize("goes_back", [False, True])
+def test_what_hinders_a_move_alone_does_not_hinder_the_way_back(scene: Scene, goes_back: bool) -> None:
+    """Copies are ended when something is wrong: partitions are being reassigned, a broker does not answer."""
+    first = scene.run()
+    asked: list[bool] = []
+
+    def see(*, tell: Any, settings: bool) -> Any:
+        asked.append(settings)
+        return moves_seen(moving={tp("a"): TO_4}, phase=Phase.FINALIZED)
+
+    scene.cluster.answers[see_reassignment] = see
+    if goes_back:
+        scene.params |= {"goal": disks.BACK, "run": first.name}
+        disks.check_before_copying(scene.run(name="two"))
+    else:
+        with pytest.raises(Refused, match="KRB-MOV-003"):
+            disks.check_before_copying(first)
+    found = disks.examine_disks(scene.run(name="two"), MOVE)
+    assert ("KRB-MOV-003" in [each.code for each in found.checks]) is not goes_back
+    assert asked == [not goes_back] * 2, "without what every broker must answer for"
+
+
 def test_a_plan_that_nothing_was_copied_by_is_not_undone(scene: Scene) -> None:
     """What somebody else moved the same way meanwhile is theirs."""
     scene.placed = {A: TWO, B: ONE}
@@ -651,3 +675,5 @@ def test_the_throttle_and_the_report_come_whatever_happened(monkeypatch: pytest.
     assert back.is_teardown and report.is_teardown and "carry_out.put_throttle_back" in report.upstream_task_ids
     assert dag.get_task("carry_out.verify").upstream_task_ids >= {"carry_out.move", "carry_out.put_throttle_back"}
     assert dag.get_task("plan").upstream_task_ids == {"preflight.checks"}
+    assert dag.get_task("preflight.checks").does is disks.check_before_copying
+    assert dag.get_task("gate_move.prove").examine is disks.examine_disks

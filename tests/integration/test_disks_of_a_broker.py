@@ -26,7 +26,6 @@ from kraft_runbook.procedures.move_between_disks import (
     start_disk_moves,
 )
 from kraft_runbook.reassignment.disk_goals import (
-    BackToOldDisks,
     DiskGoal,
     EmptyDisk,
     EvenDisks,
@@ -35,6 +34,7 @@ from kraft_runbook.reassignment.disk_goals import (
     plan_disks,
 )
 from kraft_runbook.reassignment.disk_rates import CopySettings
+from kraft_runbook.reassignment.disk_way_back import BackToOldDisks
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskReading, Logs, next_moves, read_disks
 from kraft_runbook.reassignment.stages import PlanStage
 from kraft_runbook.reassignment.throttles import DISK_RATE

@@ -18,15 +18,14 @@ from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.procedures.move_between_disks import CopiedInPart, start_disk_moves
 from kraft_runbook.reassignment.batches import Order
 from kraft_runbook.reassignment.disk_goals import (
-    BackToOldDisks,
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
-    back_over,
     directories_from_json,
     plan_disks,
     still_meant,
 )
+from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, back_over
 from kraft_runbook.reassignment.disks import (
     DiskMove,
     DiskPlan,
@@ -286,6 +285,40 @@ def test_the_way_back_ends_copies_and_moves_back_what_has_moved() -> None:
     assert not any("KAFKA-19458" in each for each in plan_disks(BackToOldDisks(moves), done).notes)
     assert read_disks(back, done).stage is PlanStage.AS_PLANNED
     assert plan_disks(BackToOldDisks(moves), done).moves == ()
+
+
+def test_what_can_go_back_does_and_what_can_not_is_named() -> None:
+    """A person ends copies when a disk fills up or fails, or a broker hangs: none of that may hinder it."""
+    moves = (*(DiskMove(1, p, ONE, TWO) for p in (A, B, C)), DiskMove(2, D, ONE, TWO), DiskMove(1, tp("u"), "/d0", TWO))
+    sizes = {A: 30 * MB, B: 10 * MB, C: 20 * MB, tp("u"): MB}
+    placed, copied = {A: TWO, B: ONE, C: TWO, tp("u"): TWO}, {B: FutureCopy(TWO, 4 * MB, 9)}
+
+    def back(free: int, future: dict[TopicPartition, FutureCopy] = copied, error: str = "") -> DiskPlan:
+        found = logs(placed, sizes=sizes, usable=(free * MB, 400 * MB), future=future)
+        one, two = found[1].directories
+        return plan_disks(BackToOldDisks(moves), {1: replace(found[1], directories=(replace(one, error=error), two))})
+
+    def ways(plan: DiskPlan) -> list[tuple[TopicPartition, str]]:
+        return [(m.partition, m.target) for m in plan.moves]
+
+    plan = back(23)  # nine tenths of it are for copies
+    assert ways(plan) == [(B, ONE), (C, ONE)]
+    assert [each.removeprefix("1 replicas stay where they lie ") for each in plan.notes[:3]] == [
+        "(t-3 of broker 2): broker 2 did not describe its log directories. For them start it, then do this again",
+        "(u-0 of broker 1): /d0 is none of broker 1's: /d1, /d2. For them mend it, then do this again",
+        "(t-0 of broker 1): /d1 of broker 1 has no room. For them free disk there, then do this again",
+    ]
+    assert ways(back(56)) == [(A, ONE), (B, ONE), (C, ONE)]
+    failed = back(400, error="error 56")
+    assert ways(failed) == [(B, ONE)]
+    assert (
+        "2 replicas stay where they lie (t-0 of broker 1, t-2 of broker 1): /d1 has failed (error 56)"
+        in failed.notes[0]
+    )
+    nothing = r"nothing can go back: .*/d1 of broker 1 has no room \(t-2 of broker 1"
+    with pytest.raises(Refused, match=nothing) as refused:
+        back(1, future={B: FutureCopy("/d9", 1, 1)})
+    assert refused.value.way_out == "start it, mend it, free disk there; then do this again"
 
 
 def test_a_plan_is_kept_with_its_digest() -> None:

@@ -12,13 +12,13 @@ from placements import tp
 from kraft_runbook.cli.disks_command import DiskGoalName, disk_goal_of
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_goals import (
-    BackToOldDisks,
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
     directories_from_json,
     directories_to_json,
 )
+from kraft_runbook.reassignment.disk_way_back import BackToOldDisks
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan
 
 A, B = tp("t", 0), tp("t", 1)

@@ -24,12 +24,12 @@ from kraft_runbook.reassignment.disk_goals import (
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
-    back_over,
     directories_from_json,
     directories_to_json,
     plan_disks,
     still_meant,
 )
+from kraft_runbook.reassignment.disk_way_back import back_over
 from kraft_runbook.reassignment.disks import DiskPlan, plan_from_json, without_strays
 from kraft_runbook.steps.reassignment.files import kept_beside
 

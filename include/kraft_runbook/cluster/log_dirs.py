@@ -48,6 +48,13 @@ class BrokerLogs:
     placed: Mapping[TopicPartition, str] = field(default_factory=dict)
     future: Mapping[TopicPartition, FutureCopy] = field(default_factory=dict)
 
+    def why_not_usable(self, path: str) -> str:
+        """Why a replica can't go to this directory; empty where it can."""
+        found = next((each for each in self.directories if each.path == path), None)
+        if found is None:
+            return f"{path} is none of broker {self.broker}'s: {', '.join(each.path for each in self.directories)}"
+        return f"{path} has failed ({found.error})" if found.error else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Volume:

@@ -16,12 +16,14 @@ from kraft_runbook.reassignment.look import ReassignmentSeen
 from kraft_runbook.reassignment.throttles import ALL_RATES
 
 
-def see_reassignment(spec: ClusterSpec, *, secrets: Secrets, tell: Callable[[str], object]) -> ReassignmentSeen:
+def see_reassignment(
+    spec: ClusterSpec, *, secrets: Secrets, tell: Callable[[str], object], settings: bool = True
+) -> ReassignmentSeen:
     """The cluster, its partitions and what moves of them, every throttle, and the faults in /brokers/topics, where
-    brokers read it. ``tell``: as of ``observe_settled``. Raises Unreachable.
+    brokers read it. ``tell``: as of ``observe_settled``; ``settings``: as of ``look_at_replicas``. Raises Unreachable.
     """
     cluster = observe_settled(spec, secrets=secrets, tell=tell, scope=Scope.LIVE)
-    look = look_at_replicas(spec, secrets=secrets)
+    look = look_at_replicas(spec, secrets=secrets, settings=settings)
     throttles = read_throttles(spec, {p.topic for p in look.seen}, secrets=secrets, keys=ALL_RATES)
     modes = {broker.mode for broker in cluster.brokers.values() if was_read(broker.mode)}
     faulty = None

@@ -11,6 +11,7 @@ from kraft_runbook.cluster.log_dirs import BrokerLogs, LogDir, may_be_one_volume
 from kraft_runbook.cluster.naming import nodes, some
 from kraft_runbook.errors import Refused
 from kraft_runbook.reassignment.disk_room import KEEP_FREE
+from kraft_runbook.reassignment.disk_way_back import BackToOldDisks, moves_back
 from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, Logs, volumes
 from kraft_runbook.reassignment.plan import made_anew
 from kraft_runbook.reassignment.plan_file import ANY_DIRECTORY, entry_of, named_twice
@@ -51,33 +52,6 @@ class ExplicitDisks:
         return "an explicit plan of log directories"
 
 
-@dataclass(frozen=True)
-class BackToOldDisks:
-    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back. ``moves``: its
-    plans', the oldest first. The first that names a replica says where it lay. ``topic_ids``: of its topics, when it was
-    planned.
-    """
-
-    moves: tuple[DiskMove, ...] = field(repr=False)
-    topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def __str__(self) -> str:
-        return "back to the old directories"
-
-
-def back_over(plans: Iterable[DiskPlan]) -> BackToOldDisks:
-    """Over all that these plans of a run moved. ``plans``: the oldest first. What one moved of a topic that was made
-    anew before a later one is nobody's.
-    """
-    moves: tuple[DiskMove, ...] = ()
-    ids: dict[str, str] = {}
-    for plan in plans:
-        anew = made_anew(ids, plan.topic_ids)
-        moves = (*(each for each in moves if each.partition.topic not in anew), *plan.moves)
-        ids |= plan.topic_ids
-    return BackToOldDisks(moves, ids)
-
-
 DiskGoal = EmptyDisk | EvenDisks | ExplicitDisks | BackToOldDisks
 
 
@@ -93,12 +67,14 @@ def still_meant(goal: DiskGoal, ids: Mapping[str, str], tell: Callable[[str], ob
 
 def plan_disks(goal: DiskGoal, logs: Logs) -> DiskPlan:
     """Raises Refused, with names, for what must not be planned: a broker or a directory that is not there or has
-    failed, a replica that the broker does not hold, copies that go on, a volume that would be filled.
+    failed, a replica that the broker does not hold, copies that go on, a volume that would be filled. On the way back
+    these are left out and named: what can go back does.
     """
+    if isinstance(goal, BackToOldDisks):
+        moves, left = moves_back(goal, logs)
+        return DiskPlan(str(goal), tuple(sorted(moves)), (*left, *_notes(moves, logs)))
     if isinstance(goal, ExplicitDisks):
         moves = _explicit(goal, logs)
-    elif isinstance(goal, BackToOldDisks):
-        moves = _back(goal, logs)
     else:
         mine = _of_broker(goal.broker, logs)
         _require_rest([goal.broker], logs)
@@ -134,11 +110,8 @@ def _require_rest(brokers: Collection[int], logs: Logs) -> None:
 
 
 def _require_usable(broker: int, path: str, logs: Logs) -> None:
-    found = next((each for each in logs[broker].directories if each.path == path), None)
-    if found is None or found.error:
-        paths = ", ".join(each.path for each in logs[broker].directories)
-        why = f"has failed ({found.error})" if found else f"is none of broker {broker}'s: {paths}"
-        raise Refused(f"{path} {why}", way_out="name a directory that works, as the broker's log.dirs does")
+    if why := logs[broker].why_not_usable(path):
+        raise Refused(why, way_out="name a directory that works, as the broker's log.dirs does")
 
 
 def _explicit(goal: ExplicitDisks, logs: Logs) -> list[DiskMove]:
@@ -156,30 +129,6 @@ def _explicit(goal: ExplicitDisks, logs: Logs) -> list[DiskMove]:
             way_out="move them between brokers first (reassign_partitions); then this DAG gives them their directories",
         )
     return moves
-
-
-def _back(goal: BackToOldDisks, logs: Logs) -> list[DiskMove]:
-    """What somebody else has moved on since is theirs, and stays."""
-    moves = []
-    for broker, partition, source, targets in _ways(goal.moves):
-        mine = _of_broker(broker, logs)
-        at, copy = mine.placed.get(partition), mine.future.get(partition)
-        _require_usable(broker, source, logs)
-        if at in targets and copy is None:
-            moves.append(DiskMove(broker, partition, at, source, mine.sizes[partition]))
-        elif at in (source, *targets) and copy is not None and copy.path in targets:
-            moves.append(DiskMove(broker, partition, copy.path, at, 0))
-    return moves
-
-
-def _ways(moves: Iterable[DiskMove]) -> Iterator[tuple[int, TopicPartition, str, list[str]]]:
-    """Each replica with where it lay at first, and where it was to go since."""
-    found: dict[tuple[int, TopicPartition], list[DiskMove]] = {}
-    for each in moves:
-        found.setdefault((each.broker, each.partition), []).append(each)
-    for (broker, partition), mine in found.items():
-        source = mine[0].source
-        yield broker, partition, source, [each.target for each in mine if each.target != source]
 
 
 def _emptied(goal: EmptyDisk, mine: BrokerLogs, working: Sequence[LogDir]) -> list[DiskMove]:

@@ -14,7 +14,6 @@ from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.reassignment import disks
 from kraft_runbook.steps.reassignment.copying import WhileCopying, move_between_disks
 from kraft_runbook.steps.reassignment.disk_throttle import put_disk_throttle_back, throttle_disks
-from kraft_runbook.steps.reassignment.looks import examine
 from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.forms import optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
@@ -88,7 +87,7 @@ def plan_between_disks(cluster: ClusterSpec) -> BaseOperator:
 
 def agree_between_disks(cluster: ClusterSpec) -> TaskGroup:
     """Prove, show the preview, ask a person, confirm: bound to the plan."""
-    return ask(cluster, REASSIGNMENT, MOVE, examine, shows=disks.shows_disks)
+    return ask(cluster, REASSIGNMENT, MOVE, disks.examine_disks, shows=disks.shows_disks)
 
 
 def carry_out_between_disks(cluster: ClusterSpec) -> TaskGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from kraft_runbook.steps.reassignment.planning import plan_moves
 from kraft_runbook.steps.reassignment.throttling import put_throttles_back, set_throttle
 from kraft_runbook.steps.reassignment.wanted import Asks
 from kraft_runbook.steps.reassignment.watch import watch_reassignments
+from kraft_runbook.steps.run import Run
 from kraft_runbook_airflow.base.forms import dry_run, flag, optional
 from kraft_runbook_airflow.base.node_steps import TakeSteps
 from kraft_runbook_airflow.base.operators import BeginOperator
@@ -217,9 +218,9 @@ RESTORING: Mapping[str, Param] = {
 }
 
 
-def claim_and_check(cluster: ClusterSpec) -> TaskGroup:
-    """Claim the cluster for this run, then every check of the operation."""
-    return preflight(cluster, REASSIGNMENT, check_before_moving)
+def claim_and_check(cluster: ClusterSpec, does: Callable[[Run], Any] = check_before_moving) -> TaskGroup:
+    """Claim the cluster for this run, then every check of the operation, or what a run ``does`` in its stead."""
+    return preflight(cluster, REASSIGNMENT, does)
 
 
 def plan(cluster: ClusterSpec, asks: Asks) -> BaseOperator:

@@ -19,21 +19,22 @@ from kraft_runbook.reassignment.disk_goals import (
     EmptyDisk,
     EvenDisks,
     ExplicitDisks,
-    back_over,
     directories_from_json,
     plan_disks,
     still_meant,
 )
 from kraft_runbook.reassignment.disk_rates import own_rates
+from kraft_runbook.reassignment.disk_way_back import back_over
 from kraft_runbook.reassignment.disks import DiskPlan, DiskReading, read_disks, without_strays
 from kraft_runbook.reassignment.hours import shown_hours
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.reassignment.stages import MOVE, PlanStage
+from kraft_runbook.reassignment.stages import CANCEL, MOVE, PlanStage
 from kraft_runbook.software.fault_uses import Use
 from kraft_runbook.software.known_faults import FAULTS, was_looked_at
-from kraft_runbook.steps.examine import Shown
+from kraft_runbook.steps.examine import Examined, Shown
 from kraft_runbook.steps.reassignment.ending import PLANNED, leave_with_nothing_to_do
 from kraft_runbook.steps.reassignment.files import DISKS, RunFiles, files_of, files_of_all
+from kraft_runbook.steps.reassignment.looks import check_before_moving, examine
 from kraft_runbook.steps.reassignment.throttling import require_copies_end
 from kraft_runbook.steps.reassignment.wanted import asks_how_fast
 from kraft_runbook.steps.run import Run
@@ -67,6 +68,23 @@ def disk_runs(run: Run, having: str) -> list[RunFiles]:
     """The runs on this cluster that moved replicas between disks and have this file, the newest last."""
     places = files_of_all(run.state).glob(f"move_between_disks__{run.spec.name}__*/{having}")
     return [RunFiles(each.parent) for each in sorted(places, key=lambda path: (path.stat().st_mtime, path))]
+
+
+def _gate(run: Run, gate: str | None) -> str | None:
+    """The gate by whose checks a run is judged: the way back ends copies, so what hinders a move alone does not hinder
+    it.
+    """
+    return CANCEL if run.params["goal"] == BACK else gate
+
+
+def check_before_copying(run: Run) -> dict[str, Any]:
+    """As of ``check_before_moving``."""
+    return check_before_moving(run, _gate(run, None))
+
+
+def examine_disks(run: Run, gate: str) -> Examined:
+    """As of ``looks.examine``."""
+    return examine(run, _gate(run, gate) or gate)
 
 
 def plan_between_disks(run: Run) -> dict[str, Any]:

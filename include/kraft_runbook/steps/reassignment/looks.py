@@ -15,6 +15,7 @@ from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.steps.examine import Examined, in_words
 from kraft_runbook.steps.handle import Cluster
 from kraft_runbook.steps.run import Run
@@ -42,15 +43,19 @@ def patiently(run: Run, does: Callable[[], T]) -> T:
         run.cluster.pause(APART_SECONDS)
 
 
-def see(cluster: Cluster) -> ReassignmentSeen:
-    """What the operation's checks judge."""
-    return cluster.ask(see_reassignment, tell=cluster.tell)
+def see(cluster: Cluster, gate: str | None = None) -> ReassignmentSeen:
+    """What the operation's checks judge. At the gate of a cancel without what a plan needs, for which every broker must
+    answer: what goes on is ended also where one does not.
+    """
+    return cluster.ask(see_reassignment, tell=cluster.tell, settings=gate != CANCEL)
 
 
-def check_before_moving(run: Run) -> dict[str, Any]:
-    """Every check of the operation, on record. Raises Refused where one blocks and does not pass."""
-    seen = see(run.cluster)
-    report = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage)
+def check_before_moving(run: Run, gate: str | None = None) -> dict[str, Any]:
+    """Every check of the operation, on record; those of one gate where one is named. Raises Refused where one blocks
+    and does not pass.
+    """
+    seen = see(run.cluster, gate)
+    report = CHECKS.run(seen, run.spec, REASSIGNMENT.read(seen, run.spec).stage, gate=gate)
     run.cluster.tell(report.render_markdown())
     run.journal.record(Checked(phase=detect_phase(seen.cluster).phase.value, checks=report.to_dict()))
     run.journal.require_mirrored()
@@ -64,6 +69,6 @@ def check_before_moving(run: Run) -> dict[str, Any]:
 
 def examine(run: Run, gate: str) -> Examined:
     """What a gate's proof is made of: the cluster, the checks of that gate, the way back."""
-    seen, spec = see(run.cluster), run.spec
+    seen, spec = see(run.cluster, gate), run.spec
     checks = CHECKS.run(seen, spec, REASSIGNMENT.read(seen, spec).stage, gate=gate).results
     return Examined(seen.cluster, checks, REASSIGNMENT.way_back(seen.cluster, spec))

@@ -1,0 +1,96 @@
+"""The way back of a run that moved replicas between disks: what can go back does, and what can't is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kraft_runbook.cluster.assignment import TopicPartition
+from kraft_runbook.cluster.naming import some
+from kraft_runbook.errors import Refused
+from kraft_runbook.reassignment.disks import DiskMove, DiskPlan, DiskRoom, Logs, read_disks
+from kraft_runbook.reassignment.plan import made_anew
+
+SAMPLE = 5
+
+
+@dataclass(frozen=True)
+class BackToOldDisks:
+    """Where an earlier run took them from: what it still copies is ended, what it has moved goes back. ``moves``: its
+    plans', the oldest first. The first that names a replica says where it lay. ``topic_ids``: of its topics, as it was
+    planned.
+    """
+
+    moves: tuple[DiskMove, ...] = field(repr=False)
+    topic_ids: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return "back to the old directories"
+
+
+def back_over(plans: Iterable[DiskPlan]) -> BackToOldDisks:
+    """Over all that these plans of a run moved. ``plans``: the oldest first. What one moved of a topic that was made
+    anew before a later one is nobody's.
+    """
+    moves: tuple[DiskMove, ...] = ()
+    ids: dict[str, str] = {}
+    for plan in plans:
+        anew = made_anew(ids, plan.topic_ids)
+        moves = (*(each for each in moves if each.partition.topic not in anew), *plan.moves)
+        ids |= plan.topic_ids
+    return BackToOldDisks(moves, ids)
+
+
+def moves_back(goal: BackToOldDisks, logs: Logs) -> tuple[list[DiskMove], tuple[str, ...]]:
+    """What can be done of it, and in words what is left out: on a broker that did not answer, in a directory that has
+    failed, without room. Copies are ended in any case. What somebody else has moved on since is theirs, and stays.
+
+    Raises Refused where all of it is left out.
+    """
+    ends: list[DiskMove] = []
+    back: list[DiskMove] = []
+    left: dict[tuple[str, str], list[str]] = {}
+
+    def leave(broker: int, partition: TopicPartition, why: str, mend: str) -> None:
+        left.setdefault((why, mend), []).append(f"{partition} of broker {broker}")
+
+    for broker, partition, source, targets in _ways(goal.moves):
+        if broker not in logs:
+            leave(broker, partition, f"broker {broker} did not describe its log directories", "start it")
+            continue
+        at, copy = logs[broker].placed.get(partition), logs[broker].future.get(partition)
+        if at in (source, *targets) and copy is not None and copy.path in targets:
+            ends.append(DiskMove(broker, partition, copy.path, at))
+            if at != source:
+                leave(broker, partition, "their copies are ended first", "wait for that")
+        elif at in targets and copy is None:
+            if why := logs[broker].why_not_usable(source):
+                leave(broker, partition, why, "mend it")
+            else:
+                back.append(DiskMove(broker, partition, at, source, logs[broker].sizes[partition]))
+    room, fitting = DiskRoom(read_disks(DiskPlan("", ()), logs)), []
+    for move in sorted(back, key=lambda each: (each.size, each)):
+        if room.fits(move):
+            room.take(move)
+            fitting.append(move)
+        else:
+            leave(move.broker, move.partition, f"{move.target} of broker {move.broker} has no room", "free disk there")
+    if left and not ends and not fitting:
+        raise Refused(
+            f"nothing can go back: {'; '.join(f'{why} ({some(names, SAMPLE)})' for (why, _), names in left.items())}",
+            way_out=f"{', '.join(dict.fromkeys(mend for _, mend in left))}; then do this again",
+        )
+    return [*ends, *fitting], tuple(
+        f"{len(names)} replicas stay where they lie ({some(names, SAMPLE)}): {why}. For them {mend}, then do this again"
+        for (why, mend), names in left.items()
+    )
+
+
+def _ways(moves: Iterable[DiskMove]) -> Iterator[tuple[int, TopicPartition, str, list[str]]]:
+    """Each replica with where it lay at first, and where it was to go since."""
+    found: dict[tuple[int, TopicPartition], list[DiskMove]] = {}
+    for each in moves:
+        found.setdefault((each.broker, each.partition), []).append(each)
+    for (broker, partition), mine in found.items():
+        source = mine[0].source
+        yield broker, partition, source, [each.target for each in mine if each.target != source]
