@@ -165,12 +165,12 @@ def give_orders_back(
     kept = kept.of_topics_that_are(by.ids_of(spec, kept.topic_ids.keys(), secrets=secrets))
     there = {p: r for p, r in look.placement.present.items() if p.topic not in look.placement.being_deleted}
     given, left = orders_given_back(kept.before, kept.after, there)
-    others = by.reorder(spec, secrets, given) if given else ()
+    moving = by.reorder(spec, secrets, given) if given else ()
     # Also of what an earlier try gave back before it was killed.
-    meant = {p for p, order in kept.before.items() if p in there and p not in {*left, *others}}
+    meant = {p for p, order in kept.before.items() if p in there and p not in {*left, *moving}}
     _give_leaders_back(spec, meant, secrets, by)
     path.unlink(missing_ok=True)
-    return GivenBack(len(given) - len(others), tuple(sorted({*left, *others})))
+    return GivenBack(len(given) - len(moving), tuple(sorted({*left, *moving})))
 
 
 def forget_orders(path: Path, topics: Callable[[str], bool]) -> None:
