@@ -53,6 +53,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.ongoing = dict(MOVING)
+        self.hidden: dict[TopicPartition, Ongoing] = {}
         self.isr: tuple[int, ...] = (1, 2)
         self.lost: set[TopicPartition] = set()
         self.refused: set[TopicPartition] = set()
@@ -76,7 +77,7 @@ class Scene:
 
     def look(self, *_: Any, **__: Any) -> ReplicasLook:
         placement = replace(PLACEMENT, ongoing=dict(self.ongoing), min_isr=self.min_isr)
-        return ReplicasLook("id", placement, {p: self.seen(p) for p in (A, B)}, {}, 0.0)
+        return ReplicasLook("id", placement, {p: self.seen(p) for p in (A, B)}, {}, 0.0, hidden=self.hidden)
 
     def seen(self, partition: TopicPartition) -> PartitionSeen:
         return PartitionSeen((1, 2), 1, (3,) if partition in self.lost else self.isr)
@@ -254,6 +255,28 @@ def test_a_single_partition_can_be_cancelled(scene: Scene, named: str, moves: li
 def test_a_partition_that_is_none_is_named(scene: Scene, named: str, said: str) -> None:
     with pytest.raises(Refused, match=said):
         scene.list(partitions=named)
+
+
+@pytest.mark.parametrize("form", [{}, {"partitions": "secret-0"}])
+def test_what_moves_and_is_not_shown_is_refused_by_name_and_no_answer_that_nothing_moves(
+    scene: Scene, form: dict[str, str]
+) -> None:
+    scene.ongoing.clear()
+    scene.hidden = {TopicPartition("secret", 0): MOVING[A]}
+    with pytest.raises(Refused, match=r"1 partitions move of topics that .* may not describe: secret-0") as refused:
+        scene.list(**form)
+    assert refused.value.way_out.startswith("let this tool's user Describe every topic")
+    scene.ongoing = dict(MOVING)
+    assert scene.list(partitions="", exclude="secret") == {"partitions": 2}
+
+
+def test_throttles_of_what_moves_and_is_not_shown_stay(scene: Scene) -> None:
+    files = scene.earlier()
+    scene.list()
+    scene.sign()
+    scene.hidden = {B: scene.ongoing.pop(B)}
+    assert scene.act()["throttled_on"] == ["one"]
+    assert files.throttles.rate == 5_000_000 and not [what for what in scene.done if what[0] == "throttles"]
 
 
 def test_files_that_cannot_be_read_count_as_no_run_and_are_named(

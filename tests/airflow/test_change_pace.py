@@ -14,7 +14,7 @@ import pytest
 from in_run import run_in
 from test_reassignment_steps import HALF, MB, MOVING, NOTHING, PLACEMENT, PLAN, THERE, A, B, Scene, look
 
-from kraft_runbook.cluster.assignment import Ongoing
+from kraft_runbook.cluster.assignment import Ongoing, TopicPartition
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.errors import Refused, StepFailed
 from kraft_runbook.evidence.kinds import Moves, of_kind
@@ -25,7 +25,7 @@ from kraft_runbook.procedures.see_reassignment import see_reassignment
 from kraft_runbook.procedures.throttle_replication import set_rate
 from kraft_runbook.reassignment.batches import Limits
 from kraft_runbook.reassignment.hours import hours_of
-from kraft_runbook.reassignment.look import ReassignmentSeen
+from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.saved_state import SavedState
@@ -243,15 +243,26 @@ def test_new_batches_start_within_their_hours_alone(two: Two) -> None:
     assert hours_of(None) is None
 
 
+def watch(two: Two, now: ReplicasLook, rates: Mapping[str, str]) -> Any:
+    seen = ReassignmentSeen(two.moves.cluster.observe(), now, Former(rates, {}, {}), ())
+    two.moves.cluster.answers[see_reassignment] = seen
+    ti = SimpleNamespace(dag_id="reassignment_watch__lab", run_id="w", task_id="watch")
+    return watch_reassignments(run_in({"ti": ti, "params": {}}, two.moves.cluster))
+
+
+def test_the_watch_names_what_moves_and_is_not_shown_and_no_throttle_beside_it(two: Two) -> None:
+    two.moves.now = replace(HALF, hidden={TopicPartition("secret", 0): MOVING[A]})
+    said = r"1 findings[^;]*\n1 partitions move of topics that .* may not describe: secret-0"
+    with pytest.raises(Failed, match=said):
+        watch(two, two.moves.now, {LEADER_RATE: "7"})
+
+
 def test_the_watch_does_not_fail_for_the_throttle_of_a_run_that_is_paused(two: Two) -> None:
     two.moves.now = HALF
     mine = {LEADER_RATE: str(5 * MB), FOLLOWER_RATE: str(5 * MB)}
 
     def watched(rates: Mapping[str, str]) -> Any:
-        seen = ReassignmentSeen(two.moves.cluster.observe(), HALF, Former(rates, {}, {}), ())
-        two.moves.cluster.answers[see_reassignment] = seen
-        ti = SimpleNamespace(dag_id="reassignment_watch__lab", run_id="w", task_id="watch")
-        return watch_reassignments(run_in({"ti": ti, "params": {}}, two.moves.cluster))
+        return watch(two, HALF, rates)
 
     with pytest.raises(Failed, match=rf"(?s)brokers' default: {LEADER_RATE}=5000000.*run {two.files.name} set them"):
         watched(mine)

@@ -521,6 +521,8 @@ def test_a_throttle_stays_while_what_it_slows_down_still_moves(scene: Scene, cap
     assert not scene.done and files.throttles.rate == MB
     assert "1 partitions still move, and their throttle stays: a-0" in caplog.text
     assert "clear the failed task" in caplog.text and "cancel_reassignments__lab" in caplog.text
+    scene.now = replace(THERE, hidden=MOVING)
+    assert put_throttles_back(scene.run) == {"left": ["a-0"]}, "also where its topic is not shown any more"
     scene.now = THERE
     assert put_throttles_back(scene.run) == {"left": []}
     assert scene.done == [("put back", (MB,))]

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 from moves_seen import MB, TO_4, A, B, moves_seen
 from observations import SPEC, WHY, part
+from placements import tp
 
+from kraft_runbook.cli.outputs import ReassignStatusOutput
+from kraft_runbook.cli.reassign_command import _status_text
 from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen
 from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.reassignment.explain import explain_moves
 from kraft_runbook.reassignment.operation import REASSIGNMENT
+from kraft_runbook.reassignment.stages import read_what_moves
 from kraft_runbook.reassignment.throttles import DISK_RATE, FOLLOWER_LIST, FOLLOWER_RATE, LEADER_RATE, Former
 
 RATE = Former({LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"}, {}, {})
@@ -49,6 +53,23 @@ def test_what_is_left_without_a_move_is_named() -> None:
     legacy = explain_moves(moves_seen(legacy='{"partitions": []}'), SPEC)
     assert "/admin/reassign_partitions holds" in legacy.render_text()
     assert any(each.startswith("KRB-MOV-004") for each in legacy.problems)
+
+
+def test_what_moves_and_is_not_shown_is_named_and_no_throttle_counts_as_left() -> None:
+    found = explain_moves(moves_seen(hidden={tp("secret"): TO_4}, throttles=RATE), SPEC)
+    text = found.render_text()
+    said = "1 partitions move of topics that this tool's user may not describe: secret-0. To see how far they are, let"
+    assert said in text and any(each.startswith(said) for each in found.unread)
+    assert "Replicas are being moved." in text
+    assert "nothing that is shown is being reassigned" in text and "throttles without a move" not in text
+
+
+def test_the_status_says_nothing_moves_only_where_nothing_does() -> None:
+    reading = read_what_moves(moves_seen().look.placement)
+    found = ReassignStatusOutput("lab", 0, None, "none", (), ())
+    assert _status_text(found, reading) == "lab: nothing is being reassigned"
+    hidden = replace(found, moving=1, hidden="1 partitions move of topics that are hidden")
+    assert _status_text(hidden, reading).startswith(f"{hidden.hidden}. To see how far they are, let this tool's user")
 
 
 def test_what_was_not_read_is_said() -> None:

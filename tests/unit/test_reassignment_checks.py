@@ -77,6 +77,7 @@ def test_each_obstacle_is_named_by_its_own_check() -> None:
     leaderless = replace(LOOK, seen={**LOOK.seen, tp("a"): PartitionSeen((1, 2), None, (1,))})
     assert blocked(leaderless) == ["1w", "6w"]
     assert blocked(replace(LOOK, placement=replace(LOOK.placement, ongoing=MOVING))) == ["3"]
+    assert blocked(replace(LOOK, hidden=MOVING)) == ["3"], "also of topics that are not shown"
     assert blocked(replace(LOOK, legacy="{}")) == ["4"]
     assert blocked(faulty=("a-0: its list of replicas is empty",)) == ["5"]
     assert blocked(throttles=Former({}, {3: {FOLLOWER_RATE: "5"}}, {})) == ["7w"]

@@ -149,7 +149,9 @@ class StuckEntry:
 
 @dataclass(frozen=True, slots=True)
 class ReassignStatusOutput:
-    """``reassign status``. ``moving``: partitions; ``stage``: of the plan that was named, None without one."""
+    """``reassign status``. ``moving``: partitions; ``stage``: of the plan that was named, None without one. ``hidden``:
+    what moves and this tool's user may not describe, in words; empty: nothing.
+    """
 
     cluster: str
     moving: int
@@ -157,6 +159,7 @@ class ReassignStatusOutput:
     progress: str
     stuck: tuple[StuckEntry, ...]
     throttles: tuple[str, ...]
+    hidden: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from kraft_runbook.reassignment.goals import (
     Measure,
     Topics,
 )
+from kraft_runbook.reassignment.look import of_hidden
 from kraft_runbook.reassignment.picture import draw
 from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.plan_file import to_json as assignment_to
@@ -46,8 +47,10 @@ from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.preview import make_preview
 from kraft_runbook.reassignment.refusals import Reason, require_no_refusal
 from kraft_runbook.reassignment.stages import PlanReading, PlanStage, read_plan
+from kraft_runbook.reassignment.stuck import Cause
 from kraft_runbook.reassignment.throttles import leftovers
 from kraft_runbook.reassignment.verifying import verify
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 
 APART_SECONDS = 5.0
 """Between the two looks that tell whether a copy grows."""
@@ -241,25 +244,27 @@ def _status(spec: ClusterSpec, plan: Path | None, *, as_json: bool) -> int:
     throttles = tuple(map(str, leftovers(former)))
     output = ReassignStatusOutput(
         spec.name,
-        len(now.placement.ongoing),
+        len(now.moving),
         str(stands.stage) if plan else None,
         str(far),
         tuple(StuckEntry(str(c.partition), str(c.cause), c.brokers, c.way_out) for c in causes if not c.waits),
         throttles,
+        of_hidden(now.hidden) if now.hidden else "",
     )
     typer.echo(to_json("reassign-status", output) if as_json else _status_text(output, stands))
-    unclear = stands.stage is PlanStage.UNKNOWN or any(c.cause.name == "UNSEEN" for c in causes)
-    forgotten = bool(throttles) and not now.placement.ongoing
+    unclear = stands.stage is PlanStage.UNKNOWN or bool(now.hidden) or any(c.cause is Cause.UNSEEN for c in causes)
+    forgotten = bool(throttles) and not now.moving
     stuck = any(not c.waits for c in causes)
     return CANT_TELL if unclear else NO if stuck or forgotten else FINE
 
 
 def _status_text(output: ReassignStatusOutput, reading: PlanReading) -> str:
-    if output.stage is None and not output.moving:
-        lines = [f"{output.cluster}: nothing is being reassigned"]
+    if output.stage is None and not reading.moving:
+        lines = [] if output.hidden else [f"{output.cluster}: nothing is being reassigned"]
     else:
         lines = [f"{output.cluster}: {output.progress}"]
     lines += [f"the plan stands {output.stage}: {'; '.join(reading.because)}"] if output.stage else []
     lines += [f"stuck: {s.partition}: {s.cause} ({nodes('broker', s.brokers)}): {s.way_out}" for s in output.stuck]
+    lines += [f"{output.hidden}. To see how far they are, {SHOW_ALL}"] if output.hidden else []
     lines += [f"throttle set: {each}" for each in output.throttles]
     return "\n".join(lines)

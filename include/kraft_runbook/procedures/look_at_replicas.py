@@ -47,7 +47,8 @@ def look_at_replicas(
     ZooKeeper (for a dead broker, say): Metadata still lists them, and no reassignment of them is taken. ``tell``: hears
     what is being read.
 
-    What moves is listed before and after Metadata is read: a move that ends in between counts as moving. A broker may
+    What moves is listed before and after Metadata is read: a move that ends in between counts as moving. What Metadata
+    does not show of it is ``hidden``: the controller lists also what this tool's user may not describe. A broker may
     show a move that has just ended as it was (seen in KRaft mode, where the quorum lists and brokers answer Metadata);
     for a plan (``settings``) Metadata is read until two answers agree. Raises Unreachable where no broker answers, or a
     running one does not describe its logs when a plan is to be made.
@@ -57,7 +58,10 @@ def look_at_replicas(
     before = reassignments.ongoing()
     tell("partitions")
     seen = agreed(spec, secrets=secrets, seen_by=sees, tell=tell) if settings else sees(spec, secrets=secrets)
-    ongoing = {**before, **reassignments.ongoing()}
+    after = reassignments.ongoing()
+    ongoing = {**before, **after}
+    # What was listed before alone may be of a topic that was deleted since.
+    hidden = {p: moving for p, moving in after.items() if p not in seen.partitions}
     at = time.monotonic()
     logs, unread = _logs(spec, seen.racks, secrets, sizes_of, tell, describe)
     topics = sorted({p.topic for p in seen.partitions})
@@ -90,7 +94,9 @@ def look_at_replicas(
     )
     by_broker = {broker: each.sizes for broker, each in logs.items()}
     placed = {broker: each.placed for broker, each in logs.items()}
-    return ReplicasLook(seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy, placed)
+    return ReplicasLook(
+        seen.cluster_id, placement, seen.partitions, by_broker, at, unread, znodes.legacy, placed, hidden
+    )
 
 
 def look_at_plan(

@@ -72,7 +72,7 @@ def nothing_is_being_reassigned(seen: ReassignmentSeen, spec: ClusterSpec) -> Fi
 
     A new target replaces one that is under way, and whoever started that one would not know.
     """
-    ongoing = sorted(seen.look.placement.ongoing)
+    ongoing = sorted(seen.look.moving)
     return failed(f"being reassigned: {sample(ongoing)}") if ongoing else passed("none")
 
 

@@ -9,12 +9,13 @@ from kraft_runbook.cluster.observation import unread_parts
 from kraft_runbook.cluster.phases import detect_phase
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.reassignment.checks import CHECKS
-from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook
+from kraft_runbook.reassignment.look import ReassignmentSeen, ReplicasLook, of_hidden
 from kraft_runbook.reassignment.progress import Progress, progress
 from kraft_runbook.reassignment.stages import CANCEL, PlanReading, read_what_moves
 from kraft_runbook.reassignment.stuck import Cause, Stuck, why_not_done
 from kraft_runbook.reassignment.throttles import LEADER_RATE, RATES, Former, leftovers
 from kraft_runbook.reassignment.way_back import way_back
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 from kraft_runbook.runbook.explanation import Explanation, told
 
 SAMPLE = 20
@@ -47,7 +48,7 @@ def progress_between(earlier: ReplicasLook | None, now: ReplicasLook, reading: P
 def explain_moves(seen: ReassignmentSeen, spec: ClusterSpec, *, earlier: ReassignmentSeen | None = None) -> Explanation:
     """``earlier``: a look some seconds before; without it nothing tells whether a copy grows."""
     reading = read_what_moves(seen.look.placement)
-    moving = bool(reading.moving)
+    moving = bool(seen.look.moving)
     causes = causes_of(earlier.look, seen.look, throttled=has_rate(seen.throttles)) if earlier else ()
     phase = detect_phase(seen.cluster).phase
     rollback = way_back(seen, spec)
@@ -64,7 +65,7 @@ def explain_moves(seen: ReassignmentSeen, spec: ClusterSpec, *, earlier: Reassig
         back=rollback.steps,
         rollback=rollback,
         problems=tuple([f"stuck: {each}" for each in stuck[:SAMPLE]] + list(told(results.blocking))),
-        unread=(*unread_parts(seen.cluster), *seen.look.unread.values()),
+        unread=(*unread_parts(seen.cluster), *seen.look.unread.values(), *_hidden(seen.look)),
         undone="Can it be undone",
     )
 
@@ -73,16 +74,21 @@ def _because(earlier: ReassignmentSeen | None, seen: ReassignmentSeen, reading: 
     if reading.moving:
         yield f"{progress_between(earlier.look if earlier else None, seen.look, reading)}"
     else:
-        yield "nothing is being reassigned"
+        yield f"nothing{' that is shown' if seen.look.hidden else ''} is being reassigned"
     if rate := seen.throttles.rates.get(LEADER_RATE):
         yield f"a throttle of {int(rate) / 1e6:,.1f} MB/s a broker is set for all brokers"
     left = [each for each in leftovers(seen.throttles) if not each.of_disks]
     if of_disks := [each for each in leftovers(seen.throttles) if each.of_disks]:
         yield f"throttles of copies between disks: {some(of_disks, SAMPLE, between='; ')}"
-    if left and not reading.moving:
+    if left and not seen.look.moving:
         yield f"throttles without a move: {some(left, SAMPLE, between='; ')}"
     if seen.look.legacy is not None:
         yield f"/admin/reassign_partitions holds {seen.look.legacy[:200]!r}"
+
+
+def _hidden(look: ReplicasLook) -> Iterator[str]:
+    if look.hidden:
+        yield f"{of_hidden(look.hidden)}. To see how far they are, {SHOW_ALL}"
 
 
 def _forward(spec: ClusterSpec, *, moving: bool, stuck: bool) -> Iterator[str]:

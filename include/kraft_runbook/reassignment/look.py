@@ -4,13 +4,16 @@ checks judge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from kraft_runbook.cluster.assignment import PartitionSeen, TopicPartition
+from kraft_runbook.cluster.assignment import Ongoing, PartitionSeen, TopicPartition
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.reassignment.placement import Placement
 from kraft_runbook.reassignment.throttles import Former
+
+SAMPLE = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,27 @@ class ReplicasLook:
     legacy: str | None = None
     """What /admin/reassign_partitions holds; None where it does not exist, or nothing has ZooKeeper."""
     placed: Mapping[int, Mapping[TopicPartition, str]] = field(default_factory=dict)
+    hidden: Mapping[TopicPartition, Ongoing] = field(default_factory=dict)
+    """What the controller lists as moving and Metadata does not show: this tool's user may not describe its topics. It
+    is in no other part of the look.
+    """
+
+    @property
+    def moving(self) -> Mapping[TopicPartition, Ongoing]:
+        """All that moves, also what is hidden."""
+        return {**self.placement.ongoing, **self.hidden}
 
     def with_ids(self, topic_ids: Mapping[str, str]) -> ReplicasLook:
         """The same with the ids of topics, which are asked apart."""
         return replace(self, placement=replace(self.placement, topic_ids=topic_ids))
+
+
+def of_hidden(partitions: Collection[TopicPartition]) -> str:
+    """In words, with the first names."""
+    return (
+        f"{len(partitions)} partitions move of topics that this tool's user may not describe:"
+        f" {some(sorted(partitions), SAMPLE)}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

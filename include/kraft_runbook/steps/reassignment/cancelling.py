@@ -17,11 +17,12 @@ from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order
 from kraft_runbook.reassignment.cancelling import UnsafeCancel, left_short, of_unsafe, unsafe_cancels, ways_out
 from kraft_runbook.reassignment.goals import Topics
-from kraft_runbook.reassignment.look import ReplicasLook
+from kraft_runbook.reassignment.look import ReplicasLook, of_hidden
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.plan import plain
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 from kraft_runbook.runbook.digests import sha256_of
 from kraft_runbook.steps.examine import Shown
 from kraft_runbook.steps.handle import Act
@@ -90,6 +91,11 @@ def list_reassignments(run: Run) -> dict[str, Any]:
     chosen = Topics(tuple(str(params["topics"]).split()), tuple(str(params["exclude"] or "").split()))
     look, told = _look_with_settings(run)
     named = partitions_named(str(params.get("partitions") or ""))
+    if hidden := [p for p in look.hidden if chosen.matches(p.topic) and (not named or p in named)]:
+        raise Refused(
+            f"whether a cancel would lose data is not known: {of_hidden(hidden)}",
+            way_out=f"{SHOW_ALL}, then clear this task; or leave these topics out (exclude)",
+        )
     if unknown := [p for p in named if p not in look.seen]:
         raise Refused(f"no such partition: {some(unknown)}", way_out="trigger the run anew with other names")
     ongoing = {
@@ -184,7 +190,7 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
         if earlier.files.name not in names:
             later.append(earlier.files.name)
             continue
-        moving = sorted(earlier.plan.target.keys() & look.placement.ongoing.keys())
+        moving = sorted(earlier.plan.target.keys() & look.moving.keys())
         if moving:
             log.warning(
                 "The throttles of run %s stay, since %d of its partitions still move: %s",
@@ -202,7 +208,7 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
             )
             staying.append(earlier.files.name)
         else:
-            put_back(run, earlier.files, look.placement.ongoing, _what_it_found(earlier.files.name))
+            put_back(run, earlier.files, look.moving, _what_it_found(earlier.files.name))
             run.cluster.tell(f"The throttles that run {earlier.files.name} found are set again")
     return tuple(staying)
 

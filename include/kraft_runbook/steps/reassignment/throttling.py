@@ -269,7 +269,7 @@ def put_throttles_back(run: Run) -> dict[str, Any]:
         tell("This run set no throttle")
         return {"left": []}
     run.claim.take()
-    ongoing = patiently(run, lambda: settled_look(run.cluster, sizes_of=(), settings=False)).placement.ongoing
+    ongoing = patiently(run, lambda: settled_look(run.cluster, sizes_of=(), settings=False)).moving
     if moving := sorted(map(str, files.throttles.partitions & ongoing.keys())):
         log.warning(
             "%d partitions still move, and their throttle stays: %s. What to do: clear the failed task, and the run"

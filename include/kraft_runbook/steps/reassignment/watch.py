@@ -10,8 +10,10 @@ from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.evidence.watches import WATCHED
 from kraft_runbook.reassignment.checks import CHECKS
 from kraft_runbook.reassignment.explain import causes_of, has_rate
+from kraft_runbook.reassignment.look import of_hidden
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.throttles import leftovers
+from kraft_runbook.runbook.cluster_checks import SHOW_ALL
 from kraft_runbook.steps.reassignment.disk_throttle import disk_throttles_left
 from kraft_runbook.steps.reassignment.earlier_runs import still_throttling
 from kraft_runbook.steps.reassignment.looks import see, settled_look
@@ -32,8 +34,9 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
     now = seen.look
     causes = causes_of(earlier, now, throttled=has_rate(seen.throttles))
     found = [f"stuck: {each}" for each in causes if not each.waits]
+    found += [f"{of_hidden(now.hidden)}. To see whether they are stuck, {SHOW_ALL}"] if now.hidden else []
     set_now = leftovers(seen.throttles)
-    if not now.placement.ongoing:
+    if not now.moving:
         left = tuple(each for each in set_now if not each.of_disks)
         for each in still_throttling(run, now.cluster_id):
             if why := each.files.resting:
@@ -53,7 +56,7 @@ def watch_reassignments(run: Run) -> dict[str, Any]:
     run.journal.record(
         Moves(
             what=WATCHED,
-            partitions=len(now.placement.ongoing),
+            partitions=len(now.moving),
             told=told,
             phase=detect_phase(seen.cluster).phase.value,
             cluster_id=now.cluster_id,
