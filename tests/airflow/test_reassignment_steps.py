@@ -572,6 +572,18 @@ def test_where_something_still_moves_the_cluster_is_not_as_wanted(scene: Scene) 
         plan(scene)
 
 
+def test_nothing_is_planned_while_anything_moves(scene: Scene) -> None:
+    """It would be planned from where replicas are, and be wrong once they are where they go: also of other topics."""
+    other = TopicPartition("b", 0)
+    scene.wanted = replace(scene.wanted, topics=Topics(("a",)))
+    moved = look(present={**PLACEMENT.present, other: (1, 2, 3)}, ongoing={other: Ongoing((3, 2, 1), (3,), (1,))})
+    for scene.now in (moved, replace(look(), hidden={other: MOVING[A]})):
+        with pytest.raises(Refused, match="1 partitions still move: b-0"):
+            plan(scene)
+    scene.now = look()
+    assert plan(scene)["partitions"] == 2
+
+
 def test_where_nothing_is_to_move_the_run_ends_there(scene: Scene) -> None:
     scene.now = THERE
     with pytest.raises(NothingToDo, match="the cluster is as wanted"):

@@ -266,7 +266,8 @@ def test_the_preview_counts_each_broker_before_and_after_and_says_how_long() -> 
         sizes={tp("a", 0): 60 * MB, tp("a", 1): 40 * MB},
         directories=one_volume_each({1: 10**9, 2: None, 3: 5 * 10**9}),
     )
-    preview = make_preview(make_plan(Explicit(of(a=[(3, 2)])), placement), placement, throttle=10 * MB)
+    plan = make_plan(Explicit(of(a=[(3, 2)])), placement)
+    preview = make_preview(plan, placement, throttle=10 * MB)
     one, two, three = preview.brokers
     assert (one.replicas_before, one.replicas_after, one.replicas_out, one.bytes_out) == (2, 1, 1, 60 * MB)
     assert (three.replicas_in, three.bytes_in, three.leaders_after) == (1, 60 * MB, 1)
@@ -279,7 +280,9 @@ def test_the_preview_counts_each_broker_before_and_after_and_says_how_long() -> 
     assert "1 partitions change, 60.0 MB are copied" in text
     assert "| 3 | x | 0 → 1 | 0 → 1 | 0.0 → 60.0 | 1, 60.0 MB | 0, 0.0 MB | 4.9 GB |" in text
     assert "9 s to 10 s" in preview.render_text()
-    assert "no throttle" in make_preview(make_plan(Explicit(of(a=[(3, 2)])), placement), placement).render_text()
+    moving = replace(placement, ongoing={tp("a", 1): Ongoing((3, 2, 1), (3,), (1,))})
+    assert "1 partitions move now, and the plan counts them" in make_preview(plan, moving).render_text()
+    assert "no throttle" in make_preview(plan, placement).render_text()
 
 
 def test_the_picture_is_a_drawing_of_every_broker_and_escapes_what_it_is_told() -> None:

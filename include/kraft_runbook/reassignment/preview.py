@@ -188,6 +188,7 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         tuple(brokers),
         (
             *plan.notes,
+            *_moving(placement),
             *_not_in_sync(plan, placement),
             *_not_judged(placement),
             *_racks_of_one(brokers),
@@ -196,6 +197,14 @@ def make_preview(plan: ReassignmentPlan, placement: Placement, *, throttle: int 
         TopicShares((p.topic, replicas) for p, replicas in after.items()).worst_of_all(),
         TopicShares((p.topic, replicas[:1]) for p, replicas in after.items()).worst_of_all(),
     )
+
+
+def _moving(placement: Placement) -> Iterator[str]:
+    if placement.ongoing:
+        yield (
+            f"{len(placement.ongoing):,} partitions move now, and the plan counts them where they are: plan anew once"
+            " they are where they go"
+        )
 
 
 def _not_in_sync(plan: ReassignmentPlan, placement: Placement) -> Iterator[str]:

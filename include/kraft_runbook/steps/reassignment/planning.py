@@ -28,8 +28,8 @@ from kraft_runbook.steps.run import Run
 
 
 def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
-    """Plan, and keep the plan with its preview for the gate. Raises Refused for what must not be planned, NothingToDo
-    where the cluster is as wanted.
+    """Plan, and keep the plan with its preview for the gate. Raises Refused for what must not be planned, and while
+    anything moves; NothingToDo where the cluster is as wanted.
     """
     wanted, look, files = asks(run), settled_look(run.cluster), files_of(run)
     if wanted.cluster_id not in (None, look.cluster_id):
@@ -37,14 +37,14 @@ def plan_moves(run: Run, *, asks: Asks) -> dict[str, Any]:
             f"the assignment to restore was saved of cluster {wanted.cluster_id}, and this is {look.cluster_id}",
             way_out="trigger the run anew with the name of a run of this cluster",
         )
+    if moving := sorted(look.moving):  # a plan counts on where replicas are, and these are on their way
+        raise Refused(
+            f"nothing is planned, and {len(moving)} partitions still move: {some(moving)}",
+            way_out="wait until that has ended, or cancel it; then clear this task",
+        )
     plan = make_plan(_still_meant(run, wanted), look.placement, topics=wanted.topics, keep_order=wanted.keep_order)
     require_no_refusal(plan, look.placement, declared=run.spec.broker_ids, allowed=wanted.allowed)
     if plan.is_empty:
-        if moving := sorted(p for p in look.placement.ongoing if wanted.topics.matches(p.topic)):
-            raise Refused(
-                f"nothing is planned, and {len(moving)} partitions still move: {some(moving)}",
-                way_out="wait until that has ended, or cancel it; then clear this task",
-            )
         forget_what_is_back(run, wanted)
         leave_with_nothing_to_do(run, f"{plan.goal}: nothing is to move, the cluster is as wanted")
     if wanted.throttle is not None:
