@@ -20,6 +20,7 @@ from kraft_runbook.cluster.phases import Phase
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves, of_kind
 from kraft_runbook.gates.proof import make_proof
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.procedures.look_at_replicas import look_at_replicas
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order, save_state
 from kraft_runbook.procedures.throttle_replication import remove_throttles
@@ -27,6 +28,7 @@ from kraft_runbook.reassignment.goals import DrainBrokers
 from kraft_runbook.reassignment.look import ReplicasLook
 from kraft_runbook.reassignment.operation import REASSIGNMENT
 from kraft_runbook.reassignment.placement import Placement
+from kraft_runbook.reassignment.plan import ReassignmentPlan
 from kraft_runbook.reassignment.planner import make_plan
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
@@ -53,6 +55,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.ongoing = dict(MOVING)
+        self.ids: dict[str, str] = {}
         self.hidden: dict[TopicPartition, Ongoing] = {}
         self.isr: tuple[int, ...] = (1, 2)
         self.lost: set[TopicPartition] = set()
@@ -71,6 +74,7 @@ class Scene:
                 cancel_moves: self.cancel,
                 give_back_order: self.order,
                 remove_throttles: self.unthrottle,
+                topic_ids: lambda topics: {each: self.ids[each] for each in topics if each in self.ids},
             },
         )
         self.run = run_in(self.context, self.cluster)
@@ -255,6 +259,59 @@ def test_a_single_partition_can_be_cancelled(scene: Scene, named: str, moves: li
 def test_a_partition_that_is_none_is_named(scene: Scene, named: str, said: str) -> None:
     with pytest.raises(Refused, match=said):
         scene.list(partitions=named)
+
+
+def test_a_topic_that_was_made_anew_since_it_was_listed_is_left_and_named(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka cancels by names: nobody has signed for what moves of the new one, the same way even."""
+    scene.ids = {"a": "one", "b": "two"}
+    scene.earlier()
+    scene.list()
+    scene.sign()
+    scene.ids["a"] = "another"
+    would = RehearsedCluster(SPEC, lambda _: "", print)
+    vars(would).update(ask=scene.cluster.ask)
+    cancel_reassignments(run_in(scene.context, would))
+    assert [each.what for each in would.acts[:2]] == ["cancel the move of b-0", "give b-0 the order [1, 2]"]
+    scene.act()
+    assert scene.done[:2] == [("cancel", [B]), ("order", {B: (1, 2)})]
+    assert "1 topics were made anew since they were listed, and are left: a" in caplog.text
+
+
+def test_the_order_of_a_topic_that_was_made_anew_is_not_that_of_the_one_before_it(scene: Scene) -> None:
+    """Last year's run moved another topic of that name in the same way."""
+    files = RunFiles(files_of_all(scene.run.state) / "one")
+    files.store_plan(replace(PLAN, topic_ids={"a": "of last year", "b": "two"}), PLACEMENT.present)
+    save_state(files.saved, scene.look(), Former({}, {}, {}))
+    scene.ids = {"a": "one", "b": "two"}
+    scene.list()
+    text = shows_reassignments(scene.run).exhibits[0].rendered
+    assert "| a-0 | [2, 1] | unknown |" in text and "| b-0 | [1, 2] | as saved |" in text
+
+
+def test_of_a_run_that_was_planned_anew_the_order_is_given_back_that_its_last_plan_found(scene: Scene) -> None:
+    """It moved a-0 from 1, 2 to 3, 2, then on to 3, 4: a cancel gives back 3 and 2."""
+    files = scene.earlier()
+    second = ReassignmentPlan("on", {A: (3, 2)}, {A: (3, 4)}, copies=1, bound=1)
+    files.store_plan(second, {**PLACEMENT.present, A: (3, 2)})
+    scene.isr = (3, 2)
+    scene.ongoing = {A: Ongoing((3, 4, 2), (4,), (2,))}
+    files.throttles_list(RunThrottles.of(second.moves, 5_000_000))
+    scene.list()
+    scene.sign()
+    scene.ongoing[B] = MOVING[B]  # by somebody, and not in the lists of that run
+    scene.act()
+    assert scene.done[1] == ("order", {A: (3, 2)})
+    assert files.throttles.rate is None, "what its lists do not name keeps no throttle"
+
+
+def test_a_throttle_stays_for_what_an_earlier_plan_of_its_run_moves_still(scene: Scene) -> None:
+    files = scene.earlier()
+    files.store_plan(ReassignmentPlan("on", {A: (3, 2)}, {A: (3, 4)}, copies=1, bound=1), PLACEMENT.present)
+    scene.list(topics="a")
+    scene.sign()
+    assert scene.act()["throttled_on"] == ["one"], "b-0 moves still"
 
 
 @pytest.mark.parametrize("form", [{}, {"partitions": "secret-0"}])

@@ -90,8 +90,8 @@ def _ids(brokers: Collection[int]) -> str:
 
 
 def saved_order(moving: Ongoing, target: Replicas | None, saved: Replicas | None) -> Replicas | None:
-    """The order that a partition had before the move, where a run saved it: it is the run that moves the partition
-    (``target``: of its plan), and what it saved (``saved``) are the replicas that a cancel gives back. None otherwise.
+    """The order that a partition had before the move, where a run kept it: it is the run that moves the partition
+    (``target``: of its plan), and what it kept (``saved``) are the replicas that a cancel gives back. None otherwise.
 
     Kafka gives back the replicas, not their order (measured in both modes).
     """

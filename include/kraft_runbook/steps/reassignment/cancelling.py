@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kraft_runbook.cluster.assignment import Ongoing, Replicas, TopicPartition, partitions_named
@@ -13,13 +13,14 @@ from kraft_runbook.cluster.naming import some
 from kraft_runbook.errors import Refused, Unreachable
 from kraft_runbook.evidence.kinds import Moves
 from kraft_runbook.gates.proof import Exhibit
+from kraft_runbook.io.kafka.topic_ids import topic_ids
 from kraft_runbook.io.private_file import write_private
 from kraft_runbook.procedures.move_replicas import CancelledInPart, cancel_moves, give_back_order
 from kraft_runbook.reassignment.cancelling import UnsafeCancel, left_short, of_unsafe, unsafe_cancels, ways_out
 from kraft_runbook.reassignment.goals import Topics
 from kraft_runbook.reassignment.look import ReplicasLook, of_hidden
 from kraft_runbook.reassignment.operation import REASSIGNMENT
-from kraft_runbook.reassignment.plan import plain
+from kraft_runbook.reassignment.plan import made_anew, plain
 from kraft_runbook.reassignment.run_throttles import RunThrottles
 from kraft_runbook.reassignment.stages import CANCEL
 from kraft_runbook.runbook.cluster_checks import SHOW_ALL
@@ -40,7 +41,8 @@ LISTED = "cancelled.json"
 @dataclass(frozen=True, slots=True)
 class Listed:
     """What a person signs: ``partitions``, each with its replicas as they will be, in the saved order where ``ordered``
-    names it; ``targets``: where each was moving to; ``throttling``: the names of runs whose throttles are put back.
+    names it; ``targets``: where each was moving to; ``throttling``: the names of runs whose throttles are put back;
+    ``topic_ids``: of their topics, where they have one.
     """
 
     partitions: Mapping[TopicPartition, Replicas]
@@ -48,6 +50,7 @@ class Listed:
     ordered: frozenset[TopicPartition]
     throttling: tuple[str, ...]
     text: str = ""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -56,6 +59,7 @@ class Listed:
             "ordered": [[p.topic, p.partition] for p in sorted(self.ordered)],
             "throttling": list(self.throttling),
             "text": self.text,
+            "topic_ids": dict(self.topic_ids),
         }
 
     @staticmethod
@@ -66,11 +70,16 @@ class Listed:
             frozenset(TopicPartition(topic, number) for topic, number in data["ordered"]),
             tuple(data["throttling"]),
             data["text"],
+            data["topic_ids"],
         )
 
     @property
     def digest(self) -> str:
         return sha256_of(self.to_dict())
+
+    def without(self, topics: Collection[str]) -> Listed:
+        """What is to be done of it, but for these topics."""
+        return replace(self, partitions={p: each for p, each in self.partitions.items() if p.topic not in topics})
 
     def begun_since(self, ongoing: Mapping[TopicPartition, Ongoing]) -> tuple[TopicPartition, ...]:
         """The listed partitions that now move elsewhere, or from elsewhere: nobody has signed for that cancel."""
@@ -114,12 +123,14 @@ def list_reassignments(run: Run) -> dict[str, Any]:
         raise Refused(of_unsafe(unsafe), way_out=ways_out(unsafe))
     for each in unsafe:
         del ongoing[each.partition]
-    ordered = order_before(ongoing, earlier_runs(run, look.cluster_id))
+    ids = run.cluster.ask(topic_ids, {p.topic for p in ongoing}) if ongoing else {}
+    ordered = order_before(ongoing, earlier_runs(run, look.cluster_id), ids)
     names = tuple(sorted(each.files.name for each in throttling))
     after = {p: ordered.get(p, each.original) for p, each in ongoing.items()}
     targets = {p: each.target for p, each in ongoing.items()}
     short = left_short(ongoing, look.seen, look.placement.live, look.placement.min_isr)
-    listed = Listed(after, targets, frozenset(ordered), names, _table(ongoing, ordered, names, unsafe, short) + told)
+    told = _table(ongoing, ordered, names, unsafe, short) + told
+    listed = Listed(after, targets, frozenset(ordered), names, told, ids)
     write_private(files_of(run).directory / LISTED, json.dumps(listed.to_dict()))
     run.cluster.tell(listed.text)
     run.journal.record(Moves(what="to be cancelled", partitions=len(ongoing), told=listed.text))
@@ -153,6 +164,7 @@ def cancel_reassignments(run: Run) -> dict[str, Any] | None:
     seen = run.cluster.settled()
     listed = _listed(run)
     run.signatures.require(REASSIGNMENT, CANCEL, seen, exhibit=listed.digest)
+    listed = _still_meant(run, listed)
     wanted, look = list(listed.partitions), settled_look(run.cluster, settings=False)
     if others := listed.begun_since(look.placement.ongoing):
         raise Refused(
@@ -190,7 +202,7 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
         if earlier.files.name not in names:
             later.append(earlier.files.name)
             continue
-        moving = sorted(earlier.plan.target.keys() & look.moving.keys())
+        moving = sorted(earlier.throttles.partitions & look.moving.keys())
         if moving:
             log.warning(
                 "The throttles of run %s stay, since %d of its partitions still move: %s",
@@ -214,11 +226,20 @@ def _put_throttles_back(run: Run, names: Collection[str]) -> tuple[str, ...]:
 
 
 def _rehearse(run: Run) -> None:
-    listed = _listed(run)
+    listed = _still_meant(run, _listed(run))
     cancels, orders = _acts(listed, settled_look(run.cluster, settings=False).placement.ongoing)
     run.cluster.do(cancel_moves, would=cancels)
     run.cluster.do(give_back_order, would=orders)
     run.cluster.do(put_back, would=[_what_it_found(name) for name in listed.throttling])
+
+
+def _still_meant(run: Run, listed: Listed) -> Listed:
+    """Kafka cancels by names, so without topics that were made anew since under theirs: nobody has signed for those."""
+    anew = made_anew(listed.topic_ids, run.cluster.ask(topic_ids, listed.topic_ids.keys())) if listed.topic_ids else ()
+    if anew:
+        named = some(sorted(anew), 20)
+        log.warning("%d topics were made anew since they were listed, and are left: %s", len(anew), named)
+    return listed.without(anew)
 
 
 def _what_it_found(run: str) -> Act:

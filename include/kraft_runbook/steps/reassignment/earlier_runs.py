@@ -47,16 +47,20 @@ def earlier_runs(run: Run, cluster_id: str, *, having: Iterable[str] = (SAVED,))
 
 
 def order_before(
-    ongoing: Mapping[TopicPartition, Ongoing], runs: Iterable[EarlierRun]
+    ongoing: Mapping[TopicPartition, Ongoing], runs: Iterable[EarlierRun], topic_ids: Mapping[str, str]
 ) -> dict[TopicPartition, Replicas]:
-    """The order that each of these partitions had, where the run that moves it has saved it."""
+    """The order that each of these partitions had, where the run that moves it has kept it: as its last plan found it,
+    by which it moves. ``topic_ids``: of their topics now: what a run moved of a topic before it was made anew was
+    another's.
+    """
     found: dict[TopicPartition, Replicas] = {}
     if not ongoing:
         return found
     for run in runs:
+        anew = run.plan.made_anew(topic_ids)
         for partition in ongoing.keys() - found.keys():
-            order = saved_order(ongoing[partition], run.plan.target.get(partition), run.saved.assignment.get(partition))
-            if order is not None:
+            order = saved_order(ongoing[partition], run.plan.target.get(partition), run.plan.present.get(partition))
+            if order is not None and partition.topic not in anew:
                 found[partition] = order
         if len(found) == len(ongoing):
             break
