@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import TaskDeferred
-from group_scene import NEW, OLD, T0, Scene, begin, pages_put_before, resumed
+from group_scene import NEW, OLD, T0, T1, Scene, begin, pages_put_before, resumed
+from groups_seen_as import zookeeper
 from in_run import Signed, run_in
 
 from kraft_runbook.errors import Refused, RunbookError, StepFailed, Unreachable
 from kraft_runbook.groups.expiry import Retention
+from kraft_runbook.groups.look import LogBounds, Owner
 from kraft_runbook.groups.operation import Step
 from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.io.group_claims import ANSWER_SECONDS, Acts
@@ -92,7 +95,7 @@ def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_a
     scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
     digest = scene.plan().digest
     quiet = Quiet({T0: 5}, {T0: 90})
-    files_of(scene.run).keep_quiet(digest, "a", quiet)
+    files_of(scene.run).keep_quiet("a", quiet)
     with pytest.raises(TaskDeferred):
         resumed(scene, False, {"b": "b: registered: x"}, until=9e9)
     assert resumed(scene, False, {"b": "b: registered: x"}, until=9e9, over=True) == {"groups": 1, "stayed": ["b"]}
@@ -102,6 +105,24 @@ def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_a
     resumed(scene, False, {}, until=0)
     assert [each.group for each in files_of(scene.run).at_the_stop(digest).plans] == ["a", "b"]
     assert files_of(scene.run).stayed(digest) == {}
+
+
+def test_a_plan_that_is_made_anew_moves_no_end_at_the_stop(scene: Scene) -> None:
+    """Producers go on meanwhile, and nobody consumes: what comes after the stop would be skipped."""
+    scene.plan()
+    files, quiet, later = files_of(scene.run), Quiet({T0: 7}, {T1: 110}), Quiet({T0: 9}, {T1: 120})
+    files.keep_quiet("g", quiet)
+    scene.context["params"]["without"] = "end at the stop"
+    ended = {"t": {0: LogBounds(0, 5000), 1: LogBounds(0, 5000)}}
+    scene.looks = (replace(OLD, zookeeper=zookeeper(owners={T0: Owner("fence", True)}, offsets={T0: 7}), logs=ended),)
+    assert [each.offset for each in scene.plan().plans[0].offsets] == [7, None]
+    scene.read_at_the_stop()
+    assert scene.quiet == {"g": quiet}
+    files.keep_quiet("g", later)
+    (files.directory / "quiet-0123456789abcdef.json").write_text(json.dumps({"g": quiet.to_dict()}))
+    assert files.quiet() == {"g": later}
+    (files.directory / "quiet.json").unlink()
+    assert files.quiet() == {"g": quiet}, "as earlier releases wrote it"
 
 
 def test_a_group_that_has_started_is_left_alone_where_a_task_is_cleared_for_another(

@@ -39,6 +39,7 @@ from kraft_runbook.groups.planned_offsets import (
     plan_abandoned,
     plan_offset,
 )
+from kraft_runbook.groups.quiet import Quiet, is_as_left
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +129,11 @@ _NOT_OF_A_MOVE = _FOR_MIGRATING_MEMBERS | {FaultKind.KAFKA_AHEAD}
 
 
 def plan_move(
-    look: GroupLook, direction: Direction, *, without: Without | None = None
+    look: GroupLook, direction: Direction, *, without: Without | None = None, quiet: Quiet | None = None
 ) -> MovePlan | tuple[MoveRefused, ...]:
-    """The plan, or every reason against it. ``without``: what the form says of partitions without an offset."""
+    """The plan, or every reason against it. ``without``: what the form says of partitions without an offset.
+    ``quiet``: where the logs ended when the members had stopped, where this run has seen that by now.
+    """
     standing = classify(look)
     refused = list(_of_class(standing, direction))
     if refused:
@@ -165,6 +168,7 @@ def plan_move(
             )
         )
     refused += _of_form(every, without)
+    refused += _of_stop_in_the_past(look, standing, direction, offsets, quiet)
     if refused:
         return tuple(refused)
     zookeeper = look.zookeeper
@@ -260,6 +264,26 @@ def _of_ahead(look: GroupLook, without: Without | None) -> Iterator[MoveRefused]
             Obstacle.FAULT,
             f"{FaultKind.KAFKA_AHEAD}: {some(left)}: {WHY_REFUSED[FaultKind.KAFKA_AHEAD]}",
             f"{WAY_OUT[FaultKind.KAFKA_AHEAD]}. Or name in the form where each begins, at least: {left[0]}=OFFSET",
+        )
+
+
+def _of_stop_in_the_past(
+    look: GroupLook, standing: Standing, direction: Direction, offsets: Iterable[PlannedOffset], quiet: Quiet | None
+) -> Iterator[MoveRefused]:
+    """Where nobody is there any more, producers may have gone on for long: the logs' ends of now are not those of the
+    stop.
+    """
+    if standing.group_class not in (GroupClass.FENCED, GroupClass.OFFSETS_ONLY):
+        return
+    seen = quiet is not None and is_as_left(quiet, look, direction)
+    unread = quiet.unread if quiet is not None else frozenset()
+    at_stop = [each.partition for each in offsets if each.origin is Origin.END_AT_THE_STOP]
+    if left := [name(each) for each in at_stop if not seen or each in unread]:
+        yield MoveRefused(
+            Obstacle.FORM,
+            f"nobody is registered, and this run has not seen the members stop: where the logs of {some(left)} ended"
+            " then is not known",
+            f"say in the form where such partitions begin: earliest, an offset, or {left[0]}=OFFSET for each",
         )
 
 

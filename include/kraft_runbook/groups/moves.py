@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from kraft_runbook.errors import Refused
 from kraft_runbook.groups.look import GroupLook
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.planned_offsets import Direction, LeftOut, MoveRefused, Origin, PlannedOffset, Without
+from kraft_runbook.groups.quiet import Quiet
 from kraft_runbook.runbook.digests import sha256_of
 
 
@@ -107,9 +109,14 @@ def meant(wanted: Sequence[str], there: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def plan_moves(looks: Iterable[GroupLook], direction: Direction, without: Without | None) -> Moves:
-    """The plan of each, or its reasons. ``without``: as of ``plan_move``; offsets by partition are given for one group
-    alone, since their names don't say of which group they are.
+def plan_moves(
+    looks: Iterable[GroupLook],
+    direction: Direction,
+    without: Without | None,
+    quiet: Mapping[str, Quiet] = MappingProxyType({}),
+) -> Moves:
+    """The plan of each, or its reasons. ``without``, ``quiet`` by group: as of ``plan_move``; offsets by partition are
+    given for one group alone, since their names don't say of which group they are.
     """
     plans: list[MovePlan] = []
     refused: dict[str, tuple[MoveRefused, ...]] = {}
@@ -120,7 +127,7 @@ def plan_moves(looks: Iterable[GroupLook], direction: Direction, without: Withou
             way_out="move one group at a time with them, or say earliest, end at the stop, or one offset for all",
         )
     for look in several:
-        found = plan_move(look, direction, without=without)
+        found = plan_move(look, direction, without=without, quiet=quiet.get(look.name))
         if isinstance(found, MovePlan):
             plans.append(found)
         else:

@@ -43,6 +43,10 @@ class GroupFiles:
         """Where the groups stood when they were planned."""
         return self.directory / "before.json"
 
+    @property
+    def _quiet(self) -> Path:
+        return self.directory / "quiet.json"
+
     def _of(self, what: str, digest: str) -> Path:
         return self.directory / f"{what}-{digest[:16]}.json"
 
@@ -94,14 +98,19 @@ class GroupFiles:
             )
         return [found[each] for each in groups]
 
-    def quiet(self, digest: str) -> Mapping[str, Quiet]:
-        """By group, where the logs ended when its members had stopped."""
-        return _table(self._of("quiet", digest), Quiet.from_dict)
+    def quiet(self) -> Mapping[str, Quiet]:
+        """By group, where the logs ended when its members had stopped: of the whole run, since a plan that is made anew
+        moves no stop. Releases before wrote a file for each plan.
+        """
+        paths = sorted(self.directory.glob("quiet-*.json"), key=lambda each: each.stat().st_mtime)
+        found: dict[str, Quiet] = {}
+        for path in (*paths, self._quiet):
+            found |= _table(path, Quiet.from_dict)
+        return found
 
-    def keep_quiet(self, digest: str, group: str, quiet: Quiet) -> None:
+    def keep_quiet(self, group: str, quiet: Quiet) -> None:
         """Raises Refused where it can't be written: the end at the stop would be lost."""
-        every = {**self.quiet(digest), group: quiet}
-        path = self._of("quiet", digest)
+        every, path = {**self.quiet(), group: quiet}, self._quiet
         try:
             write_private(path, json.dumps({name: each.to_dict() for name, each in every.items()}))
         except OSError as error:

@@ -41,7 +41,8 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
     wanted = str(run.params["groups"] or "").split()
     if direction is Direction.BACK:
         require_brokers_for_old_members(run.cluster.settled())
-    plan = plan_moves(run.cluster.ask(look_at_meant, wanted), direction, without)
+    files = files_of(run)
+    plan = plan_moves(run.cluster.ask(look_at_meant, wanted), direction, without, files.quiet())
     shown = plan.render_text()
     if plan.plans:
         every = waves_of(plan, run.params)
@@ -63,7 +64,6 @@ def plan_group_moves(run: Run) -> dict[str, Any]:
     require_names(run, planned)
     if not run.cluster.rehearses:
         claim_groups(run, planned)
-    files = files_of(run)
     files.store(plan, shown)
     keep_before(files.before, before_the_move(plan, run.cluster.now()))
     told = ", ".join(planned)

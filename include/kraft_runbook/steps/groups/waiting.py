@@ -115,12 +115,12 @@ def watch_of(
     """The looks at these groups of a run, as of ``Waits``. Raises RunbookError."""
     if interval is None:
         return Starting(cluster.spec, files.stopped_plans(digest, groups), secrets=cluster.secrets)
-    known = dict(files.quiet(digest))
+    known = dict(files.quiet())
 
     def stopped(plan: MovePlan, look: GroupLook) -> None:
         found = quiet_at(look, plan.direction, known.get(plan.group), plan.abandoned)
         if found is not None and found != known.get(plan.group):
-            files.keep_quiet(digest, plan.group, found)
+            files.keep_quiet(plan.group, found)
             known[plan.group] = found
 
     plans = [each for each in files.plan().plans if each.group in groups]
@@ -265,7 +265,7 @@ def _silent(run: Run, wave: Wave, plans: Sequence[MovePlan], missing: Mapping[st
     kept = files.kept(wave.digest)
     ready = [each for each in plans if each.group not in late]
     earlier = kept.plans if kept is not None else ()
-    done = read_all(run, ready, without_offset(run.params), earlier, files.quiet(wave.digest))
+    done = read_all(run, ready, without_offset(run.params), earlier, files.quiet())
     files.store_stopped(Moves(wave.plan.direction, tuple(done.answers.values())), wave.digest)
     _keep(run, wave, plans, late)
     stayed = {**late, **done.stayed}
