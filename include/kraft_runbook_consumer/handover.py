@@ -21,6 +21,8 @@ INSIST_SECONDS = 5.0
 """For how long a commit at the release is tried again in kafka mode."""
 SIGN_SECONDS = 0.5
 FOREIGN_SECONDS = 10.0
+_Log = tuple[int, int]
+"""The first offset of a partition's log, and the one after its last record."""
 logger = logging.getLogger("kraft_runbook_consumer")
 
 
@@ -56,10 +58,10 @@ class Handover:
         """Held partitions that Kafka has given to somebody else: nothing of them is committed to Kafka."""
 
     def take_over(self, partitions: Collection[Partition], *, wait: bool, toggled: bool) -> dict[Partition, int]:
-        """Where each begins (``_begin``), and both sides say so from here on. Without any offset it begins at the log's
-        start or end, by number: otherwise nothing could be committed, and an old member that gets the partition would
-        skip what comes in between. Left out: those that Kafka says nothing of, whose log can't be read, or whose begin
-        Kafka has not taken; ask again.
+        """Where each begins, and both sides say so from here on. Without any offset it begins at the log's start or
+        end, by number: otherwise nothing could be committed, and an old member that gets the partition would skip what
+        comes in between. Left out: those that Kafka says nothing of, whose log is asked for and can't be read, or whose
+        begin Kafka has not taken; ask again.
 
         ``toggled``: the group follows Kafka, or its mode was written once. Raises Unreachable.
         """
@@ -67,9 +69,10 @@ class Handover:
         committed: dict[Partition, InKafka | None] = dict.fromkeys(partitions)
         if self._embedded is not None:
             committed = self._embedded.committed(partitions)
-        known = {each: _begin(each, stored.get(each), kafka, toggled=toggled) for each, kafka in committed.items()}
-        begins = {each: begin for each, begin in known.items() if begin is not None}
-        begins |= self._edges([each for each, begin in known.items() if begin is None])
+        doubtful = [each for each, kafka in committed.items() if self._is_doubtful(stored.get(each), kafka)]
+        begins = {each: stored[each] for each in committed if each not in doubtful}
+        for each, log in self._logs_of(doubtful).items():
+            begins[each] = self._begin(each, stored.get(each), committed[each], log, toggled=toggled)
         self._zookeeper.commit({each: begin for each, begin in begins.items() if stored.get(each) != begin})
         if self._embedded is not None:
             if wait and begins:
@@ -162,16 +165,49 @@ class Handover:
         if self._logs is not None:
             self._logs.close()
 
-    def _edges(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Where the logs begin or end. One that can't be read ends the search, and comes last in the next."""
-        found: dict[Partition, int] = {}
+    def _is_doubtful(self, zookeeper: int | None, kafka: InKafka | None) -> bool:
+        """Whether the log must be asked where to begin: no side has an offset, or one of them may be of a topic of that
+        name that was deleted. With a topic Kafka drops its offsets; nobody drops ZooKeeper's. Where members of ours
+        have written one number to both sides it is of the topic that is there.
+        """
+        if self._embedded is None:
+            return zookeeper is None
+        return kafka is None or not kafka.ours or kafka.offset != zookeeper
+
+    def _begin(
+        self, partition: Partition, zookeeper: int | None, kafka: InKafka | None, log: _Log, *, toggled: bool
+    ) -> int:
+        """The higher offset of both sides (``_higher``), of those that lie within the log."""
+        start, end = log
+        if zookeeper is None and kafka is None:
+            return end if self._reset_to_end else start
+        here = None if zookeeper is None or zookeeper > end else zookeeper
+        there = None if kafka is None or kafka.offset > end else kafka
+        found = _higher(partition, here, there, toggled=toggled)
+        begin = start if found is None else found
+        if (here, there) != (zookeeper, kafka):
+            logger.warning(
+                "%s-%d begins at %d%s. Its log ends at %d: what lies beyond (ZooKeeper %s, Kafka %s) is of a topic that"
+                " was deleted, or of records that are lost",
+                *partition,
+                begin,
+                ", the log's start" if found is None else "",
+                end,
+                zookeeper,
+                None if kafka is None else kafka.offset,
+            )
+        return begin
+
+    def _logs_of(self, partitions: Collection[Partition]) -> dict[Partition, _Log]:
+        """The logs of these. One that can't be read ends the search, and comes last in the next."""
+        found: dict[Partition, _Log] = {}
         if time.monotonic() - self._unread_at < LOG_PAUSE_SECONDS:
             return found
         late = [each for each in self._unread if each in partitions]
         for each in [*(each for each in partitions if each not in self._unread), *late]:
             self._unread.pop(each, None)
             try:
-                found[each] = self._edge(each)
+                found[each] = self._log_of(each)
             except Unreachable as error:
                 logger.warning("%s", error)
                 self._unread[each] = None
@@ -179,7 +215,7 @@ class Handover:
                 break
         return found
 
-    def _edge(self, partition: Partition) -> int:
+    def _log_of(self, partition: Partition) -> _Log:
         if self._logs is None:
             self._logs = self._make_logs(self._logs_config)
         try:
@@ -191,10 +227,10 @@ class Handover:
             ) from error
         if bounds is None:
             raise Unreachable(f"the log of {partition[0]}-{partition[1]} is not known", way_out="wait")
-        return int(bounds[1] if self._reset_to_end else bounds[0])
+        return int(bounds[0]), int(bounds[1])
 
 
-def _begin(partition: Partition, zookeeper: int | None, kafka: InKafka | None, *, toggled: bool) -> int | None:
+def _higher(partition: Partition, zookeeper: int | None, kafka: InKafka | None, *, toggled: bool) -> int | None:
     """The higher offset of both sides. But until a group is toggled nobody but its migrating members rightly commits to
     Kafka, which write both sides: a higher offset of somebody else there, such as a canary that was stopped, would skip
     what the group has not read.

@@ -191,9 +191,12 @@ class Records:
 
 
 class Logs:
-    """The consumer that is asked for the logs' starts. ``unread``: partitions whose leader does not answer."""
+    """The consumer that is asked where the logs begin and end: each at ``bounds``. ``unread``: partitions whose leader
+    does not answer.
+    """
 
     def __init__(self) -> None:
+        self.bounds = 5, 9
         self.unread: set[Partition] = set()
         self.asked: list[Partition] = []
 
@@ -202,7 +205,7 @@ class Logs:
         self.asked.append(each)
         if each in self.unread:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        return 5, 9
+        return self.bounds
 
     def close(self) -> None: ...
 

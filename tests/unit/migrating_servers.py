@@ -136,7 +136,7 @@ class Embedded:
         return self.told
 
     def committed(self, partitions: Sequence[Partition]) -> Mapping[Partition, InKafka | None]:
-        return dict.fromkeys(partitions)
+        return dict.fromkeys(partitions, InKafka(0, ours=True))
 
     def commit(self, offsets: Mapping[Partition, int], *, seconds: float = 0.0) -> frozenset[Partition]:
         self.calls.append(("commit", dict(offsets)))
@@ -159,7 +159,7 @@ class Embedded:
 
 
 def topic(tree: dict[str, tuple[bytes | None, int]], name: str, partitions: int, group: str = "g") -> None:
-    """A topic with an offset of 0 for each partition: nobody asks Kafka for the log's start."""
+    """A topic with an offset of 0 for each partition, as in Kafka: nobody asks for its log."""
     numbers = ",".join(f'"{n}":[1]' for n in range(partitions))
     tree[f"/brokers/topics/{name}"] = (f'{{"version":1,"partitions":{{{numbers}}}}}'.encode(), 0)
     for number in range(partitions):

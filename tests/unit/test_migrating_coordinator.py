@@ -18,7 +18,6 @@ from kraft_runbook_consumer.lease import Lease, sent_now
 from kraft_runbook_consumer.listener import WholeGroup
 from kraft_runbook_consumer.mode import Mode
 from kraft_runbook_consumer.step import Phase
-from kraft_runbook_consumer.znodes import Partition
 
 RUNNING, STOPPING = Phase.RUNNING, Phase.STOPPING
 
@@ -74,52 +73,6 @@ def test_a_member_that_falls_silent_tells_kafka_at_once_how_far_it_is() -> None:
     member.records.positions[P0] = 160
     member.coordinator._turn()
     assert member.kafka.known[P0] == 150, "the session may have ended: it may be somebody else's"
-
-
-@pytest.mark.parametrize(
-    ("mode", "others", "in_kafka", "begins"),
-    [
-        (None, True, 100, 40),  # left from a canary that was stopped
-        (None, True, 30, 40),
-        (None, False, 100, 100),  # a migrating member that ZooKeeper did not answer
-        (None, False, 30, 40),
-        ("zookeeper", True, 100, 100),  # a new member of a group that followed Kafka
-        ("kafka", True, 100, 100),
-        ("kafka", True, 30, 40),
-    ],
-)
-def test_kafka_s_offset_counts_where_it_is_the_group_s_own(
-    member: Group, mode: str | None, others: bool, in_kafka: int, begins: int
-) -> None:
-    member.zookeeper.mode = mode
-    member.kafka.assigned = frozenset({P0, P1, P2}) if mode == "kafka" else frozenset()
-    member.zookeeper.written |= {P0: 40, P1: 40}
-    member.kafka.known |= {P0: in_kafka, P2: in_kafka}
-    member.kafka.others = {P0, P2} if others else set()
-    member.turn()
-    assert member.records.positions == {P0: begins, P1: 40, P2: in_kafka}, "who has an offset on one side begins there"
-    assert member.zookeeper.written == member.kafka.known == member.records.positions
-
-
-def test_a_migrating_member_knows_its_own_commits_in_kafka() -> None:
-    stored: dict[Partition, TopicPartition] = {}
-
-    class Client:
-        def memberid(self) -> str:
-            return "m"
-
-        def commit(self, offsets: list[TopicPartition], asynchronous: bool) -> list[TopicPartition]:
-            stored.update({(each.topic, each.partition): each for each in offsets})
-            return offsets
-
-        def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-            return [stored[each.topic, each.partition] for each in asked]
-
-    made = embedded_consumer(Lease(45.0), Client())
-    made.commit({P0: 1})
-    made.send_commit({P1: 2})
-    Client().commit([TopicPartition(*P2, 3)], asynchronous=False)
-    assert made.committed([P0, P1, P2]) == {P0: (1, True), P1: (2, True), P2: (3, False)}
 
 
 def test_a_partition_that_kafka_refuses_keeps_no_other(member: Group) -> None:
