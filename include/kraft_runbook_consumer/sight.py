@@ -14,7 +14,7 @@ from kraft_runbook_consumer.listener import WholeGroup, by_topic_and_partition, 
 from kraft_runbook_consumer.mode import Mode, called_for
 from kraft_runbook_consumer.settings import Settings
 from kraft_runbook_consumer.step import View
-from kraft_runbook_consumer.znodes import STATIC, Partition, Registration
+from kraft_runbook_consumer.znodes import STATIC, GroupPaths, Partition, Registration
 from kraft_runbook_consumer.zookeeper import GroupSeen, ZookeeperSession
 
 LOOK_SECONDS = 5.0
@@ -42,6 +42,7 @@ class Sight:
         self._once_migrating: frozenset[str] = frozenset()
         self._subscribed: frozenset[str] = frozenset()
         self._gone: frozenset[str] = frozenset()
+        self._fenced: frozenset[Partition] = frozenset()
         self._not_joined_since: float | None = None
 
     @property
@@ -52,7 +53,7 @@ class Sight:
     def look(self, held: Collection[str] = ()) -> GroupSeen:
         """ZooKeeper's side anew. ``held``: topics of which owner znodes are held; one that was deleted has them still.
 
-        Raises Unreachable; ConsumerError where a topic is missing at the first look.
+        Raises Unreachable; ConsumerError where a topic is missing, or fenced, at the first look.
         """
         first = self._looked_at < 0
         seen = self._zookeeper.look(lambda members, every: {*self._topics(members, every), *held})
@@ -68,6 +69,7 @@ class Sight:
             taken=frozenset(each for each, session in seen.owners.items() if session != mine),
         )
         self._require_topics(first=first)
+        self._require_no_fence(seen.owners, first=first)
         self._subscribe()
         return seen
 
@@ -168,6 +170,23 @@ class Sight:
                 topic,
             )
         self._gone = frozenset(gone)
+
+    def _require_no_fence(self, owners: Mapping[Partition, int], *, first: bool) -> None:
+        """A partition whose owner znode belongs to no session can be owned by nobody, for as long as that stands."""
+        exclude = self._settings.exclude_internal
+        topics = self._registration.topics(self.view.partitions, exclude_internal=exclude)
+        fenced = frozenset(each for each, session in owners.items() if not session and each[0] in topics)
+        if new := sorted(fenced - self._fenced):
+            where = GroupPaths(self._settings.group).owner(new[0])
+            error = ConsumerError(
+                f"{len(new)} partitions can be owned by no member here: {where} belongs to no session. It is the fence"
+                " of a group that was moved to Kafka",
+                way_out="start KafkaConsumers; or let move_consumer_group move the group back, which lifts the fence",
+            )
+            if first:
+                raise error
+            logger.error("%s", error)
+        self._fenced = fenced
 
     def _subscribe(self) -> None:
         exclude = self._settings.exclude_internal

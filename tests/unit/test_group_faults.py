@@ -14,7 +14,8 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.groups.checks import GROUP_CHECKS, judge
 from kraft_runbook.groups.classify import classify
-from kraft_runbook.groups.faults import FaultKind, Side, abandoned, faults, side_in_force
+from kraft_runbook.groups.fault_kinds import FaultKind
+from kraft_runbook.groups.faults import Side, abandoned, faults, side_in_force
 from kraft_runbook.groups.look import GroupLook, Kind, LogBounds, Mode, Owner
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.old_assignors import by_range, colliding, java_hash
@@ -338,6 +339,7 @@ SPOILT = {
     "KRB-GRP-008": (look(zookeeper(OLD), logs=LOG), "t-0"),
     "KRB-GRP-009": (look(zookeeper(), kafka(new("app", instance="i-1"))), "i-1"),
     "KRB-GRP-010": (look(zookeeper(), kafka(new("app"), assignor="sticky")), "sticky"),
+    "KRB-GRP-011": (look(zookeeper(MIGRATING, owners={T0: Owner("fence", True)}), kafka(EMBEDDED)), "t-0"),
 }
 
 

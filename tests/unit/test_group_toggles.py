@@ -132,7 +132,7 @@ def test_what_kafka_assigned_must_be_readable() -> None:
 def test_a_fence_refuses_the_toggle() -> None:
     seen = migrating()
     fenced = replace(seen.zookeeper, owners={T0: Owner("fence", True), T1: Owner(f"{B}-0", False)})
-    assert "t-0 is fenced" in refused(replace(seen, zookeeper=fenced))
+    assert "a fault: fenced beside migrating members: t-0: no member can" in refused(replace(seen, zookeeper=fenced))
 
 
 def test_equal_hashes_matter_beside_old_members_alone() -> None:
@@ -312,6 +312,15 @@ def test_a_new_member_of_a_name_that_a_migrating_one_had_is_alarming() -> None:
     """Kafka calls the process that has the name now otherwise."""
     seen = look(zookeeper(member(Kind.MIGRATING), embedded=("g_app-7-former",)), kafka(new(OLD_ID), new("g_app-7")))
     assert [each.kind for each in alarms(seen)] == [AlarmKind.NEW_BESIDE_ZOOKEEPER]
+
+
+@pytest.mark.parametrize("seen", [migrating(), by_kafka(more=(new("app", T1),))])
+def test_a_fence_beside_migrating_members_is_alarming(seen: Any) -> None:
+    """A group that was moved with its clients stopped, and to which somebody adds migrating members."""
+    owners = {T0: Owner("fence; committed", True), T1: Owner(f"{B}-0", False)}
+    (found,) = alarms(replace(seen, zookeeper=replace(seen.zookeeper, owners=owners)))
+    assert found.kind is AlarmKind.FENCED and found.why.startswith("t-0: no member can own these partitions")
+    assert list(alarms(look(zookeeper(owners=owners), kafka(new("app", T0))))) == []
 
 
 def test_an_alarm_must_last_for_two_looks() -> None:

@@ -59,7 +59,7 @@ def test_json_fits_its_documented_schema() -> None:
     found = json.loads(out)
     jsonschema.validate(found, json.loads((ROOT / "docs/schemas/groups-scan.json").read_text()))
     assert [each["group_class"] for each in found["scan"]["groups"]] == ["ALL_OLD", "UNKNOWN", "ALL_NEW"]
-    assert len(found["checks"]) == 10
+    assert len(found["checks"]) == 11
 
 
 def test_a_group_that_is_not_there_is_named() -> None:

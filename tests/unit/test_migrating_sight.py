@@ -116,6 +116,35 @@ def test_a_topic_that_goes_is_named_once_with_the_way_out(
         assert set(one.state.held) == {("t", 0), ("u", 0)}
 
 
+def test_a_fence_ends_a_member_that_starts_and_is_named_by_one_that_runs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It would wait for these partitions without a word, and Kafka would give them to nobody else."""
+    tree: dict[str, tuple[bytes | None, int]] = {"/consumers/g/migration/mode": (b"kafka", 0)}
+    topic(tree, "t", 3)
+    topic(tree, "u", 1)
+    fence = {f"/consumers/g/owners/{each}": (b"fence; committed", 0) for each in ("t/1", "t/2", "u/0")}
+    kafka = Embedded()
+    kafka.assigned = frozenset({("t", 0), ("t", 1)})
+    one = member(monkeypatch, tree | fence, Registration({"t": 1}), embedded=kafka)
+    with pytest.raises(
+        ConsumerError, match="2 partitions can be owned by no member here: /consumers/g/owners/t/1 be"
+    ) as e:
+        one._turn()
+    assert "move_consumer_group" in e.value.way_out
+    one = member(monkeypatch, tree, Registration({"t": 1}), embedded=kafka)
+    turn(one)
+    assert set(one.state.held) == {("t", 0), ("t", 1)}
+    other = member(
+        monkeypatch, {**tree, "/consumers/g/owners/u/0": (b"fence", 0)}, Registration({"t": 1}), embedded=kafka
+    )
+    turn(other)
+    tree |= fence
+    turn(one)
+    (told,) = [each.getMessage() for each in caplog.records if "belongs to no session" in each.getMessage()]
+    assert told.startswith("2 partitions can be owned by no member here") and set(one.state.held) == {("t", 0)}
+
+
 def test_a_member_gets_no_share_before_kafka_has_told_who_is_in_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each of its sessions: it would take nothing, and nobody else would."""
     tree: dict[str, tuple[bytes | None, int]] = {}

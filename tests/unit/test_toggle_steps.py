@@ -569,7 +569,7 @@ def test_a_file_that_cant_be_read_is_refused_since_nobody_would_know_what_to_put
 
 def test_the_watch_fails_on_what_two_looks_show(scene: Scene) -> None:
     scene.looks["h"] = migrating(name="h", more=(new("app"),))
-    with pytest.raises(Failed, match="consumer groups of lab may be read twice:\nh: new members while the mode is not"):
+    with pytest.raises(Failed, match="of lab may be read twice, or by nobody:\nh: new members while the mode is not"):
         watch_the_groups(scene.run())
     scene.looks["h"] = by_kafka(name="h", more=(new("app"),), in_kafka=SAME, given={A: (T1,), B: (T0,)})
     assert watch_the_groups(scene.run()) == {"groups": 2, "alarms": 0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft_runbook.cluster.spec import ClusterSpec
-from kraft_runbook.groups.faults import WAY_OUT, FaultKind
+from kraft_runbook.groups.fault_kinds import WAY_OUT, FaultKind
 from kraft_runbook.groups.report import GroupScan
 from kraft_runbook.runbook.check_results import ChecksReport, Finding, Severity, failed, passed, sample, unknown
 from kraft_runbook.runbook.checklist import Checklist
@@ -142,3 +142,13 @@ def new_members_use_an_assignor_that_others_have(scan: GroupScan, spec: ClusterS
     one in use, not the members' lists.
     """
     return _of(scan, FaultKind.OTHER_ASSIGNOR)
+
+
+@check("KRB-GRP-011", severity=BLOCKING, fix=WAY_OUT[FaultKind.FENCED_BESIDE_MIGRATING])
+def no_partition_is_fenced_beside_a_migrating_member(scan: GroupScan, spec: ClusterSpec) -> Finding:
+    """No partition of a group with migrating members is fenced.
+
+    A fence is an owner znode of no session: a move to Kafka with clients stopped leaves one on each partition, and it
+    keeps migrating members out as it does old ones. What Kafka assigns to such a member nobody consumes.
+    """
+    return _of(scan, FaultKind.FENCED_BESIDE_MIGRATING)

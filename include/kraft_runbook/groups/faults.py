@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import STABLE, Standing, in_kafka, kafka_mode
+from kraft_runbook.groups.fault_kinds import STOPPING, FaultKind
 from kraft_runbook.groups.look import (
     CLASSIC,
     GroupLook,
@@ -24,19 +25,6 @@ from kraft_runbook.groups.old_assignors import by_range, colliding
 
 OURS = frozenset({"cooperative-sticky", "range", "roundrobin"})
 """The assignors that librdkafka has, and so a consumer of confluent-kafka."""
-
-
-class FaultKind(StrEnum):
-    NEW_BESIDE_OLD = "new beside old"
-    KAFKA_AHEAD = "Kafka is ahead beside a live member"
-    SIDES_DIFFER = "sides differ"
-    HASHES_COLLIDE = "hashes collide"
-    ESCAPED_TWICE = "pattern escaped twice"
-    OFFSET_UNUSABLE = "offset unusable"
-    OFFSET_OUTSIDE_LOG = "offset outside the log"
-    WITHOUT_OFFSET = "without offset"
-    STATIC_MEMBERS = "static members"
-    OTHER_ASSIGNOR = "other assignor"
 
 
 class Side(StrEnum):
@@ -56,40 +44,6 @@ class Fault:
     stops: bool
 
 
-STOPPING = frozenset(
-    {
-        FaultKind.NEW_BESIDE_OLD,
-        FaultKind.KAFKA_AHEAD,
-        FaultKind.HASHES_COLLIDE,
-        FaultKind.ESCAPED_TWICE,
-        FaultKind.OFFSET_UNUSABLE,
-        FaultKind.OFFSET_OUTSIDE_LOG,
-        FaultKind.OTHER_ASSIGNOR,
-    }
-)
-"""The others are decided, or waited for, when the group is moved."""
-WHY_REFUSED: Mapping[FaultKind, str] = {
-    FaultKind.NEW_BESIDE_OLD: "both sides consume every partition",
-    FaultKind.KAFKA_AHEAD: "an old member commits to Kafka, and such commits are lost once a new member joins; or these"
-    " offsets are left from an earlier try, and whoever begins there skips records",
-    FaultKind.HASHES_COLLIDE: "with roundrobin its members may order these partitions differently",
-    FaultKind.ESCAPED_TWICE: "1.1.1 escapes such a pattern twice, so that the member owns nothing",
-    FaultKind.OFFSET_UNUSABLE: "these offsets can't be carried over",
-    FaultKind.OFFSET_OUTSIDE_LOG: "a member would begin where auto.offset.reset says",
-    FaultKind.OTHER_ASSIGNOR: "a migrating consumer knows cooperative-sticky, range and roundrobin alone",
-}
-WAY_OUT: Mapping[FaultKind, str] = {
-    FaultKind.NEW_BESIDE_OLD: "stop one side",
-    FaultKind.KAFKA_AHEAD: "where they move from one scan to the next: deploy its members with dual.commit.enabled=true"
-    " until ZooKeeper has them too, then with offsets.storage=zookeeper and dual.commit.enabled=false. Else stop"
-    " whoever is in Kafka's group, and delete them there:"
-    " kafka-consumer-groups --delete-offsets --group GROUP --topic TOPIC",
-    FaultKind.HASHES_COLLIDE: "set partition.assignment.strategy=range on all its members",
-    FaultKind.ESCAPED_TWICE: "write [.] for \\. in the pattern",
-    FaultKind.OFFSET_UNUSABLE: "correct or delete these znodes",
-    FaultKind.OFFSET_OUTSIDE_LOG: "decide where it is to begin, and write that offset",
-    FaultKind.OTHER_ASSIGNOR: "give the new members one of these in partition.assignment.strategy",
-}
 SAMPLES = 5
 
 _FOLLOWS_ZOOKEEPER = frozenset(
@@ -282,6 +236,11 @@ def _new_beside_old(look: GroupLook, standing: Standing, zookeeper: ZookeeperSid
         yield from (f"{each.client_id} ({each.host})" for each in standing.new)
 
 
+def _fenced_beside_migrating(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
+    if zookeeper.migrating_ids:
+        yield from map(name, sorted(zookeeper.fenced))
+
+
 def _kafka_ahead(look: GroupLook, standing: Standing, zookeeper: ZookeeperSide) -> Iterator[str]:
     kafka = dict(_kafka_offsets(look))
     for partition in ahead_in_kafka(look):
@@ -397,6 +356,7 @@ _FINDERS: dict[FaultKind, _Finder] = {
     FaultKind.WITHOUT_OFFSET: _without_offset,
     FaultKind.STATIC_MEMBERS: _static_members,
     FaultKind.OTHER_ASSIGNOR: _other_assignor,
+    FaultKind.FENCED_BESIDE_MIGRATING: _fenced_beside_migrating,
 }
 
 

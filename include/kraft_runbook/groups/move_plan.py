@@ -11,11 +11,9 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, classify
+from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED, FaultKind
 from kraft_runbook.groups.faults import (
-    WAY_OUT,
-    WHY_REFUSED,
     Fault,
-    FaultKind,
     abandoned,
     ahead_in_kafka,
     exists,

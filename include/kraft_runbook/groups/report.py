@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from kraft_runbook.cluster.consumer_groups import ConsumerGroups, GroupClass, SomeGroups
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import Standing, classify, in_kafka, needs_zookeeper
+from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED
 from kraft_runbook.groups.faults import (
-    WAY_OUT,
-    WHY_REFUSED,
     Fault,
     Side,
     bounds_of,

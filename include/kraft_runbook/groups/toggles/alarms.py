@@ -1,4 +1,6 @@
-"""What must not be: two members that may consume one partition. Asked on a schedule, and while a group soaks."""
+"""What must not be: two members that may consume one partition, or none that can. Asked on a schedule, and while a
+group soaks.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kraft_runbook.cluster.consumer_groups import GroupClass
+from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import was_read
 from kraft_runbook.groups.classify import classify, cut_off, kafka_mode
+from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED, FaultKind
+from kraft_runbook.groups.faults import name
 from kraft_runbook.groups.look import GroupLook
 
 _NOW = "stop the new members now, or the registered ones; then look at what was read twice"
@@ -18,6 +23,7 @@ class AlarmKind(StrEnum):
     CONTRADICTORY = "CONTRADICTORY"
     NEW_BESIDE_ZOOKEEPER = "new members while the mode is not kafka"
     """Also where the class can't be told, since Kafka's group rebalances just then."""
+    FENCED = "fenced beside migrating members"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,10 @@ def alarms(look: GroupLook) -> Iterator[Alarm]:
         )
     elif standing.group_class is GroupClass.CONTRADICTORY:
         yield Alarm(look.name, AlarmKind.CONTRADICTORY, standing.why, _NOW)
+    if zookeeper.fenced and zookeeper.migrating_ids:
+        kind = FaultKind.FENCED_BESIDE_MIGRATING
+        fenced = some(map(name, sorted(zookeeper.fenced)))
+        yield Alarm(look.name, AlarmKind.FENCED, f"{fenced}: {WHY_REFUSED[kind]}", WAY_OUT[kind])
 
 
 def lasting(earlier: Iterable[GroupLook], now: Iterable[GroupLook]) -> tuple[Alarm, ...]:

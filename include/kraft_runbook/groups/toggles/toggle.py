@@ -11,7 +11,8 @@ from kraft_runbook.cluster.consumer_groups import GroupClass
 from kraft_runbook.cluster.naming import some
 from kraft_runbook.cluster.unread import Unread, was_read
 from kraft_runbook.groups.classify import STABLE, Standing, classify, in_kafka, kafka_mode
-from kraft_runbook.groups.faults import WAY_OUT, WHY_REFUSED, FaultKind, exists, faults, name
+from kraft_runbook.groups.fault_kinds import WAY_OUT, WHY_REFUSED, FaultKind
+from kraft_runbook.groups.faults import exists, faults, name
 from kraft_runbook.groups.look import GroupLook, KafkaSide, Mode, Partition, ZookeeperSide
 from kraft_runbook.groups.old_assignors import by_range, by_round_robin
 from kraft_runbook.groups.planned_offsets import Direction, MoveRefused, Obstacle
@@ -118,7 +119,7 @@ def plan_toggle(earlier: GroupLook, look: GroupLook, direction: Direction) -> To
     standing = classify(look)
     if standing.group_class is not GroupClass.ALL_MIGRATING:
         return (_of_class(standing),)
-    refused = [*_of_members(look), *_of_fence(look), *_of_faults(look, standing)]
+    refused = [*_of_members(look), *_of_faults(look, standing)]
     if not refused:
         refused += _of_before(earlier)
     if not refused and (changed := _differences(earlier, look)):
@@ -237,15 +238,6 @@ def _of_group(why: str) -> MoveRefused:
         why,
         "look again in a minute; where it stays so, look at the member's log (docs/toggle.md)",
     )
-
-
-def _of_fence(look: GroupLook) -> Iterator[MoveRefused]:
-    if was_read(look.zookeeper) and (fenced := look.zookeeper.fenced):
-        yield MoveRefused(
-            Obstacle.MEMBERS,
-            f"{named(fenced)} is fenced, so none of its members can take it",
-            "move the group back with move_consumer_group, which lifts the fence",
-        )
 
 
 def _of_faults(look: GroupLook, standing: Standing) -> Iterator[MoveRefused]:

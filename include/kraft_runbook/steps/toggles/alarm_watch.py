@@ -1,5 +1,5 @@
-"""Asked on a schedule: does any consumer group have two members that may consume one partition? A failed run is the
-alarm.
+"""Asked on a schedule: does any consumer group have two members that may consume one partition, or a partition that no
+member can own? A failed run is the alarm.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ def watch_the_groups(run: Run) -> dict[str, Any]:
     run.journal.record(Moves(what=WATCHED, partitions=None, told="\n".join([told, *lines])))
     run.cluster.tell(told)
     if found:
-        raise Failed(f"consumer groups of {run.spec.name} may be read twice:\n" + "\n".join(lines))
+        raise Failed(f"consumer groups of {run.spec.name} may be read twice, or by nobody:\n" + "\n".join(lines))
     return {"groups": len(earlier), "alarms": 0}
