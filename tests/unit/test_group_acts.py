@@ -14,7 +14,7 @@ from observations import SPEC
 
 from kraft_runbook.cluster.unread import Unread
 from kraft_runbook.errors import Refused, StepFailed
-from kraft_runbook.groups.look import Kind, LogBounds, Owner, StoredOffset
+from kraft_runbook.groups.look import COMMITTED, Kind, LogBounds, Owner, StoredOffset
 from kraft_runbook.groups.move_plan import MovePlan, plan_move
 from kraft_runbook.groups.planned_offsets import Beginning, Direction, Origin
 from kraft_runbook.groups.quiet import quiet_at
@@ -130,6 +130,21 @@ def test_an_offset_that_somebody_sets_back_after_the_commit_is_not_overwritten(w
         commit_group(SPEC, plan, **world.given)
 
 
+def test_old_members_that_have_read_on_after_the_way_back_are_not_sent_back(world: World) -> None:
+    fence = dict.fromkeys((T0, T1), Owner(f"fence{COMMITTED}", True))
+    world.zookeeper, world.kafka = zookeeper(owners=fence, offsets={T0: 7, T1: 8}), kafka(offsets={T0: 50, T1: 60})
+    plan = world.plan(Direction.BACK)
+    write_back_group(SPEC, plan, **world.given)
+    again = stop_read(SPEC, plan, None, kept=plan, **world.given)
+    assert again == plan, "what this run has written is nobody's reading"
+    lift_group(SPEC, plan, **world.given)
+    world.zookeeper = replace(world.zookeeper, offsets={T0: StoredOffset(90, 2), T1: StoredOffset(60, 2)})
+    with pytest.raises(Refused, match="t-0 is at 90 in ZooKeeper, which this run has neither planned with nor written"):
+        stop_read(SPEC, plan, None, kept=plan, **world.given)
+    named = stop_read(SPEC, plan, {"t-0": 90}, kept=plan, **world.given)
+    assert [each.offset for each in named.offsets] == [90, 60]
+
+
 def test_no_fence_is_lifted_while_kafkas_members_have_read_on(world: World) -> None:
     plan = world.plan()
     fence_group(SPEC, plan, **world.given)
@@ -240,14 +255,16 @@ def test_offsets_are_read_anew_where_the_side_that_is_written_to_has_others_sinc
     fence_group(SPEC, plan, **world.given)
     with pytest.raises(Refused, match="another offset in Kafka than at the stop") as told:
         commit_group(SPEC, plan, **world.given)
-    assert "to take the offsets anew, do the step 'silent' again" in told.value.way_out
+    assert "clear 'preflight.plan' with its downstream tasks, which plans anew" in told.value.way_out
     with pytest.raises(Refused, match="t-0 is at 7 in ZooKeeper and at 90 in Kafka, and a part of the group is fenced"):
         stop_read(SPEC, plan, None, kept=plan, **world.given)
     named = stop_read(SPEC, plan, {"t-0": 90}, kept=plan, **world.given)
     assert [(each.offset, each.replaces) for each in named.offsets] == [(90, 90), (8, None)]
     world.zookeeper = replace(world.zookeeper, owners={})
-    anew = stop_read(SPEC, plan, None, kept=plan, **world.given)
-    assert [(each.offset, each.replaces) for each in anew.offsets] == [(7, 90), (8, None)]
+    with pytest.raises(Refused, match="t-0 is at 90 in Kafka, which this run has neither planned with nor written"):
+        stop_read(SPEC, plan, None, kept=plan, **world.given)
+    anew = world.plan()
+    assert [(each.offset, each.replaces) for each in anew.offsets] == [(7, 90), (8, None)], "a person is shown both"
     assert stop_read(SPEC, plan, None, kept=anew, **world.given) == anew
     world.kafka = None
     assert stop_read(SPEC, plan, None, kept=anew, **world.given) == anew, "what has expired is nobody's"
@@ -376,12 +393,15 @@ def test_no_partition_is_fenced_that_was_deleted_since(world: World) -> None:
 def test_offsets_of_a_topic_that_nobody_reads_are_committed_and_may_expire(world: World) -> None:
     world.more = {"left": {0: LogBounds(0, 9)}}
     left = ("left", 0)
-    world.zookeeper = zookeeper(OLD, offsets={T0: 7, T1: 8, left: 5})
+    world.zookeeper, world.kafka = zookeeper(OLD, offsets={T0: 7, T1: 8, left: 5}), kafka(kind="", offsets={left: 2})
     (seen,) = world.look(SPEC, secrets=None, names=[GROUP])
     signed = plan_move(seen, Direction.TO_KAFKA)
     assert isinstance(signed, MovePlan)
-    world.zookeeper, world.kafka = zookeeper(offsets={T0: 7, T1: 8, left: 5}), kafka(kind="", offsets={left: 2})
+    world.zookeeper = zookeeper(offsets={T0: 7, T1: 8, left: 5})
     plan = stop_read(SPEC, signed, None, **world.given)
+    world.kafka = kafka(kind="", offsets={left: 4})
+    assert [each.partition for each in stop_read(SPEC, signed, None, **world.given).left_out] == [left], "it is read on"
+    world.kafka = kafka(kind="", offsets={left: 2})
     assert fence_group(SPEC, plan, **world.given) == 2
     assert commit_group(SPEC, plan, **world.given).changed == 3 and world.kafka.offsets[left] == 5
     world.kafka = kafka(offsets={T0: 7, T1: 8})

@@ -128,14 +128,19 @@ def test_nobody_silent_counts_no_time() -> None:
 # -- what was left -----------------------------------------------------------------------------------------------------
 
 
-def at_the_stop(seen: GroupLook, direction: Direction = TO_KAFKA, without: Without | None = None) -> MovePlan:
-    found = read_at_the_stop(plan(direction), seen, without)
+def at_the_stop(
+    seen: GroupLook, direction: Direction = TO_KAFKA, without: Without | None = None, *, saw: Any = (None, None)
+) -> MovePlan:
+    """``saw``: what the side that is written to held at the plan."""
+    signed = plan(direction)
+    offsets = tuple(replace(each, replaces=there) for each, there in zip(signed.offsets, saw, strict=True))
+    found = read_at_the_stop(replace(signed, offsets=offsets), seen, without)
     assert isinstance(found, MovePlan), found
     return found
 
 
 def test_the_offsets_at_the_stop_replace_those_of_the_plan() -> None:
-    found = at_the_stop(stopped({T0: 55, T1: 66}, kafka(offsets={T1: 3})))
+    found = at_the_stop(stopped({T0: 55, T1: 66}, kafka(offsets={T1: 3})), saw=(None, 3))
     assert [(each.offset, each.origin, each.replaces) for each in found.offsets] == [
         (55, Origin.ZOOKEEPER, None),
         (66, Origin.ZOOKEEPER, 3),
@@ -145,9 +150,38 @@ def test_the_offsets_at_the_stop_replace_those_of_the_plan() -> None:
 
 def test_back_the_fences_of_the_plan_are_kept() -> None:
     found = at_the_stop(
-        stopped({T0: 1}, kafka(offsets={T0: 55, T1: 66}), owners={T0: Owner("fence; committed", True)}), BACK
+        stopped({T0: 1}, kafka(offsets={T0: 55, T1: 66}), owners={T0: Owner("fence; committed", True)}),
+        BACK,
+        saw=(1, None),
     )
     assert [each.offset for each in found.offsets] == [55, 66] and found.fences == (T0, T1)
+
+
+@pytest.mark.parametrize("there", [90, 30, 1])
+@pytest.mark.parametrize("direction", Direction)
+def test_what_somebody_has_read_on_the_other_side_since_the_plan_is_not_written_over(
+    direction: Direction, there: int
+) -> None:
+    """``silent`` is cleared once members have read on where they were moved to, or were set back there."""
+
+    def seen(target: Any, source: int = 55) -> GroupLook:
+        read, written = {T0: source, T1: 66}, {T0: target}
+        return stopped(read, kafka(offsets=written)) if direction is TO_KAFKA else stopped(written, kafka(offsets=read))
+
+    refused = read_at_the_stop(plan(direction), seen(there), None)
+    (why,) = refused  # type: ignore[misc]
+    assert f"t-0 is at {there} in" in why.why and "somebody has read on in" in why.why and "t-0=OFFSET" in why.way_out
+    kept = at_the_stop(seen(11), direction, saw=(11, None))
+    signed = replace(
+        plan(direction), offsets=(replace(plan(direction).offsets[0], replaces=11), plan(direction).offsets[1])
+    )
+    assert read_at_the_stop(signed, seen(there), None, kept=kept) == refused, "nor is it once the run has read before"
+    for ours in (11, 55, 57, None):
+        again = read_at_the_stop(signed, seen(ours, source=57), None, kept=kept)
+        assert isinstance(again, MovePlan) and again.offsets[0].offset == 57, "what the run saw, or has written"
+    named = read_at_the_stop(plan(direction), seen(there), {"t-0": 90})
+    assert isinstance(named, MovePlan)
+    assert named.offsets[0].offset == (90 if there == 90 or direction is BACK else 55)
 
 
 def test_a_partition_that_came_since_is_taken_and_fenced_and_one_that_went_is_left_out() -> None:

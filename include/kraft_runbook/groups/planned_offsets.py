@@ -5,7 +5,7 @@ form; or why that can't be told. Nothing is done here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -128,9 +128,11 @@ def plan_offset(
     without: Without | None,
     *,
     replaced: int | None = None,
+    known: Collection[int | None] | None = None,
 ) -> PlannedOffset | MoveRefused:
     """Where this partition is to begin on the other side, or why that can't be told. ``replaced``: what the side that
-    is written to held when this run planned: nobody has read on there while it still does.
+    is written to held when this run planned: nobody has read on there while it still does. ``known``: that, and what
+    this run has written there; None: at the plan, which shows a person whatever is there.
     """
     source, target = (Side.ZOOKEEPER, Side.KAFKA) if direction is Direction.TO_KAFKA else (Side.KAFKA, Side.ZOOKEEPER)
     for side in (source, target):
@@ -145,11 +147,15 @@ def plan_offset(
         if isinstance(without, Mapping) and name(partition) in without:
             return _of_rule(look, partition, source, without, replaces, found)
         return _lost(partition, found)
+    named = isinstance(without, Mapping) and name(partition) in without
     usual: PlannedOffset | MoveRefused | None
     if direction is Direction.BACK:
         usual = _of_fence(look, partition, found, replaces)
     else:
         usual = _of_half_a_move(look, partition, found, replaces) if replaces != replaced else None
+    decided = named and direction is Direction.TO_KAFKA  # between ZooKeeper's and the form's, below
+    if usual is None and found is not None and known is not None and not decided:
+        usual = _read_on(partition, source, found, replaces, known)
     if usual is None and found is not None:
         if direction is Direction.TO_KAFKA and _is_told_further(partition, found, replaces, without):
             return _of_rule(look, partition, source, without, replaces, found)
@@ -162,19 +168,24 @@ def plan_offset(
         )
     if isinstance(usual, PlannedOffset):
         return usual
-    if usual is not None and not (isinstance(without, Mapping) and name(partition) in without):
+    if usual is not None and not named:
         return usual
     return _of_rule(look, partition, source, without, replaces, found)
 
 
 def plan_abandoned(
-    look: GroupLook, partition: Partition, direction: Direction, without: Without | None
+    look: GroupLook,
+    partition: Partition,
+    direction: Direction,
+    without: Without | None,
+    *,
+    known: Collection[int | None] | None = None,
 ) -> PlannedOffset | LeftOut:
     """The same of a partition that no member reads: its own offset, or the form's for it alone, where somebody could
     read on from there; else why it gets none.
     """
     named = isinstance(without, Mapping) and name(partition) in without
-    found = plan_offset(look, partition, direction, without if named else None)
+    found = plan_offset(look, partition, direction, without if named else None, known=known)
     why = found.why if isinstance(found, MoveRefused) else _of_no_use(look, partition, found.offset)
     if isinstance(found, MoveRefused) or why:
         source = Side.ZOOKEEPER if direction is Direction.TO_KAFKA else Side.KAFKA
@@ -256,6 +267,22 @@ def _of_half_a_move(
         f"{name(partition)} is at {'no offset' if zookeeper is None else zookeeper} in ZooKeeper and at {kafka} in"
         " Kafka, and a part of the group is fenced: its new members may have read on",
         f"start its new members, move it back, or name the offset in the form: {name(partition)}=OFFSET",
+    )
+
+
+def _read_on(
+    partition: Partition, source: Side, found: int, replaces: int | None, known: Collection[int | None]
+) -> MoveRefused | None:
+    """Whoever has read on there would be sent back, or forward."""
+    if replaces is None or replaces == found or replaces in known:
+        return None
+    target = Side.KAFKA if source is Side.ZOOKEEPER else Side.ZOOKEEPER
+    return MoveRefused(
+        Obstacle.NO_OFFSET,
+        f"{name(partition)} is at {replaces} in {target}, which this run has neither planned with nor written, and at"
+        f" {found} in {source}: somebody has read on in {target}",
+        "if the group's members read there by now, it need not be moved; else clear 'preflight.plan' with its"
+        f" downstream tasks, which plans anew, or name the offset in another run's form: {name(partition)}=OFFSET",
     )
 
 

@@ -69,19 +69,21 @@ def read_at_the_stop(
     offsets: list[PlannedOffset] = []
     left_out: list[LeftOut] = []
     replaced = {each.partition: each.replaces for each in plan.offsets}
+    out = {each.partition for each in plan.left_out}
     found: PlannedOffset | MoveRefused | LeftOut
     for partition in _of_plan(plan, look):
         if not exists(look, partition):
             continue
-        earlier = known.get(partition)
+        earlier, before = known.get(partition), replaced.get(partition)
+        there = None if partition in out else _of_this_run(before, earlier, look, plan.direction)
         if earlier is not None and not (_moved(earlier, look, plan.direction) or _other(earlier, look, plan.direction)):
             found = earlier
         elif partition[0] in plan.abandoned:
-            found = plan_abandoned(look, partition, plan.direction, without)
+            found = plan_abandoned(look, partition, plan.direction, without, known=there)
         elif partition[0] in anew or (partition[0] in made and _has_none(look, partition)):
             found = _from_the_start(look, partition, plan.direction)
         else:
-            found = plan_offset(look, partition, plan.direction, without, replaced=replaced.get(partition))
+            found = plan_offset(look, partition, plan.direction, without, replaced=before, known=there)
             if isinstance(found, PlannedOffset) and found.origin is Origin.END_AT_THE_STOP:
                 found = _at_the_end(look, found, quiet)
             if isinstance(found, PlannedOffset):
@@ -237,6 +239,19 @@ def _other(planned: PlannedOffset, look: GroupLook, direction: Direction) -> boo
     side = target_of(direction)
     found = held(look, side, planned.partition)
     return found is not None and found != planned.replaces and not _as_planned(planned, look, side)
+
+
+def _of_this_run(
+    replaced: int | None, earlier: PlannedOffset | None, look: GroupLook, direction: Direction
+) -> tuple[int | None, ...]:
+    """What the side that is written to may hold without anybody having read on there: what the plan saw, what an
+    earlier reading saw, and what was written since.
+    """
+    if earlier is None:
+        return (replaced,)
+    side = target_of(direction)
+    written = (offset_of(look, side, earlier.partition),) if _as_planned(earlier, look, side) else ()
+    return (replaced, earlier.replaces, *written)
 
 
 def came_since(plan: MovePlan, look: GroupLook) -> tuple[Partition, ...]:

@@ -73,6 +73,9 @@ def stop_read(
 ) -> MovePlan:
     """The plan with the offsets that the stopped members have left. Nothing is changed.
 
+    What the side that is written to holds is what this run's plan saw there, or this run has written; else somebody has
+    read on there, and the group is refused.
+
     ``kept``: what an earlier try had read. An offset there holds while the side that is left has not changed it, and
     the side that is written to holds what it held then, the offset itself or none: a partition that begins at the end
     of its log begins where that was at the first reading. ``quiet``: where the logs ended when the members had stopped.
@@ -325,7 +328,8 @@ def _require_not_read_on(plan: MovePlan, look: GroupLook, others: Collection[Par
         raise Refused(
             f"{_some(on)} of group {plan.group} have another offset in {side.value} than at the stop: somebody has read"
             " on there, and nothing is written",
-            way_out="see who reads there; to take the offsets anew, do the step 'silent' again with what follows",
+            way_out="see who reads there. If its members do, it need not be moved; else clear 'preflight.plan' with its"
+            " downstream tasks, which plans anew",
         )
 
 
