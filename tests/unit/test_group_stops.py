@@ -389,6 +389,25 @@ def test_who_has_not_taken_over_is_named(of_kafka: Any, missing: str) -> None:
     assert missing in started(plan(), stopped({}, of_kafka)).missing
 
 
+@pytest.mark.parametrize(
+    "unread",
+    [
+        {"logs": {"t": {0: LOGS["t"][0], 1: Unread("it has no leader")}}},
+        {"logs": {"t": Unread("broker 2 did not answer in 10 s")}},
+        {"logs": {}},
+        {"kafka": kafka(new("a", T0, T1), offsets={T0: 51, T1: Unread("denied")})},
+        {"kafka": kafka(new("a", T0, T1), offsets=Unread("its coordinator loads it"))},
+    ],
+)
+def test_what_was_not_read_is_not_taken_for_read_by_new_members(unread: dict[str, Any]) -> None:
+    seen = stopped({}, kafka(new("a", T0, T1), offsets={T0: 51, T1: 61}))
+    assert started(plan(), seen).missing == ()
+    (told,) = started(plan(), replace(seen, **unread)).missing
+    assert told.startswith("not known yet, since the log or the offset was not read: t-") and told.endswith("t-1")
+    gone = replace(seen, logs={"t": {0: LOGS["t"][0]}})
+    assert started(plan(), gone).missing == (), "one that was deleted since is waited for by nobody"
+
+
 def test_new_members_own_all_and_read_on() -> None:
     found = started(plan(), stopped({}, kafka(new("a", T0), new("b", T1), offsets={T0: 60, T1: 200})))
     assert (found.missing, found.lag) == ((), 40)

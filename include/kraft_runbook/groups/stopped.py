@@ -321,9 +321,9 @@ def in_place(plan: MovePlan, look: GroupLook) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How far the members of the new side are. ``missing``: what is not so yet, in words; empty: all partitions of the
-    topics that somebody reads are theirs, and each that had something to read was read from. ``lag``: records left, of
-    the partitions known.
+    """How far the members of the new side are. ``missing``: what is not so yet, or not known, in words; empty: all
+    partitions of the topics that somebody reads are theirs, and each that had something to read was read from. ``lag``:
+    records left, of the partitions known.
     """
 
     missing: tuple[str, ...]
@@ -337,14 +337,18 @@ def started(plan: MovePlan, look: GroupLook) -> Started:
     without = [each.partition for each in plan.read if each.partition not in owned and exists(look, each.partition)]
     if without and not missing:
         missing = [f"without an owner: {some(map(name, without))}"]
-    waiting, lags = [], []
+    waiting, unread, lags = [], [], []
     for each in plan.read:
-        log, offset = bounds_of(look, each.partition), offset_of(look, side, each.partition)
-        if log is None or offset is None or each.offset is None:
+        log, offset = bounds_of(look, each.partition), held(look, side, each.partition)
+        if exists(look, each.partition) and (log is None or isinstance(offset, Unread)):
+            unread.append(each.partition)
+        if log is None or not isinstance(offset, int) or each.offset is None:
             continue
         lags.append(max(0, log.end - offset))
         if log.end > max(each.offset, log.start) >= offset:
             waiting.append(each.partition)
+    if unread and not missing:
+        missing = [f"not known yet, since the log or the offset was not read: {some(map(name, unread))}"]
     missing += in_place(plan, look)
     if waiting:
         missing.append(f"nothing committed yet: {some(map(name, waiting))}")
