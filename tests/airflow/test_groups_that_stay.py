@@ -107,6 +107,26 @@ def test_a_group_that_does_not_fall_silent_stays_and_the_offsets_of_the_others_a
     assert files_of(scene.run).stayed(digest) == {}
 
 
+def test_a_group_that_turns_out_to_be_well_is_not_told_to_stay(scene: Scene) -> None:
+    """``silent`` is cleared for another group; at its first look the one that has started rebalances."""
+    scene.looks = tuple(replace(OLD, name=name) for name in ("a", "b"))
+    digest = scene.plan().digest
+    scene.read_at_the_stop()
+    for step in (Step.FENCE, Step.COMMIT):
+        scene.step(step)
+    resumed(scene, True, {"b": "b: x"}, until=0)
+    scene.missing = ("a", "b")
+    with pytest.raises(TaskDeferred) as deferred:
+        AwaitGroups(task_id="wait", cluster="lab", awaits=Awaited(False, 1, 3600)).act(scene.context, scene.run)
+    assert deferred.value.trigger.groups == ["a", "b"]
+    scene.missing, of_a = ("b",), {"a": "a: in Kafka's group, which is Stable: app"}
+    with pytest.raises(TaskDeferred) as deferred:
+        resumed(scene, False, {**of_a, "b": "b: silent for 1 of 120 s"}, until=9e9)
+    assert deferred.value.trigger.groups == ["b"]
+    assert resumed(scene, False, of_a, until=9e9) == {"groups": 1, "stayed": []}
+    assert files_of(scene.run).stayed(digest) == {}
+
+
 def test_a_plan_that_is_made_anew_moves_no_end_at_the_stop(scene: Scene) -> None:
     """Producers go on meanwhile, and nobody consumes: what comes after the stop would be skipped."""
     scene.plan()

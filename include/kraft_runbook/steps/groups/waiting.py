@@ -187,6 +187,8 @@ class Awaited:
                 way_out="correct what is named, then clear this task: it waits anew",
             )
         plans = self._awaited(wave)
+        awaited = {each.group for each in plans}  # the looks were also for such as have started, and are well now
+        missing = {group: why for group, why in missing.items() if group in awaited}
         if self.starts:
             return self._go_on_to_start(run, wave, plans, missing, late, until)
         if missing and not (late or found.get("over")):
