@@ -154,6 +154,7 @@ def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: RecordingClust
     looks.shown[:] = [later(part(zookeeper=NO_QUORUM)(seen), 3)]
     with pytest.raises(Refused, match=r"KRB-DW-001.*UNKNOWN"):
         TO_KRAFT.guard(look(3, seen, looks))
+    looks.answers[look_for_live_groups] = ConsumerGroups({})
     looks.shown[:] = [*[later(part(zookeeper=NO_QUORUM)(seen), 3)] * 9, standing(seen, 30, at=1050)]
     TO_KRAFT.guard(look(3, seen, looks))
 
@@ -161,6 +162,7 @@ def test_where_zookeeper_can_t_be_read_no_broker_leaves_it(looks: RecordingClust
 def test_an_election_stops_the_roll_for_a_moment_only(looks: RecordingCluster) -> None:
     seen = observation(Phase.HYBRID)
     looks.shown[:] = [standing(seen, 3), standing(seen, 6, at=1005)]
+    looks.answers[look_for_live_groups] = ConsumerGroups({})
     TO_KRAFT.guard(look(3, standing(seen, 0), looks))
     assert len(looks.shown) == 1
 
@@ -265,7 +267,20 @@ def test_the_last_broker_leaves_once_no_group_needs_zookeeper(looks: RecordingCl
     assert looks.told[-1] == "KRB-PRE-033 before the last broker leaves migration mode: PASS, none of 2"
 
 
-def test_groups_are_not_looked_at_before_the_last_broker_nor_where_it_is_down(looks: RecordingCluster) -> None:
+@pytest.mark.parametrize("seen", [observation(Phase.HYBRID), ALL_BUT_3(observation(Phase.HYBRID))])
+def test_who_commits_by_version_0_is_named_before_the_first_broker_refuses_it_and_before_the_last(
+    looks: RecordingCluster, seen: ClusterObservation
+) -> None:
+    looks.shown[:] = [standing(seen, 3, at=1050)]
+    looks.answers[look_for_live_groups] = ConsumerGroups({}, offsets_only=SomeGroups(1, ("storm",)))
+    TO_KRAFT.guard(look(3, standing(seen, 0), looks))
+    (told,) = [each for each in looks.told if each.startswith("KRB-PRE-099 before broker 3 leaves migration mode: ")]
+    assert "groups 1: storm (OFFSETS_ONLY)" in told and "a broker in KRaft mode refuses that" in told
+
+
+def test_between_the_first_broker_and_the_last_no_group_is_looked_at_nor_where_it_is_down(
+    looks: RecordingCluster,
+) -> None:
     """One that is down serves nobody in any mode. The cluster in hand fails where it is asked for groups."""
     first = broker(1, mode=BrokerMode.KRAFT)(observation(Phase.HYBRID))
     ended = both(ALL_BUT_3, broker(3, running=False))(observation(Phase.HYBRID))

@@ -27,6 +27,11 @@ def groups_that_need_zookeeper(groups: ConsumerGroups | Unread, spec: ClusterSpe
     return unknown(unread) if unread else passed(f"none of {groups.total}")
 
 
+def leave_first(seen: ClusterObservation) -> bool:
+    """Whether no broker is seen in KRaft mode yet."""
+    return not any(each.mode is BrokerMode.KRAFT for each in seen.brokers.values())
+
+
 def leave_last(seen: ClusterObservation, leaving: Collection[int]) -> bool:
     """Whether no other broker is seen in ZooKeeper or migration mode: /brokers/ids is empty once these have left."""
     others = (each.mode for each in seen.brokers.values() if each.id not in leaving)

@@ -41,8 +41,8 @@ def no_consumer_coordinates_through_zookeeper(seen: ClusterObservation, spec: Cl
     "KRB-PRE-099",
     severity=Severity.WARNING,
     fix=(
-        "find who commits these offsets to ZooKeeper, and have it commit to Kafka before the migration is final; end a"
-        " move that stopped half-way: move_consumer_group"
+        "find who commits these offsets to ZooKeeper, and have it commit to Kafka before the first broker is restarted"
+        " in KRaft mode; end a move that stopped half-way: move_consumer_group"
     ),
     stages=UNTIL_FINALIZED,
     needs=Needs.TREE,
@@ -51,8 +51,9 @@ def nobody_commits_to_zookeeper_unregistered(seen: ClusterObservation, spec: Clu
     """No consumer group without members had an offset written in the last hour, or has a move that ended half-way.
 
     Somebody stores offsets in ZooKeeper without registering there (Storm, Spark, OffsetCommit version 0), or a group
-    was stopped just now; the hour is by ZooKeeper's clock. A group that is fenced, and whose offsets Kafka has not had,
-    is consumed by nobody.
+    was stopped just now; the hour is by ZooKeeper's clock. A broker in KRaft mode refuses OffsetCommit version 0
+    (``KafkaApis.commitOffsetsToZookeeper`` of 3.9.2). A group that is fenced, and whose offsets Kafka has not had, is
+    consumed by nobody.
     """
     groups = seen.consumer_groups
     if not was_read(groups):
