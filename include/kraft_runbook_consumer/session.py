@@ -106,16 +106,30 @@ class Session:
 
     @property
     def session(self) -> int:
-        """The session's id; 0 while there is none."""
-        found = self._client.client_id
-        return found[0] if found else 0
+        """The id of the session that ``begin_session`` began, also while it is cut off, or over: what was seen is
+        compared with it. Each call asks before whether it is the client's still.
+        """
+        return self._own
 
     def begin_session(self) -> None:
-        """The session that there is now counts from here on. Only while ``connected``: before, it is the old one."""
-        self.lost.clear()
-        self._own = self.session
-        self.lease.begin(self._own, self._session_seconds)
+        """The session that there is now counts from here on. Only while ``connected``: before, it is the old one.
+
+        Raises Unreachable where the connection drops meanwhile; ``lost`` is set then.
+        """
+        session = self._at_the_client()
+        if session:
+            self.lost.clear()
+        if not session or session != self._at_the_client():  # it may have ended before ``lost`` was cleared
+            self.lost.set()
+            raise Unreachable("ZooKeeper does not answer", way_out="wait: the member goes on once it does")
+        self._own = session
+        self.lease.begin(session, self._session_seconds)
         self._give_sign()
+
+    def _at_the_client(self) -> int:
+        """The id of the session that kazoo is connected to; 0 while it is to none."""
+        found = self._client.client_id
+        return found[0] if found else 0
 
     def _note_what_is_granted(self) -> None:
         """A server may grant a shorter session than is asked for (maxSessionTimeout). kazoo keeps that to itself."""
@@ -159,7 +173,7 @@ class Session:
             self._give_sign()
 
     def _give_sign(self) -> None:
-        session, sent_at = self.session, sent_now()
+        session, sent_at = self._at_the_client(), sent_now()
         if not self.connected:
             return
         if self._unanswered >= UNANSWERED:
@@ -224,7 +238,7 @@ class Session:
 
     def _require_connection(self) -> None:
         """To the session that ``begin_session`` began: what an older one held is somebody else's."""
-        if not self.connected or self.session != self._own:
+        if not self.connected or self._at_the_client() != self._own:
             raise Unreachable("ZooKeeper does not answer", way_out="wait: the member goes on once it does")
 
     def _wait(self, result: Any) -> Any:

@@ -16,6 +16,7 @@ from kraft_runbook_consumer.errors import Unreachable
 from kraft_runbook_consumer.lease import sent_now
 from kraft_runbook_consumer.session import UNANSWERED
 from kraft_runbook_consumer.znodes import Partition, Registration
+from kraft_runbook_consumer.zookeeper import GroupSeen
 
 EVERY: list[Partition] = [("t", number) for number in range(12)]
 Tree = dict[str, tuple[bytes | None, int]]
@@ -170,3 +171,62 @@ def test_a_member_with_an_id_of_its_own_says_how_kafka_calls_it(monkeypatch: pyt
     embedded.member_id = "g_host-1699999999999-0a1b2c3d-4"
     one._name_embedded()
     assert [each for each in tree if each.startswith("/consumers/g/migration/embedded/")] == [named]
+
+
+def test_a_connection_that_drops_after_a_look_takes_no_partition_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """kazoo has no id then; the records since the last commit were read twice, where the znodes were taken for lost."""
+    tree: Tree = {}
+    topic(tree, "t", 2)
+    one = member(monkeypatch, tree, Registration({"t": 1}))
+    turn(one)
+    zookeeper: Any = one.zookeeper
+    client, look = zookeeper._client, zookeeper.look
+
+    def cut_off(*arguments: Any) -> GroupSeen:
+        seen: GroupSeen = look(*arguments)
+        client.client_id, client.connected = None, False
+        return seen
+
+    zookeeper.look = cut_off
+    turn(one, 1)
+    assert set(one.state.held) == {("t", 0), ("t", 1)}
+    zookeeper.look = look
+    client.client_id, client.connected = (1, b""), True
+    turn(one, 1)
+    assert set(one.state.held) == {("t", 0), ("t", 1)} and not one.sight.view.taken
+
+
+class Changing:
+    """A client whose session is another one at each question, the last for all that follow."""
+
+    def __init__(self, client: Any, *ids: int) -> None:
+        self.client, self.ids = client, list(ids)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    @property
+    def client_id(self) -> tuple[int, bytes] | None:
+        now = self.ids.pop(0) if len(self.ids) > 1 else self.ids[0]
+        return (now, b"") if now else None
+
+
+@pytest.mark.parametrize("ids", [(0,), (22, 0), (22, 33)])
+def test_a_session_begins_once_kazoo_has_one(monkeypatch: pytest.MonkeyPatch, ids: tuple[int, ...]) -> None:
+    """Without an id every call would be refused from then on, and the member silent for good."""
+    _, one, _ = group(monkeypatch)
+    kazoo = one._client.client
+    one.lost.set()
+    one._client = Changing(kazoo, *ids)
+    with pytest.raises(Unreachable):
+        one.begin_session()
+    assert one.lost.is_set() and one.session == 1, "the coordinator begins again"
+    one._client = Changing(kazoo, 22)
+    one.begin_session()
+    assert not one.lost.is_set() and one.session == 22 and one.lease.signed
+    one._ensure("/x")
+    one._client = Changing(kazoo, 33)
+    with pytest.raises(Unreachable):
+        one._ensure("/x")
