@@ -32,7 +32,9 @@ logger = logging.getLogger("kraft_runbook_consumer")
 
 @dataclass(frozen=True)
 class GroupSeen:
-    """What stands in ZooKeeper of a group. ``owners``: partition → session that holds its znode (0: no session)."""
+    """What stands in ZooKeeper of a group. ``owners``: partition → session that holds its znode (0: no session). Where
+    that is another member's, it may be the session that held it at an earlier look.
+    """
 
     members: Mapping[str, Registration]
     migrating: frozenset[str]
@@ -54,6 +56,11 @@ class ZookeeperSession(Session):
     ) -> None:
         super().__init__(connect, paths.ids, lease, changed, options)
         self.paths = paths
+        self._of_others: dict[Partition, int] = {}
+
+    def begin_session(self) -> None:
+        super().begin_session()
+        self._of_others = {}
 
     # registration
 
@@ -117,7 +124,10 @@ class ZookeeperSession(Session):
         return ids, migrating, every
 
     def _topics(self, topics: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[Partition, int]]:
-        """The partitions of each, and who owns which."""
+        """The partitions of each, and who owns which. Whose session a znode is of is asked only until it is another
+        member's: for as long as its name stays, at each look, this member tries no lock there, so it is none of its
+        own. What it holds is asked for each time: an old member may delete the znode and create its own.
+        """
         self._require_connection()
         written = [self._client.get_async(f"{BROKER_TOPICS}/{topic}", watch=self._watch) for topic in topics]
         owned = self._children(*map(self.paths.owners, topics))
@@ -135,8 +145,12 @@ class ZookeeperSession(Session):
             for name in names
             if name.isascii() and name.isdigit()
         ]
-        stats = self._all(self._client.exists_async, [self.paths.owner(each) for each in every])
-        return found, {each: stat.ephemeralOwner for each, stat in zip(every, stats, strict=True) if stat is not None}
+        asked = [each for each in every if each not in self._of_others]
+        stats = self._all(self._client.exists_async, [self.paths.owner(each) for each in asked])
+        told = {each: stat.ephemeralOwner for each, stat in zip(asked, stats, strict=True) if stat is not None}
+        owners = {each: session for each in every if (session := self._of_others.get(each, told.get(each))) is not None}
+        self._of_others = {each: session for each, session in owners.items() if session not in (0, self.session)}
+        return found, owners
 
     def plain_brokers(self) -> str:
         """``bootstrap.servers`` of the brokers' PLAINTEXT listeners, empty where there is none. Raises Unreachable."""

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState
 from migrating_servers import ME, Embedded, Result, member, session, topic, turn
@@ -80,6 +82,57 @@ def test_what_moves_at_a_toggle_waits_for_few_answers(monkeypatch: pytest.Monkey
     assert list(one.unlock(EVERY)) == EVERY
     assert rounds.count == 7
     assert not any(path.startswith("/consumers/g/owners/t/") for path in tree)
+
+
+def test_a_look_asks_again_only_for_owner_znodes_that_may_be_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40 members with 1,500 partitions each asked for all 1,500 at every look: at once after each change."""
+    tree, one, rounds = group(monkeypatch)
+    tree.update({f"/consumers/g/owners/t/{n}": (b"g_other-0", 2) for n in range(3, 12)})
+    one.lock(dict.fromkeys(EVERY[:2], 0), ME)
+
+    def look() -> tuple[dict[Partition, int], int]:
+        before = rounds.asked
+        return dict(one.look(lambda members, every: ["t"]).owners), rounds.asked - before
+
+    owners = dict.fromkeys(EVERY[:2], 1) | dict.fromkeys(EVERY[3:], 2)
+    first, again = look(), look()
+    assert first[0] == again[0] == owners and first[1] - again[1] == 9
+    del tree["/consumers/g/owners/t/3"]
+    tree["/consumers/g/owners/t/1"] = (b"g_old-0", 3)  # an old member has deleted the znode, and created its own
+    tree["/consumers/g/owners/t/2"] = (b"g_me-0", 1)  # the answer to the lock has not come
+    assert look()[0] == {EVERY[0]: 1, EVERY[1]: 3, EVERY[2]: 1} | dict.fromkeys(EVERY[4:], 2)
+    tree["/consumers/g/owners/t/3"] = (b"g_me-0", 1)
+    assert look()[0][EVERY[3]] == 1, "its name had gone: it is asked for anew"
+    one.begin_session()
+    assert look()[1] == first[1] + 1
+
+
+HAPPENS = st.sampled_from(["comes", "goes", "takes away", "locks", "unlocks", "looks"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(HAPPENS, st.integers(0, 3))))
+def test_what_is_not_asked_again_is_as_a_whole_look_would_show_it(
+    monkeypatch: pytest.MonkeyPatch, events: list[tuple[str, int]]
+) -> None:
+    """Whatever others do, as long as this member locks only what it has seen free."""
+    tree, one, _ = group(monkeypatch)
+    taken: set[Partition] = set()
+    for other, (event, number) in enumerate(events, 2):
+        path = f"/consumers/g/owners/t/{number}"
+        if event == "locks" and EVERY[number] not in taken:
+            one.lock({EVERY[number]: 0}, ME)
+        elif event == "unlocks":
+            list(one.unlock([EVERY[number]]))
+        elif event == "goes" and tree.get(path, (b"", 1))[1] != 1:
+            del tree[path]
+        elif event == "takes away" or (event == "comes" and path not in tree):
+            tree[path] = (b"g_other-0", other)
+        elif event == "looks":
+            seen = one.look(lambda members, every: ["t"]).owners
+            there = {("t", n): tree[p][1] for n in range(4) if (p := f"/consumers/g/owners/t/{n}") in tree}
+            taken = {each for each, owner in seen.items() if owner != 1}
+            assert seen.keys() == there.keys() and taken == {each for each, owner in there.items() if owner != 1}
 
 
 def test_locks_that_somebody_has_are_left_and_ones_own_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
