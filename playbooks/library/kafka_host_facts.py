@@ -244,8 +244,8 @@ def secrets_keys(path: str) -> list | None:
 
 def stops_as(service: object) -> int | None:
     """Who runs the commands of a unit's stop; 0: root. None where its manager runs none, or does not say."""
-    user = service.user()
-    return None if user is None else 0 if service.stops_as_root() else ids_of(*user)[0]
+    user, as_root = service.user(), service.stops_as_root()
+    return None if user is None or as_root is None else 0 if as_root else ids_of(*user)[0]
 
 
 def runs_as(service: object, pid: int, log_dir: str) -> int | None:

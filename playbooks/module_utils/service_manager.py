@@ -25,6 +25,8 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w)\b")
 """A part of a time as systemd shows it: 1min 30s."""
 COMMAND = re.compile(r" argv\[\]=(.*?) ; ignore_errors=")
 """A command as systemd shows it: { path=/bin/kill ; argv[]=/bin/kill $MAINPID ; ignore_errors=no ; … }."""
+_UNKNOWN_METHOD = 1
+"""supervisor's own number of this fault (``supervisor.xmlrpc.Faults``)."""
 _STOPS_AS_ROOT = re.compile(
     r"^\s*(?:ExecStop(?:Post)?\s*=[-@:|\\\s]*[+!]|PermissionsStartOnly\s*=\s*(?:1|y|yes|t|true|on)\b)",
     re.MULTILINE | re.IGNORECASE,
@@ -69,8 +71,12 @@ class Supervisor:
         detail = found["statename"] + (f", {found['spawnerr']}" if found["spawnerr"] else "")
         return Status(self.STATES.get(found["statename"], STOPPED), found["pid"], detail)
 
-    def stop_seconds(self) -> None:
-        """supervisor does not say its stopwaitsecs."""
+    def stop_seconds(self) -> float:
+        """After how long supervisor kills a process that has not stopped. Raises HostError where it does not say."""
+        told = self._defined().get("stopwaitsecs")
+        if told is None:
+            raise HostError(f"{self.where} does not tell stopwaitsecs of {self.name}", "supervisor 4.3 tells it")
+        return float(told)
 
     def stop_commands(self) -> None:
         """supervisor runs none: it sends its own process a signal."""
@@ -96,9 +102,10 @@ class Supervisor:
         """Start, and return when the process has stayed up for the program's startsecs, or not."""
         self._change("startProcess", expected="ALREADY_STARTED")
 
-    def user(self) -> None:
-        """supervisor does not say whom a program runs as."""
-        return
+    def user(self) -> tuple[str, str] | None:
+        """The program's user, whose own group it has. None where its section names none, and before supervisor 4.3."""
+        uid = self._defined().get("uid")
+        return (str(uid), "") if isinstance(uid, int) else None
 
     def environment(self) -> None:
         """supervisor does not say what it sets."""
@@ -111,6 +118,19 @@ class Supervisor:
             return [f"(no log: {fault.faultString})"]
         return _tail(text)
 
+    def _defined(self) -> dict[str, object]:
+        """What supervisor tells of the program's section as it was read last (``reread``); empty where it tells
+        nothing.
+        """
+        try:
+            every = self._asked("getAllConfigInfo")
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode == _UNKNOWN_METHOD:
+                return {}
+            raise HostError(f"{self.where} answered {fault.faultString}", self._way_out()) from None
+        group, _, name = self.name.partition(":")
+        return next((each for each in every if (each["group"], each["name"]) == (group, name or group)), {})
+
     def _change(self, method: str, expected: str, argument: object = True) -> None:
         try:
             self._call(method, argument)
@@ -122,8 +142,11 @@ class Supervisor:
                 ) from None
 
     def _call(self, method: str, *arguments: object) -> object:
+        return self._asked(method, self.name, *arguments)
+
+    def _asked(self, method: str, *arguments: object) -> object:
         try:
-            return getattr(self._proxy.supervisor, method)(self.name, *arguments)
+            return getattr(self._proxy.supervisor, method)(*arguments)
         except (OSError, http.client.HTTPException, xmlrpc.client.ProtocolError) as error:
             raise HostError(f"{self.where} did not answer {method} of {self.name}: {error}", self._way_out()) from None
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,10 @@ def node(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     node = lay_out(directory, manager=f"{{kind: supervisor, socket: 'unix://{directory}/s.sock', stop_timeout: 60}}")
     programs = "".join(
         f"\n[program:{name}]\ncommand={sys.executable} {directory}/stand_in.py {name} 127.0.0.1:{port} {config}\n"
-        f"autostart=false\nautorestart=false\nstartsecs=1\nstartretries=0\nstopwaitsecs=60\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n"
-        for name, port, config in (
-            ("broker-1", node.ports["broker"], node.spec.broker(1).config_file),
-            ("controller-101", node.ports["controller"], node.spec.controller(101).config_file),
+        f"autostart=false\nautorestart=false\nstartsecs=1\nstartretries=0\nstopwaitsecs=60\nredirect_stderr=true\nstdout_logfile={directory}/{name}.log\n{further}"
+        for name, port, config, further in (
+            ("broker-1", node.ports["broker"], node.spec.broker(1).config_file, ""),
+            ("controller-101", node.ports["controller"], node.spec.controller(101).config_file, f"user={getuser()}\n"),
         )
     )
     (directory / "supervisord.conf").write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from configparser import ConfigParser
 from pathlib import Path
@@ -51,6 +52,9 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     assert broker.clock_skew_seconds == 0.0
     assert isinstance(broker.free_bytes, dict) and broker.free_bytes[f"{node.directory}/data-1"] > 0
     assert broker.classpath_ok is True
+    assert (broker.stop_seconds, controller.stop_seconds) == (60, 60)
+    assert (broker.runs_as, controller.runs_as) == (None, os.getuid())
+    assert broker.stops_as is controller.stops_as is None
     assert (broker.secrets_keys, broker.secrets_readable) == (("password.encoder.secret",), "")
 
 

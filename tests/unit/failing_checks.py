@@ -378,6 +378,9 @@ FAILS: dict[str, list[Case]] = {
     ],
     "KRB-PRE-044": [(Z, None, on_host(103, has_metadata_log=True), "of controller 103 holds a metadata log")],
     "KRB-PRE-045": [(Z, None, on_host(3, service_defined=False), "node 3 has no service broker-3")],
+    "KRB-PRE-126": [
+        (Z, None, on_host(2, stop_seconds=10.0), "node 2: supervisor kills after 10 s, and a stop may take 330 s")
+    ],
     "KRB-PRE-130": [
         (
             Z,

@@ -231,6 +231,7 @@ UNKNOWNS: dict[str, Case] = {
     ),
     "KRB-PRE-129": (Z, None, both(tree(znode_acl_restricted=True), on_host(2, zookeeper_login=WHY)), "broker 2"),
     "KRB-PRE-113": (Z, None, on_host(2, other_hands=WHY), "node 2"),
+    "KRB-PRE-126": (Z, None, on_host(2, stop_seconds=WHY), "node 2"),
     "KRB-PRE-047": (H, None, on_host(101, config=WHY), "controller 101"),
     "KRB-PRE-048": (H, None, a_controller(102, mode=WHY), "controller 102"),
     "KRB-PRE-053": (H, None, on_host(101, config=WHY), "controller 101"),
@@ -279,13 +280,12 @@ ELSEWHERE = {
     "KRB-PRE-117",
     "KRB-PRE-118",
     "KRB-PRE-119",
-    "KRB-PRE-126",
     "KRB-PRE-128",
     "KRB-PRE-131",
     "KRB-PRE-132",
 }
 """They ask more only where the file says so: a listener is TLS (``test_certificates``), brokers are restarted together
-(``test_broker_batches``), systemd runs the nodes (``test_stop_times``, ``test_stop_commands``), a login is by PLAIN
+(``test_broker_batches``), systemd runs the nodes (``test_stop_commands``), a login is by PLAIN
 (``test_logins_seen``), zookeeper.set.acl is on without a client certificate (``test_owners_of_znodes``).
 """
 NEVER_UNKNOWN = {

@@ -210,8 +210,7 @@ class HostState:
     next_java_version: str | Unread | None = Unread("not examined")
     """Of the Java that the service's definition names, where the service runs on another one (``java_version``)."""
     stop_seconds: float | Unread | None = Unread("not examined")
-    """After how long systemd kills a process that it was asked to stop; None: never, or supervisor, which does not say.
-    """
+    """After how many seconds the service manager kills a process that it was asked to stop; None: never."""
     stop_commands: tuple[str, ...] | Unread | None = Unread("not examined")
     """What systemd runs to stop it, and after it has stopped; None: supervisor, which sends its own process a signal.
     """

@@ -152,19 +152,20 @@ def every_service_is_defined(seen: ClusterObservation, spec: ClusterSpec) -> Fin
     "KRB-PRE-126",
     severity=WARNING,
     fix=(
-        "set TimeoutStopSec in the unit to service_manager.stop_timeout or more (systemctl daemon-reload; no restart is"
-        " needed)"
+        "systemd: set TimeoutStopSec in the unit to service_manager.stop_timeout or more (systemctl daemon-reload; no"
+        " restart is needed). supervisor: set stopwaitsecs of the program to that, one node after the other:"
+        " supervisorctl reread, then update and the program's name, which restarts it (docs/hosts.md)"
     ),
     needs=Needs.HOSTS,
 )
-def systemd_lets_each_node_stop(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
+def each_node_is_let_stop(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
     """The service manager gives each node the time that a clean stop may take.
 
-    systemd kills a process that has not stopped after its unit's TimeoutStopSec, 90 s by default. A broker that is
-    killed has not handed its leaders over, and reads its logs again at its start, which may take hours.
+    systemd kills a process that has not stopped after its unit's TimeoutStopSec, 90 s by default; supervisor after its
+    program's stopwaitsecs, 10 s by default. A broker that is killed has not handed its leaders over, and reads its logs
+    again at its start, which may take hours.
     """
-    if spec.service_manager.kind != "systemd":
-        return passed("not checked: supervisor does not say its stopwaitsecs")
+    kind = spec.service_manager.kind
     found, unread = split_read("node {}", host_parts(seen, spec.node_ids, "stop_seconds"))
     least = spec.service_manager.stop_timeout
     short: dict[float, list[int]] = {}
@@ -172,7 +173,7 @@ def systemd_lets_each_node_stop(seen: ClusterObservation, spec: ClusterSpec) -> 
         if seconds is not None and seconds < least:
             short.setdefault(seconds, []).append(node_id)
     wrong = [
-        f"{nodes('node', ids)}: systemd kills after {seconds:g} s, and a stop may take {least:g} s"
+        f"{nodes('node', ids)}: {kind} kills after {seconds:g} s, and a stop may take {least:g} s"
         for seconds, ids in sorted(short.items())
     ]
     return settle(wrong, unread, f"{least:g} s or more on each")
