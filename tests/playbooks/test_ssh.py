@@ -49,6 +49,7 @@ def test_the_same_playbooks_run_over_ssh(node: Node, tmp_path: Path, monkeypatch
     assert 'User="kafka-admin"' in called and "Port=2222" in called and 'IdentityFile="/keys/one"' in called
     assert "StrictHostKeyChecking=no" not in called
     assert "UserKnownHostsFile=/keys/of hosts" in called.replace('"', "") and "StrictHostKeyChecking=yes" in called
+    assert "ServerAliveInterval=10 -o ServerAliveCountMax=2" in called  # else ssh never gives a silent host up
     assert "planted" not in called and SECRET not in called
 
 

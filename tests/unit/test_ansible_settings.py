@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from observations import SPEC
 
-from kraft_runbook.io.hosts.playbooks import playbook_directory
+from kraft_runbook.errors import StepFailed
+from kraft_runbook.io.hosts.ansible_reports import HostReport, RunReport
+from kraft_runbook.io.hosts.playbooks import _raise_unless_successful, playbook_directory
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +35,12 @@ def in_force() -> str:
 def test_arguments_stay_off_the_hosts_and_their_keys_are_checked(in_force: str, setting: str, value: str) -> None:
     (line,) = (each for each in in_force.splitlines() if each.startswith(f"{setting}("))
     assert line.rpartition(" = ")[2] == value, line
+
+
+def test_a_run_out_of_time_tells_that_the_host_may_be_gone() -> None:
+    report = RunReport("timeout", {}, "")
+    assert "the host may be gone" in report.ending and RunReport("failed", {}, "").ending == "ansible ended as failed"
+    with pytest.raises(
+        StepFailed, match=r"was not done in its time: the host may be gone, or the stop or the start of"
+    ):
+        _raise_unless_successful("restart_broker", SPEC.broker(1), report, HostReport(ok=3))

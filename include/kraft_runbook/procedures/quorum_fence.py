@@ -34,17 +34,23 @@ does not help either.
 """
 STOPPING = frozenset({"Fence the quorum", "Stop the active controller"})
 """The playbook's tasks that may fail without ending the run."""
-_END = 60.0
+ENDS_WITHIN = 60.0
+"""Seconds within which the run must end after its last word: ssh gives up a host that fell silent after 30 s
+(``ssh_args`` in playbooks/ansible.cfg).
+"""
 
 
 @dataclass(frozen=True)
 class FencedHosts:
-    """How the fence acts on the controllers' hosts and sees that they are gone. ``gone_within``: seconds."""
+    """How the fence acts on the controllers' hosts and sees that they are gone. ``gone_within``, ``ends_within``:
+    seconds.
+    """
 
     run: Callable[..., RunReport] = run_ansible
     guarded: Callable[..., Mapping[str, Mapping[str, Any]]] = guarded_controllers
     accepts: Callable[..., object] = accepts
     gone_within: float = GONE_WITHIN
+    ends_within: float = ENDS_WITHIN
 
 
 class QuorumFence:
@@ -90,7 +96,7 @@ class QuorumFence:
                 self._say("decision", "lift" if self._raised else "nothing to decide")
             else:
                 self._say("outcome", "done" if self._settled else "lift")
-            self._run.join(_END)
+            self._run.join(self._hosts.ends_within)
             self._raise_failure()
         except StepFailed as failure:
             if error is None:
@@ -151,8 +157,8 @@ class QuorumFence:
                 self._raise_failure()
             if time.monotonic() > deadline:
                 raise StepFailed(
-                    f"{nodes('controller', [c.id for c in left], 'answers')} still, {self._hosts.gone_within:g} s after"
-                    " the kill",
+                    f"{nodes('controller', [c.id for c in left], 'is')} not proven to be gone"
+                    f" {self._hosts.gone_within:g} s after the kill: the port is open, or the host does not answer",
                     way_out=AGAIN,
                 )
             time.sleep(0.005)
@@ -182,7 +188,10 @@ class QuorumFence:
         if self._broken is not None:
             raise self._broken
         if self._report is None:
-            raise StepFailed("the Ansible run did not end", way_out=AGAIN)
+            raise StepFailed(
+                f"the Ansible run did not end within {self._hosts.ends_within:g} s: a controller's host may be gone",
+                way_out=f"see that ssh reaches each controller's host; {AGAIN}",
+            )
         failures = [(name, *host.failure) for name, host in self._report.hosts.items() if host.failure]
         if failures:
             said = "; ".join(
@@ -190,9 +199,7 @@ class QuorumFence:
             )
             raise StepFailed(said, way_out="; ".join(dict.fromkeys(way_out or AGAIN for *_, way_out in failures)))
         if self._report.status != "successful":
-            raise StepFailed(
-                f"leave_kraft: ansible ended as {self._report.status}:\n{self._report.output}", way_out=AGAIN
-            )
+            raise StepFailed(f"leave_kraft: {self._report.ending}:\n{self._report.output}", way_out=AGAIN)
 
     def _say(self, name: str, word: str) -> None:
         write_private(self._words / name, word, durable=False)  # within the window: nobody needs it after a crash

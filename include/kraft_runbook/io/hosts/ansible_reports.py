@@ -49,6 +49,13 @@ class RunReport:
     hosts: Mapping[str, HostReport]
     output: str
 
+    @property
+    def ending(self) -> str:
+        """How it ended, in words, where it did not end well."""
+        if self.status == "timeout":
+            return "ansible was not done in its time: the host may be gone (does ssh reach it?), or too slow"
+        return f"ansible ended as {self.status}"
+
 
 def hider(values: Sequence[str]) -> Callable[[str], str]:
     """Blanks the secrets, as they are and as a properties file or JSON would escape them. Playbooks never show one;

@@ -86,8 +86,8 @@ def _why_not(application: GroupApplication, report: RunReport) -> str:
     if failed:
         return some(failed, between="; ")
     if report.status == "timeout":
-        return f"it took longer than {application.seconds:g} s (seconds in group_applications)"
+        return f"it took longer than {application.seconds:g} s (seconds in group_applications), or a host is gone"
     if report.status != "successful":
-        return f"ansible ended as {report.status} before any task: {report.output}"
+        return f"{report.ending} before any task: {report.output}"
     idle = [name for name in application.hosts if not report.hosts[name].ok]
     return f"it ran no task on {some(idle)}: its plays are for other hosts" if idle else ""

@@ -147,7 +147,7 @@ def _secured(node_id: int, host: HostReport, report: RunReport) -> Mapping[str, 
 def _why(host: HostReport, report: RunReport) -> str:
     if host.failure:
         return host.failure[1]
-    return f"ansible ended as {report.status}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
+    return f"{report.ending}: {report.output.rpartition(chr(10))[2] or 'it printed nothing'}"
 
 
 def _skew(clock: tuple[float, float, float] | None) -> float | Unread:

@@ -192,11 +192,11 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
         return
     if report.status == "timeout":
         raise StepFailed(
-            f"{where} took longer than it may (service_manager.stop_timeout and deadlines.registration in the cluster"
-            " file)",
+            f"{where} was not done in its time: the host may be gone, or the stop or the start of {node.service} takes"
+            " longer than service_manager.stop_timeout or deadlines.registration in the cluster file",
             way_out=(
-                f"look at {node.service} on the host; the step can be run again at any time and goes on from what it"
-                " finds"
+                f"see that ssh reaches {node.host}, and look at {node.service} there; the step can be run again at any"
+                " time and goes on from what it finds"
             ),
         )
     if report.status == "canceled":
@@ -206,4 +206,4 @@ def _raise_unless_successful(playbook: str, node: Broker | Controller, report: R
     if host.failure:
         task, message, way_out = host.failure
         raise StepFailed(f"{where}: '{task}' failed: {message}", way_out=way_out or AGAIN)
-    raise StepFailed(f"{where}: ansible ended as {report.status} before any task:\n{report.output}", way_out=AGAIN)
+    raise StepFailed(f"{where}: {report.ending} before any task:\n{report.output}", way_out=AGAIN)

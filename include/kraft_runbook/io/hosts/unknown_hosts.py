@@ -73,7 +73,7 @@ def read_hosts(
     for name in names:
         host = report.hosts[name]
         facts = host.facts.get("0", {})
-        reason = host.failure[1] if host.failure else f"ansible ended as {report.status}"
+        reason = host.failure[1] if host.failure else report.ending
         config, service, software = (
             value_of(facts.get(key, {"unread": reason})) for key in ("config", "service_defined", "classpath_ok")
         )
