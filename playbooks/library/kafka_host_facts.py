@@ -26,6 +26,7 @@ from ansible.module_utils.kafka_host import (
 )
 from ansible.module_utils.kafka_user import ids_of, kafka_user, read_each, unreadable, with_descendants
 from ansible.module_utils.listeners import listening
+from ansible.module_utils.named_classes import kafka_processes
 from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
@@ -129,6 +130,8 @@ def read_node(asked: dict) -> dict:
         "stop_commands": _part(manager.stop_commands),
         "stops_as": _part(lambda: stops_as(manager)),
         "runs_as": _part(lambda: runs_as(manager, service.pid if service else 0, asked["log_dirs"][0])),
+        "machine": _part(machine),
+        "other_kafkas": _part(lambda: other_kafkas(service.pid if service else 0)),
         "controller_threads": _part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "zookeeper_login": _part(lambda: zookeeper_login(manager, service.pid if service else 0)),
@@ -252,6 +255,18 @@ def runs_as(service: object, pid: int, log_dir: str) -> int | None:
     """Who runs Kafka; None where that is not certain."""
     uid, _, certain = kafka_user(service, pid, log_dir)
     return uid if certain else None
+
+
+def machine() -> str:
+    """The same for each process that sees the same process table, and for no other: boot id and PID namespace."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
+        return f"{stream.read().strip()} {os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def other_kafkas(pid: int) -> dict:
+    """The Kafka processes of this host that are not this service's, each with the number of its user."""
+    own = set(with_descendants(pid))
+    return {each: user for each, user in kafka_processes().items() if each not in own}
 
 
 def secrets_readable(path: str, service: object, pid: int, log_dir: str) -> str | None:

@@ -6,6 +6,7 @@ config providers give, nothing leaves the host but names of classes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import struct
@@ -84,6 +85,19 @@ def _arguments(pid: int) -> list:
             return [each.decode(errors="replace") for each in stream.read().split(b"\0")[:-1]]
     except OSError:
         return []
+
+
+def kafka_processes() -> dict:
+    """Every Kafka of this host, of whichever cluster, with the number of its user: those that kafka-server-stop.sh
+    finds, as far as /proc shows them (hidepid).
+    """
+    found = {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        arguments = _arguments(pid)
+        if KAFKA in arguments and any("java" in each for each in arguments):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                found[pid] = os.stat(f"/proc/{pid}").st_uid
+    return found
 
 
 def named_classes(text: str | None, pid: int, homes: list, link: str, table: dict, dynamic: list) -> dict:

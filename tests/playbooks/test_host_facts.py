@@ -55,6 +55,9 @@ def test_all_nodes_are_read_in_one_run_and_nothing_changes(node: Node) -> None:
     assert (broker.stop_seconds, controller.stop_seconds) == (60, 60)
     assert (broker.runs_as, controller.runs_as) == (None, os.getuid())
     assert broker.stops_as is controller.stops_as is None
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert broker.machine == controller.machine == f"{boot} {os.stat('/proc/self/ns/pid').st_ino}"
+    assert isinstance(broker.other_kafkas, dict) and isinstance(controller.other_kafkas, dict)
     assert (broker.secrets_keys, broker.secrets_readable) == (("password.encoder.secret",), "")
 
 

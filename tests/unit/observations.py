@@ -117,6 +117,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         stop_commands=(),
         stops_as=None,
         runs_as=None,
+        other_kafkas={},
         stores=(),
         secrets=SecretsSeen(),
         replicas=ReplicaDirectories(44),

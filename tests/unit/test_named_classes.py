@@ -278,6 +278,12 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
             asks()
 
 
+def test_each_kafka_of_the_host_is_seen_as_its_stop_script_sees_it(process: Any) -> None:
+    java, other = process("-Djava.awt.headless=true"), process()
+    found = reader.kafka_processes()
+    assert found[java] == os.getuid() and other not in found
+
+
 def test_a_java_property_is_the_last_one_of_the_command_line(process: Any) -> None:
     pid = process("-Dallowed.urls=https://a", "-Dallowed.urls=https://b,https://c=d", "-Dallowed.urls.more=x")
     assert reader.Process(pid).property("allowed.urls") == "https://b,https://c=d"

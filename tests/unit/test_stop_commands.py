@@ -93,3 +93,52 @@ def test_it_is_asked_under_systemd_where_a_host_has_several_nodes(
 ) -> None:
     found = CHECKS["KRB-PRE-132"].run(on_host(1, stop_commands=commands)(observation(Phase.ZOOKEEPER)), spec)
     assert found.verdict is verdict and says in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("told", "ends"),
+    [
+        ({1: "boot 1", 101: "boot 1"}, "node 1: its unit's {} stops node 101 of its host too"),
+        ({1: "boot 1", 101: "boot 2"}, ""),
+        ({1: "boot 1", 101: WHY}, ""),
+        ({2: "boot 1", 101: "boot 1"}, "stops nodes 2, 101 of its host too"),
+    ],
+)
+def test_a_host_with_two_names_is_one(told: dict[int, str | Unread], ends: str) -> None:
+    """Broker 2 has broker 1's name where it is told, and each other node a name of its own."""
+    spec = placed("a", "a" if 2 in told else "b", "c", "d", "e", "f")
+    seen = on_host(1, stop_commands=(STOP,))(observation(Phase.ZOOKEEPER))
+    for node, machine in told.items():
+        seen = on_host(node, machine=machine)(seen)
+    found = CHECKS["KRB-PRE-132"].run(seen, spec)
+    assert found.verdict is (Verdict.FAIL if ends else Verdict.PASS) and ends.format(STOP) in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("command", "stops_as", "others", "ends"),
+    [
+        (STOP, 0, {7: 1001, 9: 1002}, "Kafka that is not in the cluster file (processes 7, 9) of its host too"),
+        (STOP, 1001, {7: 1001, 9: 1002}, "Kafka that is not in the cluster file (process 7) of its host too"),
+        (f"{STOP} --process-role=broker", 0, {7: 1001}, ""),
+        ("/bin/kill $MAINPID", 0, {7: 1001}, ""),
+        (STOP, 0, WHY, ""),
+    ],
+)
+def test_kafka_of_another_cluster_on_the_host_is_stopped_too(
+    command: str, stops_as: int, others: dict[int, int] | Unread, ends: str
+) -> None:
+    host = on_host(1, stop_commands=(command,), stops_as=stops_as, other_kafkas=others)
+    seen = host(observation(Phase.ZOOKEEPER))
+    found = CHECKS["KRB-PRE-132"].run(seen, placed("a", "b", "c", "d", "e", "f"))
+    assert found.verdict is (Verdict.FAIL if ends else Verdict.PASS) and ends in found.evidence
+
+
+def test_what_is_another_process_to_one_node_and_itself_to_the_other_is_no_other_cluster_s() -> None:
+    seen = on_host(1, stop_commands=(STOP,), stops_as=1001, runs_as=1001)(observation(Phase.ZOOKEEPER))
+    for node, processes in {1: {20: 1001, 7: 1001}, 2: {10: 1001, 7: 1001}}.items():
+        seen = on_host(node, other_kafkas=processes)(seen)
+    found = CHECKS["KRB-PRE-132"].run(seen, placed("a", "a", "b", "c", "d", "e"))
+    told = "stops node 2 and Kafka that is not in the cluster file (process 7) of its host too"
+    assert told in found.evidence
+    seen = on_host(2, other_kafkas=WHY)(seen)
+    assert "stops node 2 of its host too" in CHECKS["KRB-PRE-132"].run(seen, placed("a", "a", "b")).evidence

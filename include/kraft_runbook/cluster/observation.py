@@ -218,6 +218,12 @@ class HostState:
     """The number of the user who runs these commands; 0: root. None: its manager does not say."""
     runs_as: int | Unread | None = Unread("not examined")
     """The number of the user who runs Kafka; None: that is not certain."""
+    machine: str | Unread = Unread("not examined")
+    """What two nodes of one machine have in common, whatever names it has: its boot id, and the number of the process
+    table that it shows (a container has its own).
+    """
+    other_kafkas: Mapping[int, int] | Unread = Unread("not examined")
+    """The Kafka processes that run on the host and are not this node's, each with the number of its user."""
     zookeeper_login: tuple[str, ...] | Unread | None = Unread("not examined")
     """The login modules by which it logs in to ZooKeeper (JAAS), their classes; empty: by none. None: it does not run,
     and supervisor does not say.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kraft_runbook.cluster.naming import nodes
+from kraft_runbook.cluster.naming import by_number, name_ids, nodes
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
 from kraft_runbook.cluster.owned_properties import WHERE_THE_QUORUM_IS
 from kraft_runbook.cluster.phases import Phase, detect_phase
@@ -196,28 +196,63 @@ def a_units_stop_ends_its_own_node_alone(seen: ClusterObservation, spec: Cluster
 
     Without options kafka-server-stop.sh sends SIGTERM to every Kafka process of the host, and with --process-role to
     every one of that role (KIP-979). Where a host has several nodes, the restart of one stops the others too. A stop
-    that does not run as root reaches no process of another user.
+    that does not run as root reaches no process of another user. One host under two names is told by its own boot id
+    and process table; nodes of another cluster by their processes, and of them a stop with options is not judged.
     """
     if spec.service_manager.kind != "systemd":
         return passed("not checked: supervisor sends its own process a signal")
+    machines = _machines(seen, spec)
+    beside = {i: [other for other in ids if other != i] for ids in machines for i in ids}
+    strangers = {i: there for ids in machines for there in [_strangers(seen, ids)] for i in ids}
+    asked = [i for i in beside if beside[i] or strangers[i]]
+    found, unread = split_read("node {}", host_parts(seen, asked, "stop_commands"))
+    by, whose = (host_parts(seen, asked, part) for part in ("stops_as", "runs_as"))
+    wrong = []
+    for i, commands in found.items():
+        for command in commands or ():
+            ended = [o for o in beside[i] if _ends(command, o, spec) and _may_signal(by[i], whose[o])]
+            of_others = [p for p, user in strangers[i].items() if _ends_all(command) and _may_signal(by[i], user)]
+            told = [nodes("node", ended)] if ended else []
+            if of_others:
+                told.append(
+                    f"Kafka that is not in the cluster file ({by_number(of_others, 'process', 'processes')}"
+                    f" {name_ids(of_others)})"
+                )
+            if told:
+                wrong.append(f"node {i}: its unit's {command} stops {' and '.join(told)} of its host too")
+    return settle(wrong, unread, "each does" if asked else "no host has several nodes")
+
+
+def _machines(seen: ClusterObservation, spec: ClusterSpec) -> list[list[int]]:
+    """The nodes by the machine on which they run: as the hosts tell it, so that one with two names is one; where they
+    don't, by the cluster file.
+    """
+    told, _ = split_read("", host_parts(seen, spec.node_ids, "machine"))
+    known = {spec.machine_of(node): told[node.id] for node in spec.nodes if node.id in told}
     machines: dict[str, list[int]] = {}
     for node in spec.nodes:
-        machines.setdefault(spec.machine_of(node), []).append(node.id)
-    beside = {i: [other for other in ids if other != i] for ids in machines.values() if len(ids) > 1 for i in ids}
-    found, unread = split_read("node {}", host_parts(seen, list(beside), "stop_commands"))
-    by, whose = (host_parts(seen, list(beside), part) for part in ("stops_as", "runs_as"))
-    wrong = [
-        f"node {i}: its unit's {command} stops {nodes('node', ended)} of its host too"
-        for i, commands in found.items()
-        for command in commands or ()
-        if (ended := [o for o in beside[i] if _ends(command, o, spec) and _may_signal(by[i], whose[o])])
-    ]
-    return settle(wrong, unread, "each does" if beside else "no host has several nodes")
+        place = spec.machine_of(node)
+        machines.setdefault(known.get(place, place), []).append(node.id)
+    return list(machines.values())
+
+
+def _strangers(seen: ClusterObservation, ids: list[int]) -> Mapping[int, int]:
+    """The Kafka processes of a machine that are none of its nodes', with their users. None where a node's own is not
+    known.
+    """
+    found, unread = split_read("", host_parts(seen, ids, "other_kafkas"))
+    common = [] if unread else set.intersection(*(set(each) for each in found.values()))
+    return {pid: found[ids[0]][pid] for pid in sorted(common)}
 
 
 def _may_signal(by: int | Unread | None, whose: int | Unread | None) -> bool:
     """Whether a user's command may end another's process, as far as is known: root may, and each one his own."""
     return not (isinstance(by, int) and isinstance(whose, int)) or by in (0, whose)
+
+
+def _ends_all(command: str) -> bool:
+    """Whether a unit's command ends every Kafka process of its host."""
+    return _STOP in command and not _STOP_OPTION.search(command)
 
 
 def _ends(command: str, node_id: int, spec: ClusterSpec) -> bool:

@@ -129,6 +129,8 @@ def _host_state(node_id: int, host: HostReport, report: RunReport) -> HostState:
     for name, kind in (("ports_in_use", frozenset), *((each, tuple) for each in lists)):
         if not isinstance(found[name], Unread) and found[name] is not None:
             found[name] = kind(found[name])
+    if not isinstance(found["other_kafkas"], Unread):
+        found["other_kafkas"] = {int(pid): user for pid, user in found["other_kafkas"].items()}
     if not isinstance(found["other_hands"], Unread):
         found["other_hands"] = {path: tuple(lines) for path, lines in found["other_hands"].items()}
     if not isinstance(found["replicas"], Unread):
