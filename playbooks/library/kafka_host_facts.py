@@ -19,6 +19,7 @@ from ansible.module_utils.java import INSTALL, java_of, java_of_next_start
 from ansible.module_utils.kafka_host import (
     HostError,
     holds_metadata_log,
+    is_there,
     part,
     read_bytes,
     read_text,
@@ -217,7 +218,7 @@ def threads(pid: int, beginnings: tuple) -> list:
 
 def free_bytes(path: str) -> int:
     """What an ordinary user may still write on the file system that holds, or will hold, the path."""
-    while not os.path.exists(path):
+    while not is_there(path):
         path = os.path.dirname(path)
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize
@@ -271,7 +272,7 @@ def other_kafkas(pid: int) -> dict:
 
 def secrets_readable(path: str, service: object, pid: int, log_dir: str) -> str | None:
     """Why the user that runs Kafka can't read the secrets file; empty where it can."""
-    if not path or not os.path.lexists(path):
+    if not path or not is_there(path):
         return None
     uid, gid, _ = kafka_user(service, pid, log_dir)
     return unreadable(path, uid, gid)
@@ -305,7 +306,8 @@ def _accepts(address: str) -> bool:
 
 def software_is_there(home: str, version: str) -> bool:
     """Whether the installation holds Kafka's jar of that version and the storage tool."""
-    return holds(home, version) and os.access(script(home, "kafka-storage"), os.X_OK)
+    tool = script(home, "kafka-storage")
+    return holds(home, version) and is_there(tool) and os.access(tool, os.X_OK)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.former_copy import require_no_former_copy
-from ansible.module_utils.kafka_host import HostError, changed_since, read_text, started_at_ns, why
+from ansible.module_utils.kafka_host import HostError, changed_since, is_there, read_text, started_at_ns, why
 from ansible.module_utils.migration_mode import lacking
 from ansible.module_utils.properties_text import read
 from ansible.module_utils.service_manager import STOPPED, service_manager, settled
@@ -137,7 +137,7 @@ def properties(path: str) -> dict | None:
 
 def formatted(log_dir: str) -> bool:
     """A controller never starts on a directory without meta.properties, so it can't lead."""
-    return os.path.exists(os.path.join(log_dir, "meta.properties"))
+    return is_there(os.path.join(log_dir, "meta.properties"))
 
 
 def _process(status: object, asked: dict) -> str:

@@ -10,7 +10,7 @@ import stat
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.kafka_host import HostError, change, host_lock, is_mount_point, place_of, why
+from ansible.module_utils.kafka_host import HostError, change, host_lock, is_mount_point, is_there, place_of, why
 from ansible.module_utils.service_manager import ABSENT, STOPPED, service_manager
 
 DOCUMENTATION = """
@@ -42,12 +42,13 @@ def main() -> None:
         supports_check_mode=True,
     )
     asked = module.params
-    found = [path for path in (asked["log_dir"], asked["config_file"], asked["log4j_file"]) if path and is_left(path)]
-    if not found:
-        module.exit_json(changed=False, said="nothing is left to set aside")
-    if module.check_mode:
-        module.exit_json(changed=True, said=f"would set {' and '.join(found)} aside")
     try:
+        asked_for = filter(None, (asked["log_dir"], asked["config_file"], asked["log4j_file"]))
+        found = [path for path in asked_for if is_left(path)]
+        if not found:
+            module.exit_json(changed=False, said="nothing is left to set aside")
+        if module.check_mode:
+            module.exit_json(changed=True, said=f"would set {' and '.join(found)} aside")
         with host_lock(asked["config_file"], SECONDS):
             status = service_manager(asked["manager"], asked["name"], asked["socket"], SECONDS).status()
             if status.state not in (ABSENT, STOPPED):
@@ -61,7 +62,7 @@ def main() -> None:
         module.fail_json(msg=error.problem, way_out=error.way_out)
     except OSError as error:
         module.fail_json(
-            msg=f"{asked['log_dir']} could not be set aside ({why(error)})",
+            msg=f"{asked['log_dir']} and {asked['config_file']} could not be set aside ({why(error)})",
             way_out="see docs/hosts.md for what a host must allow",
         )
 
@@ -72,7 +73,7 @@ def is_left(path: str) -> bool:
     """
     if os.path.isdir(path) and is_mount_point(path):
         return any(not stays(name) for name in os.listdir(path))
-    return os.path.lexists(path)
+    return is_there(path)
 
 
 def stays(name: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 
-from ansible.module_utils.kafka_host import HostError, why
+from ansible.module_utils.kafka_host import HostError, is_there, why
 
 
 def variables_of_files(named: list) -> dict:
@@ -13,18 +14,33 @@ def variables_of_files(named: list) -> dict:
     """
     found = {}
     for pattern in named:
-        for path in sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern]:
+        for path in _matching(pattern) if glob.has_magic(pattern) else [pattern]:
             try:
                 with open(path, encoding="utf-8", errors="replace") as stream:
                     found.update(assignments(stream.read()))
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise HostError(
-                    f"{path}, which the service's unit names (EnvironmentFile=), could not be read ({why(error)})",
-                    "let Ansible's user read it, or set reach.become",
-                ) from None
+                raise _unread(path, error) from None
     return found
+
+
+def _matching(pattern: str) -> list:
+    """The files, in their order. Raises HostError where their directory can't be read, of which glob says nothing."""
+    directory = os.path.dirname(pattern)
+    try:
+        if not glob.has_magic(directory) and is_there(directory):
+            os.listdir(directory)
+    except OSError as error:
+        raise _unread(pattern, error) from None
+    return sorted(glob.glob(pattern))
+
+
+def _unread(path: str, error: OSError) -> HostError:
+    return HostError(
+        f"{path}, which the service's unit names (EnvironmentFile=), could not be read ({why(error)})",
+        "let Ansible's user read it, or set reach.become",
+    )
 
 
 def assignments(text: str) -> dict:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ansible.module_utils.kafka_host import HostError
+from ansible.module_utils.kafka_host import HostError, is_there
 from ansible.module_utils.metadata_log_scan import scan
 
 COPIED = {1: "MIGRATION", 3: "POST_MIGRATION"}
@@ -33,5 +33,5 @@ def _states(directory: str) -> set:
         try:
             return scan(directory).states
         except FileNotFoundError:  # it was never formatted, or a running controller has just deleted an old segment
-            if not os.path.isdir(directory):
+            if not is_there(directory):
                 return set()

@@ -4,8 +4,9 @@ same below ``/usr``). ``LAYOUTS`` says the same as ``kraft_runbook.cluster.distr
 
 from __future__ import annotations
 
-import glob
 import os
+
+from ansible.module_utils.kafka_host import names_in
 
 LAYOUTS = (("libs", "bin/{}.sh"), ("share/java/kafka", "bin/{}"))
 _BESIDES = ("share/java/confluent-telemetry",)
@@ -13,9 +14,15 @@ _BESIDES = ("share/java/confluent-telemetry",)
 
 
 def jars_directory(home: str) -> str:
-    """The one that holds Kafka's jars; that of Apache's layout where none does."""
+    """The one that holds Kafka's jars; that of Apache's layout where none does. Raises OSError for one that can't be
+    read.
+    """
     places = [os.path.join(home, jars) for jars, _ in LAYOUTS]
-    return next((each for each in places if glob.glob(os.path.join(glob.escape(each), "kafka*.jar"))), places[0])
+    return next((each for each in places if any(_is_jar(name, "kafka") for name in names_in(each))), places[0])
+
+
+def _is_jar(name: str, begins: str, ends: str = "") -> bool:
+    return name.startswith(begins) and name.endswith(f"{ends}.jar")
 
 
 def jar_directories(home: str) -> list:
@@ -25,9 +32,8 @@ def jar_directories(home: str) -> list:
 
 
 def holds(home: str, version: str) -> bool:
-    """Whether Kafka's jar of that version is there."""
-    jars = glob.escape(jars_directory(home))
-    return bool(glob.glob(os.path.join(jars, f"kafka_*-{glob.escape(version)}.jar")))
+    """Whether Kafka's jar of that version is there. Raises OSError where that can't be told."""
+    return any(_is_jar(name, "kafka_", f"-{version}") for name in names_in(jars_directory(home)))
 
 
 def script(home: str, tool: str) -> str:

@@ -222,11 +222,30 @@ def without_octal(field: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)
 
 
+def is_there(path: str) -> bool:
+    """Whether something has this name, a link too. Raises OSError where that can't be told: what may not be looked at,
+    or is on a disk that fails, is not missing.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def names_in(directory: str) -> list:
+    """What is in a directory; nothing where there is none. Raises OSError where it can't be read."""
+    try:
+        return os.listdir(directory)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
 def owner_of(path: str) -> tuple[int, int]:
     """User and group of the path, or of the nearest directory above it that exists: whom a new file there should belong
     to.
     """
-    while not os.path.lexists(path):
+    while not is_there(path):
         path = os.path.dirname(path) or "/"
     found = os.stat(path)
     return found.st_uid, found.st_gid

@@ -13,7 +13,7 @@ import re
 import struct
 from collections.abc import Iterator
 
-from ansible.module_utils.kafka_host import HostError
+from ansible.module_utils.kafka_host import HostError, is_there
 
 FEATURE_LEVEL = 12
 ZK_MIGRATION_STATE, BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 21, 23, 24, 25
@@ -102,7 +102,7 @@ def _read_at_start(directory: str) -> dict:
     bootstrap = os.path.join(os.path.dirname(directory), BOOTSTRAP)
     return {
         "snapshot": _snapshot(os.path.join(directory, newest), begin) if newest else None,
-        "bootstrap": _levels(bootstrap) if os.path.exists(bootstrap) else {},
+        "bootstrap": _levels(bootstrap) if is_there(bootstrap) else {},
         "after": found,
         "end": end,
         "epoch": epoch,

@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 
 from ansible.module_utils.installation import jar_directories
-from ansible.module_utils.kafka_host import HostError, why
+from ansible.module_utils.kafka_host import HostError, is_there, names_in, why
 from ansible.module_utils.kafka_user import with_descendants
 from ansible.module_utils.login_modules import is_class, modules_of, sections_of
 from ansible.module_utils.properties_text import properties_of
@@ -267,14 +267,16 @@ def jars_of(home: str) -> list:
 
 
 def _jars(places: list) -> list:
-    """The jars and directories of a class path. What is not there holds nothing."""
+    """The jars and directories of a class path. What is not there holds nothing. Raises OSError where that can't be
+    told.
+    """
     found = []
     for each in places:
         if os.path.basename(each) == "*":
             directory = os.path.dirname(each)
-            inside = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+            inside = sorted(names_in(directory))
             found += [os.path.join(directory, name) for name in inside if name.endswith((".jar", ".JAR"))]
-        elif os.path.exists(each):
+        elif is_there(each):
             found.append(each)
     return found
 
@@ -286,17 +288,16 @@ def find(names: list, places: list) -> dict:
     found = dict.fromkeys(names)
     unread = None
     for place in places if names else ():
-        if os.path.isdir(place):
-            there = [n for n in names if os.path.isfile(os.path.join(place, n.replace(".", "/") + ".class"))]
-        else:
-            try:
+        files = {n: n.replace(".", "/") + ".class" for n in names}
+        try:
+            if os.path.isdir(place):
+                there = [n for n, file in files.items() if is_there(os.path.join(place, file))]
+            else:
                 listed = _directory_of(place)
-            except (OSError, zipfile.BadZipFile, struct.error) as error:
-                unread = HostError(
-                    f"{place} could not be read ({why(error) if isinstance(error, OSError) else error})", ""
-                )
-                continue
-            there = [n for n in names if _lists(listed, (n.replace(".", "/") + ".class").encode())]
+                there = [n for n, file in files.items() if _lists(listed, file.encode())]
+        except (OSError, zipfile.BadZipFile, struct.error) as error:
+            unread = HostError(f"{place} could not be read ({why(error) if isinstance(error, OSError) else error})", "")
+            continue
         for each in there:
             found[each] = found[each] or (place if os.path.isdir(place) else os.path.basename(place))
     return {name: unread if jar is None and unread else jar for name, jar in found.items()}

@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 
+from ansible.module_utils.kafka_host import is_there
 from ansible.module_utils.named_classes import Process
 
 READ_BYTES = 8 * 1024 * 1024
@@ -31,7 +32,7 @@ def requests_logged_in(directory: str, most_bytes: int = READ_BYTES) -> dict | N
     there are; ``since``: the time of the first line that was read. None where there is no such log. ``at``: the time of
     the last line of each client, as the log writes it. Raises OSError.
     """
-    if not os.path.isdir(directory):
+    if not is_there(directory):
         return None
     files = [each for each in os.scandir(directory) if _FILE.fullmatch(each.name) and each.is_file()]
     newest = sorted(files, key=lambda each: each.stat().st_mtime, reverse=True)

@@ -25,6 +25,8 @@ SPAN = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|min|h|d|w)\b")
 """A part of a time as systemd shows it: 1min 30s."""
 COMMAND = re.compile(r" argv\[\]=(.*?) ; ignore_errors=")
 """A command as systemd shows it: { path=/bin/kill ; argv[]=/bin/kill $MAINPID ; ignore_errors=no ; … }."""
+_DENIED = re.compile(r"access denied|authentication required|not permitted", re.IGNORECASE)
+"""What systemctl says where its user may not do that (polkit)."""
 _UNKNOWN_METHOD = 1
 """supervisor's own number of this fault (``supervisor.xmlrpc.Faults``)."""
 _STOPS_AS_ROOT = re.compile(
@@ -266,7 +268,7 @@ class Systemd:
             ) from None
         except OSError as error:
             raise HostError(f"systemctl could not be run: {error}", self._way_out()) from None
-        if done.returncode and not failing:
+        if done.returncode and (not failing or _DENIED.search(done.stderr)):
             raise HostError(
                 f"systemctl {verb} {self.name} failed: {done.stderr.strip() or done.stdout.strip()}", self._way_out()
             )

@@ -139,6 +139,7 @@ def test_a_distribution_is_told_by_the_versions_ending(version: str, expected: D
 
 
 def test_the_hosts_know_the_same_layouts() -> None:
+    host_module("kafka_host")
     assert host_module("installation").LAYOUTS == LAYOUTS
 
 

@@ -2,7 +2,8 @@
 
 docs/rights.md is made of it. A test compares it with the code: with each request that ``io.kafka`` sends, with who
 may write to ZooKeeper, with each playbook, and with Kafka's own classes (``KafkaApis``, ``ControllerApis``; in words:
-security.html, "Protocols"). ``tests/integration/test_rights_in_zookeeper.py`` takes each right in ZooKeeper away.
+security.html, "Protocols"). ``tests/integration/test_rights_in_zookeeper.py`` takes each right in ZooKeeper away,
+``tests/playbooks/test_rights_on_hosts.py`` those on hosts.
 """
 
 from __future__ import annotations
@@ -226,7 +227,8 @@ MADE_OF = (
     " writer to ZooKeeper or a playbook that is not here fails the build, and with Kafka 3.9.2's own classes: what each"
     " of its handlers asks for. In ZooKeeper each right was taken away by itself on a real server: the tool said which"
     " one was missing. On brokers the rights that read were taken away one by one; those that change, and those on"
-    " controllers, were not."
+    " controllers, were not. On hosts each playbook's were taken away one by one from a user who had all others, and"
+    " what was not allowed was told by name: nothing was taken for missing."
 )
 WIDTH = 118
 SELDOM = (
