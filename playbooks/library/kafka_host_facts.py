@@ -32,7 +32,7 @@ from ansible.module_utils.properties_text import properties_of, read
 from ansible.module_utils.replica_directories import survey, unformatted
 from ansible.module_utils.service_manager import ABSENT, service_manager
 from ansible.module_utils.written_files import others_change
-from ansible.module_utils.zookeeper_login import zookeeper_login
+from ansible.module_utils.zookeeper_login import certificate_options, zookeeper_login
 
 DOCUMENTATION = """
 module: kafka_host_facts
@@ -136,6 +136,7 @@ def read_node(asked: dict) -> dict:
         "controller_threads": _part(lambda: threads(service.pid if service else 0, CONTROLLER_THREADS)),
         "listener_threads": _part(lambda: threads(service.pid if service else 0, LISTENER_THREADS)),
         "zookeeper_login": _part(lambda: zookeeper_login(manager, service.pid if service else 0)),
+        "zookeeper_options": _part(lambda: certificate_options(manager, service.pid if service else 0)),
         "java_version": _part(lambda: java_version(java_of(manager, service.pid if service else 0))),
         "next_java_version": _part(lambda: version_if_any(java_of_next_start(manager, service.pid if service else 0))),
         "free_bytes": _part(lambda: {path: free_bytes(path) for path in asked["log_dirs"]}),

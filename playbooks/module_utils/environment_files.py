@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 
 from ansible.module_utils.kafka_host import HostError, is_there, why
 
@@ -41,6 +42,16 @@ def _unread(path: str, error: OSError) -> HostError:
         f"{path}, which the service's unit names (EnvironmentFile=), could not be read ({why(error)})",
         "let Ansible's user read it, or set reach.become",
     )
+
+
+def words_of(text: str) -> list:
+    """A line's words: those with spaces in quotes, as a shell has them, and as systemctl shows variables; older
+    versions of it quote nothing.
+    """
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def assignments(text: str) -> dict:

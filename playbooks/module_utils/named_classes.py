@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 
 from ansible.module_utils.installation import jar_directories
+from ansible.module_utils.jvm_options import LOGIN_FILE, java_property, login_file, options
 from ansible.module_utils.kafka_host import HostError, is_there, names_in, why
 from ansible.module_utils.kafka_user import with_descendants
 from ansible.module_utils.login_modules import is_class, modules_of, sections_of
@@ -21,7 +22,6 @@ from ansible.module_utils.properties_text import properties_of
 from ansible.module_utils.references import NeedsProcess, followed
 
 KAFKA = "kafka.Kafka"
-LOGIN_FILE = "java.security.auth.login.config"
 LISTENER = "listener.name."
 _NOT_ON_THE_PATH = re.compile(r"(-(test|test-sources|src|scaladoc|javadoc)\.jar|jar\.asc|connect-file.*\.jar)$")
 """What kafka-run-class.sh leaves out."""
@@ -62,21 +62,39 @@ class Process:
         return []
 
     def login_file(self) -> str | None:
-        path = (self.property(LOGIN_FILE) or "").lstrip("=")
-        return self.whole(path[len("file:") :] if path.startswith("file:") else path) if path else None
+        path = login_file(self.options(LOGIN_FILE))
+        return self.whole(path) if path else None
 
     def property(self, name: str) -> str | None:
-        """A Java property that its command line sets; None where it sets none. The last one counts."""
-        given = [each for each in self.arguments if each.startswith(f"-D{name}=")]
-        return given[-1].partition("=")[2] if given else None
+        """A Java property that its options set; None where none does."""
+        return java_property(self.options(name), name)
+
+    def options(self, wanted: str) -> list:
+        """Its JVM's options, to find that property in. Raises HostError where its environment, which another user may
+        not read, could have the property and its command line has not.
+        """
+        own = self.arguments[: self.arguments.index(KAFKA)]
+        try:
+            return options(self.whole_environment(), own)
+        except PermissionError as error:
+            if java_property(own, wanted) is not None:
+                return own
+            raise HostError(
+                f"whether process {self.pid} has the Java property {wanted} can't be told: its command line has not,"
+                f" and its environment (JAVA_TOOL_OPTIONS) can't be read ({why(error)})",
+                "let Ansible's user be the process's own, or set reach.become",
+            ) from None
 
     def whole(self, path: str) -> str:
         return path if os.path.isabs(path) else os.path.join(os.readlink(f"/proc/{self.pid}/cwd"), path)
 
     def environment(self, name: str) -> str | None:
+        return self.whole_environment().get(name)
+
+    def whole_environment(self) -> dict:
         with open(f"/proc/{self.pid}/environ", "rb") as stream:
-            pairs = [each.partition(b"=") for each in stream.read().split(b"\0")]
-        return next((value.decode(errors="replace") for key, _, value in pairs if key == name.encode()), None)
+            pairs = [each.decode(errors="replace").partition("=") for each in stream.read().split(b"\0")]
+        return {name: value for name, _, value in reversed(pairs)}  # of two with one name the first counts
 
 
 def _arguments(pid: int) -> list:
@@ -205,7 +223,11 @@ class Search:
 
     def of_login_file(self, process: Process) -> Iterator[Wanted]:
         """Of the sections that Kafka reads; the one of a ZooKeeper client stays behind unread."""
-        path = process.login_file()
+        try:
+            path = process.login_file()
+        except HostError as error:
+            self.unread.append(f"{error.problem}: {error.way_out}")
+            return
         if path is None:
             return
         try:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import http.client
 import re
-import shlex
 import socket
 import subprocess
 import time
@@ -14,7 +13,7 @@ import xmlrpc.client
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansible.module_utils.environment_files import variables_of_files
+from ansible.module_utils.environment_files import variables_of_files, words_of
 from ansible.module_utils.kafka_host import HostError
 from ansible.module_utils.properties_text import shown_log
 
@@ -245,7 +244,7 @@ class Systemd:
         for line in shown.splitlines():
             name, _, value = line.partition("=")
             if name == "Environment":
-                found.update(word.lstrip("$").partition("=")[::2] for word in _words(value))
+                found.update(word.lstrip("$").partition("=")[::2] for word in words_of(value))
             elif name == "EnvironmentFiles":
                 files.append(value.rpartition(" (ignore_errors=")[0] or value)
         return {**found, **variables_of_files(files)}
@@ -279,16 +278,6 @@ class Systemd:
             f"look at 'systemctl status {self.name}' on this host; changing services needs reach.become or a user"
             " who may"
         )
-
-
-def _words(shown: str) -> list[str]:
-    """The variables as systemctl shows them: those with spaces in quotes, as a shell has them; older versions quote
-    nothing.
-    """
-    try:
-        return shlex.split(shown)
-    except ValueError:
-        return shown.split()
 
 
 def service_manager(kind: str, name: str, serverurl: str | None, timeout: float) -> Supervisor | Systemd:

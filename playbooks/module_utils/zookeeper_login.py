@@ -1,22 +1,27 @@
-"""By what a node logs in to ZooKeeper: the classes in its JVM's login file. No more of it leaves the host."""
+"""By what a node logs in to ZooKeeper: the classes in its JVM's login file, of which no more leaves the host, and what
+its JVM's options say of a certificate.
+"""
 
 from __future__ import annotations
 
 import os
-import shlex
 
+from ansible.module_utils.jvm_options import java_property, login_file, options
 from ansible.module_utils.kafka_host import HostError, why
 from ansible.module_utils.login_modules import sections_of
-from ansible.module_utils.named_classes import LOGIN_FILE, Process
+from ansible.module_utils.named_classes import Process
 
 SECTION, DEFAULT = "zookeeper.sasl.clientconfig", "Client"
 """The Java property that names the section, and what it is without one (``ZKClientConfig``)."""
 SWITCH = "zookeeper.sasl.client"
 """The Java property that says with false that there is no login, whatever the file holds."""
 
+CERTIFICATE = ("zookeeper.client.secure", "zookeeper.clientCnxnSocket", "zookeeper.ssl.keyStore.location")
+"""The Java properties by which ZooKeeper's client shows a certificate (``ZkConfigs``)."""
+
 
 def zookeeper_login(service: object, pid: int) -> list | None:
-    """Empty where it has no login for ZooKeeper. Of a service that does not run (``pid`` 0) its unit's KAFKA_OPTS tells
+    """Empty where it has no login for ZooKeeper. Of a service that does not run (``pid`` 0) its unit's variables tell
     it; None: supervisor, which does not say.
     """
     if pid:
@@ -25,16 +30,27 @@ def zookeeper_login(service: object, pid: int) -> list | None:
     defined = service.environment()
     if defined is None:
         return None
-    options = shlex.split(defined.get("KAFKA_OPTS", ""))
-
-    def given(name: str) -> str | None:
-        return next((each.partition("=")[2] for each in reversed(options) if each.startswith(f"-D{name}=")), None)
-
-    path = (given(LOGIN_FILE) or "").lstrip("=")
-    path = path[len("file:") :] if path.startswith("file:") else path
+    given = options(defined)
+    path = login_file(given)
     if path and not os.path.isabs(path):
         raise HostError(f"its unit names the login file {path}", "name it with its whole path")
-    return _classes(path or None, given(SECTION), given(SWITCH))
+    return _classes(path or None, java_property(given, SECTION), java_property(given, SWITCH))
+
+
+def certificate_options(service: object, pid: int) -> dict | None:
+    """The Java properties of ``CERTIFICATE`` that its JVM is given, for a node whose own properties lack some. None: it
+    does not run, and supervisor does not say.
+    """
+    if pid:
+        process = Process(pid)
+        found = {name: process.property(name) for name in CERTIFICATE}
+    else:
+        defined = service.environment()
+        if defined is None:
+            return None
+        given = options(defined)
+        found = {name: java_property(given, name) for name in CERTIFICATE}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _classes(path: str | None, section: str | None, switch: str | None) -> list:

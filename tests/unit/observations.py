@@ -113,6 +113,7 @@ def host(spec: ClusterSpec, node_id: int, mode: BrokerMode | ControllerMode | No
         other_hands={},
         configuration_managers=(),
         zookeeper_login=(),
+        zookeeper_options={},
         stop_seconds=330.0,
         stop_commands=(),
         stops_as=None,

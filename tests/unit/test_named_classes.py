@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -22,14 +23,17 @@ from kraft_runbook.cluster.feature_levels import NamedClass, NamedClasses
 from kraft_runbook.cluster.kafka_version import release_of
 from kraft_runbook.cluster.observation import Unread
 from kraft_runbook.io.hosts.feature_state import classes_of
+from kraft_runbook.migration.checks.untried_logins import BY_OPTION
 from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of, kafka4_version
 from lab.layout import load
 
-for needed in ("kafka_host", "installation", "properties_text", "kafka_user", "login_modules", "references"):
+NEEDED = "kafka_host installation properties_text kafka_user login_modules references environment_files jvm_options"
+for needed in NEEDED.split():
     host_module(needed)
 reader = host_module("named_classes")
 further = host_module("further_jars")
 at_zookeeper = host_module("zookeeper_login")
+jvm = sys.modules["ansible.module_utils.jvm_options"]
 
 CLIENTS, CLIENTS4 = f"kafka-clients-{load().kafka.version}.jar", f"kafka-clients-{kafka4_version()}.jar"
 SECRET = "Hunter2.Password.of.Kafka"
@@ -268,6 +272,12 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
     assert of(process(file, "-Dzookeeper.sasl.clientconfig=Other")) == [kerberos]
     assert of(process(file, "-Dzookeeper.sasl.clientconfig=None")) == []
     assert of(process(file, "-Dzookeeper.sasl.client=false")) == []
+    assert of(process("-Da=b", environment={"JAVA_TOOL_OPTIONS": file})) == [OF_ZOOKEEPER]
+    assert of(process(f"{file}.gone", environment={"_JAVA_OPTIONS": file})) == [OF_ZOOKEEPER]
+    assert of(process(file, environment={"JDK_JAVA_OPTIONS": f"{file}.gone", "KAFKA_OPTS": "-x"})) == [OF_ZOOKEEPER]
+    for each in (*jvm.BEFORE, *jvm.BY_THE_SCRIPT, *jvm.AFTER):
+        assert of(**{each: f"-Xmx1g {file}"}) == [OF_ZOOKEEPER], each
+    assert of(KAFKA_OPTS=file, KAFKA_HEAP_OPTS=f"{file}.gone") == [OF_ZOOKEEPER]
     assert of(KAFKA_OPTS=f"{file} -Dzookeeper.sasl.client=false") == []
     assert of() == of(KAFKA_OPTS="-Xmx1g") == []
     assert of(KAFKA_OPTS=f"-javaagent:x=1 '{file}'") == of(KAFKA_OPTS=file.replace("=", "==file:")) == [OF_ZOOKEEPER]
@@ -276,6 +286,37 @@ def test_by_what_a_process_logs_in_to_zookeeper_is_told_and_no_more(tmp_path: Pa
     for asks in (lambda: of(process(file)), lambda: of(KAFKA_OPTS=file)):
         with pytest.raises(Exception, match="its login file"):
             asks()
+
+
+def test_what_another_users_environment_may_say_is_not_known(process: Any) -> None:
+    class Closed(reader.Process):  # type: ignore[misc, name-defined]
+        def whole_environment(self) -> dict[str, str]:
+            raise PermissionError(errno.EACCES, "Permission denied", f"/proc/{self.pid}/environ")
+
+    closed = Closed(process("-Da=b"))
+    assert closed.property("a") == "b"
+    with pytest.raises(Exception, match=r"has the Java property c can't be told: .*\(Permission denied: /proc/"):
+        closed.property("c")
+    search = reader.Search({}, TABLE)
+    assert list(search.of_login_file(closed)) == [] and "java.security.auth.login.config can't be" in search.unread[0]
+
+
+def test_the_options_of_a_certificate_for_zookeeper_are_those_of_kafkas_properties(process: Any) -> None:
+    secure, socket, store = at_zookeeper.CERTIFICATE
+
+    def of(pid: int = 0, **environment: str) -> Any:
+        return at_zookeeper.certificate_options(SimpleNamespace(environment=lambda: environment), pid)
+
+    assert of(process(f"-D{secure}=true", environment={"JAVA_TOOL_OPTIONS": f"-D{store}=/k"})) == {
+        secure: "true",
+        store: "/k",
+    }
+    assert of(KAFKA_JVM_PERFORMANCE_OPTS=f"-D{socket}=a.B -Dzookeeper.ssl.keyStore.password=x") == {socket: "a.B"}
+    assert of(process()) == of() == {}
+    assert at_zookeeper.certificate_options(SimpleNamespace(environment=lambda: None), 0) is None
+    asked = ask_java(Path(__file__).with_name("AskZkProperties.java"), jars=JARS).splitlines()
+    named = dict(line.split(" ") for line in asked)
+    assert {key: named[key] for key in BY_OPTION} == BY_OPTION and tuple(BY_OPTION.values()) == at_zookeeper.CERTIFICATE
 
 
 def test_each_kafka_of_the_host_is_seen_as_its_stop_script_sees_it(process: Any) -> None:

@@ -40,8 +40,8 @@ from kraft_runbook.software.stages import Gate
 from kraft_runbook.steps.software import examine_with_tables
 from lab.installation import JARS, JARS4, OTHERS, fetch_jars, jars_of
 
-NEEDED = ("kafka_host", "installation", "kafka_user", "properties_text", "login_modules", "references", "named_classes")
-for _each in NEEDED:
+NEEDED = "kafka_host installation kafka_user properties_text login_modules references environment_files jvm_options"
+for _each in (*NEEDED.split(), "named_classes"):
     host_module(_each)
 request_log = host_module("request_log")
 CHECK = SOFTWARE.checks["KRB-PRE-094"]

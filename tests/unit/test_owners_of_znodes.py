@@ -11,6 +11,7 @@ from spoilt_clusters import Z
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
+from kraft_runbook.migration.checks.untried_logins import BY_OPTION
 
 BY_DIGEST = ("org.apache.zookeeper.server.auth.DigestLoginModule",)
 WITH_ACLS = {"zookeeper.set.acl": "true"}
@@ -87,3 +88,37 @@ def test_supervisor_is_asked_for_nothing_where_no_login_is_needed(properties: di
 def test_brokers_that_were_not_read_may_have_a_login() -> None:
     result = answer("KRB-PRE-130", tree(znode_acl_restricted=True)(logins((), WHY)), {})
     assert result.verdict is Verdict.UNKNOWN and "broker 1: a test did not read it" in result.evidence
+
+
+def with_options(seen: ClusterObservation, options: Any) -> ClusterObservation:
+    for each in SPEC.controller_ids:
+        seen = on_host(each, zookeeper_options=options)(seen)
+    return seen
+
+
+BY_OPTIONS = {BY_OPTION[key]: value for key, value in BY_CERTIFICATE.items()}
+
+
+@pytest.mark.parametrize("by_property", [(), *((each,) for each in BY_CERTIFICATE), tuple(BY_CERTIFICATE)])
+def test_what_no_property_says_of_a_certificate_the_jvms_options_do(by_property: tuple[str, ...]) -> None:
+    """As Kafka has it (``KafkaConfig.zooKeeperClientProperty``)."""
+    properties = WITH_ACLS | {key: BY_CERTIFICATE[key] for key in by_property}
+    options = {BY_OPTION[key]: value for key, value in BY_CERTIFICATE.items() if key not in by_property}
+    seen = with_options(logins(()), options)
+    assert answer("KRB-PRE-131", seen, properties).passed
+    for lacking in options:
+        without = {key: value for key, value in options.items() if key != lacking}
+        assert answer("KRB-PRE-131", with_options(seen, without), properties).verdict is Verdict.FAIL
+
+
+def test_a_property_comes_before_the_jvms_option() -> None:
+    properties = WITH_ACLS | {"zookeeper.ssl.client.enable": "false"}
+    assert answer("KRB-PRE-131", with_options(logins(()), BY_OPTIONS), properties).verdict is Verdict.FAIL
+
+
+def test_options_that_could_not_be_read_may_name_a_certificate() -> None:
+    seen = with_options(logins(()), WHY)
+    result = answer("KRB-PRE-131", seen, WITH_ACLS)
+    assert (result.verdict, result.blocks) == (Verdict.UNKNOWN, True)
+    assert "controller 101: a test did not read it" in result.evidence
+    assert answer("KRB-PRE-131", with_options(logins(BY_DIGEST), WHY), WITH_ACLS).passed

@@ -228,6 +228,10 @@ class HostState:
     """The login modules by which it logs in to ZooKeeper (JAAS), their classes; empty: by none. None: it does not run,
     and supervisor does not say.
     """
+    zookeeper_options: Mapping[str, str] | Unread | None = Unread("not examined")
+    """The Java properties that its JVM is given of those by which it shows ZooKeeper a certificate. None: it does not
+    run, and supervisor does not say.
+    """
     stores: tuple[StoreSeen, ...] | Unread = Unread("not examined")
     """The key stores and trust stores that the node's properties name."""
     secrets: SecretsSeen | Unread = Unread("not examined")

@@ -193,9 +193,9 @@ HOSTS = (
     Right(
         "gather_host_facts",
         (
-            f"{FILES}; each JVM's login file (java.security.auth.login.config), often 0600 of Kafka's own user;"
-            " the files of its unit's EnvironmentFile=; of a secured cluster also stores and what references in the"
-            " files name, and to run keytool",
+            f"{FILES}; each JVM's environment, and its login file (java.security.auth.login.config), often 0600 of"
+            " Kafka's own user; the files of its unit's EnvironmentFile=; of a secured cluster also stores and what"
+            " references in the files name, and to run keytool",
         ),
         "preflight. Where it may not read a login file, `KRB-PRE-129` to `KRB-PRE-131` are UNKNOWN",
     ),

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kraft_runbook.cluster.broker_calls import MECHANISM, Properties, mechanism_of
 from kraft_runbook.cluster.client_security import SaslMechanism
 from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
 from kraft_runbook.cluster.naming import nodes
 from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, was_read
+from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
 from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of, name_nodes
 from kraft_runbook.migration.checks.settings import SET_ACL
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
 from kraft_runbook.runbook.checklist import Needs
-from kraft_runbook.runbook.read_parts import host_parts, split_read
+from kraft_runbook.runbook.read_parts import host_parts, split_read, unread_reasons
 
 TRIED = frozenset(each.value for each in SaslMechanism)
 KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
@@ -89,8 +89,9 @@ def no_node_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: Clu
 
     Controllers must write the same znodes. With Kerberos that was not tried: ZooKeeper's ACLs may name the host of the
     broker that made a znode (kerberos.removeHostFromPrincipal), and then no controller may write it. Told by the login
-    file of each node that runs (-Djava.security.auth.login.config), and of a controller that does not by its unit's
-    KAFKA_OPTS; what Java finds elsewhere, and what supervisor does not say, is not seen.
+    file (-Djava.security.auth.login.config) of each node that runs, on its command line or in its environment, and of
+    a controller that does not run in the variables of its unit that Java and Kafka's scripts read (KAFKA_OPTS,
+    JAVA_TOOL_OPTIONS and others). What Java finds elsewhere, and what supervisor does not say, is not seen.
     Nothing is asked where znodes have no ACL and this tool needs no login.
     """
     if _nobody_asks(seen, spec):
@@ -118,14 +119,14 @@ def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, s
     section for ZooKeeper there, it goes on without a login and says nothing (zookeeper.sasl.client=false,
     ``KafkaServer.zkClientConfigFromKafkaConfig``): ZooKeeper refuses it the users, and each znode that only brokers may
     write. It ends at its start where ZooKeeper enforces logins, and with zookeeper.set.acl (KRB-PRE-131). Told by the
-    unit's KAFKA_OPTS (Environment=, EnvironmentFile=). supervisor does not say its own: UNKNOWN until the controllers
-    run, where the brokers have a login, or zookeeper.set.acl is on without a client certificate.
+    unit's variables (Environment=, EnvironmentFile=), as in KRB-PRE-129. supervisor does not say its own: UNKNOWN until
+    the controllers run, where the brokers have a login, or zookeeper.set.acl is on without a client certificate.
     """
     if _nobody_asks(seen, spec):
         return passed(NOBODY_ASKS)
     found, unread = split_read("broker {}", host_parts(seen, spec.broker_ids, "zookeeper_login"))
     by_login = [i for i, modules in found.items() if modules]
-    asked = spec.controller_ids if by_login else _must_be_somebody(spec)
+    asked = spec.controller_ids if by_login else _must_be_somebody(seen, spec)
     told, unread_too = split_read("controller {}", host_parts(seen, asked, "zookeeper_login"))
     without = [i for i, modules in told.items() if modules is not None and not modules] if by_login else []
     unsaid = [i for i, modules in told.items() if modules is None]
@@ -152,31 +153,45 @@ def controllers_can_own_znodes(seen: ClusterObservation, spec: ClusterSpec) -> F
     """A controller with zookeeper.set.acl has a login or a client certificate for ZooKeeper.
 
     Without either it ends at its start before it asks ZooKeeper anything ("zookeeper.set.acl is true, but …", measured
-    on 3.9.2; ``KafkaZkClient.createZkClient``). A certificate needs all three of its properties. It is told by the
-    properties, the login by the unit's KAFKA_OPTS (Environment=, EnvironmentFile=). What a start script of your own
-    adds is seen only while the controller runs. Where supervisor does not say it, KRB-PRE-130 warns.
+    on 3.9.2; ``KafkaZkClient.createZkClient``). A certificate needs all three of its properties, each by itself or as
+    the JVM's option. Options and login are told by the unit's variables (Environment=, EnvironmentFile=), as in
+    KRB-PRE-129. What a start script of your own adds is seen only while the controller runs. Where supervisor does not
+    say it, KRB-PRE-130 warns.
     """
-    asked = _must_be_somebody(spec)
+    asked = _must_be_somebody(seen, spec)
     if not asked:
         return settle([], (), f"{SET_ACL} is not set, or they have a client certificate")
     told, unread = split_read("controller {}", host_parts(seen, asked, "zookeeper_login"))
     without = [i for i, modules in told.items() if modules is not None and not modules]
+    unread += unread_reasons("controller {}", host_parts(seen, without, "zookeeper_options"))
+    without = [i for i in without if was_read(host_part(seen, i, "zookeeper_options"))]
     unsaid = [i for i, modules in told.items() if modules is None]
     wrong = [f"{nodes('controller', without, 'has')} {SET_ACL}, and neither a login nor a client certificate"]
     fine = f"none is known to lack a login; supervisor does not say that of {nodes('controller', unsaid)}"
     return settle(wrong if without else [], unread, fine if unsaid else "they have a login")
 
 
-def _must_be_somebody(spec: ClusterSpec) -> list[int]:
-    """The controllers with zookeeper.set.acl and no client certificate."""
+def _must_be_somebody(seen: ClusterObservation, spec: ClusterSpec) -> list[int]:
+    """The controllers with zookeeper.set.acl and no client certificate, as far as is known."""
     rendered = {each.id: controller_properties(spec, each, ControllerMode.MIGRATION) for each in spec.controllers}
-    return [i for i, own in rendered.items() if _is_on(own, SET_ACL) and not _by_certificate(own)]
+    options, _ = split_read("", host_parts(seen, rendered, "zookeeper_options"))
+    return [i for i, own in rendered.items() if _is_on(own, SET_ACL) and not _by_certificate(own, options.get(i) or {})]
 
 
-def _by_certificate(own: Properties) -> bool:
+BY_OPTION = {
+    "zookeeper.ssl.client.enable": "zookeeper.client.secure",
+    "zookeeper.clientCnxnSocket": "zookeeper.clientCnxnSocket",
+    "zookeeper.ssl.keystore.location": "zookeeper.ssl.keyStore.location",
+}
+"""Kafka's properties of a client certificate, each with the JVM's option that counts where the property is not set
+(``ZkConfigs``).
+"""
+
+
+def _by_certificate(own: Properties, options: Mapping[str, str]) -> bool:
     """As ``KafkaConfig.zkTlsClientAuthEnabled`` has it: all three of them count."""
-    named = own.get("zookeeper.clientCnxnSocket") and own.get("zookeeper.ssl.keystore.location")
-    return _is_on(own, "zookeeper.ssl.client.enable") and bool(named)
+    given = {key: own.get(key) or options.get(option, "") for key, option in BY_OPTION.items()}
+    return _is_on(given, "zookeeper.ssl.client.enable") and all(given.values())
 
 
 def _is_on(own: Properties, key: str) -> bool:
