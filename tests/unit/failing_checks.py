@@ -389,8 +389,8 @@ FAILS: dict[str, list[Case]] = {
                 tree(znode_acl_restricted=True),
                 on_host(2, zookeeper_login=("org.apache.zookeeper.server.auth.DigestLoginModule",)),
             ),
-            "controllers 101, 102, 103 have no login for ZooKeeper (no login file, or no section Client in it);"
-            " broker 2 has one",
+            "controllers 101, 102, 103 have no login for ZooKeeper (no login file, or no section Client in it), and"
+            " no certificate of the brokers' name; broker 2 logs in",
         )
     ],
     "KRB-PRE-129": [

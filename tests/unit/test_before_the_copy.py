@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from feature_looks import all_registered
-from observations import both, broker, observation, part
+from observations import SPEC, WHY, Spoil, both, broker, observation, on_host, part, tree
 from recording import RecordingCluster
 
 from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, Unread
@@ -59,3 +59,46 @@ def test_where_every_id_is_right_the_last_broker_goes_after_one_look_with_the_ho
 )
 def test_no_other_restart_waits_for_the_hosts(seen: ClusterObservation, node: int) -> None:
     assert guard(seen, APART, node) == []
+
+
+# -- before the first broker -------------------------------------------------------------------------------------------
+
+BY_LOGIN = ("org.apache.zookeeper.server.auth.DigestLoginModule",)
+BROKERS_LOG_IN = both(tree(znode_acl_restricted=True), *(on_host(i, zookeeper_login=BY_LOGIN) for i in SPEC.broker_ids))
+
+
+def controllers(login: Any) -> Spoil:
+    return both(*(on_host(i, zookeeper_login=login) for i in SPEC.controller_ids))
+
+
+@pytest.mark.parametrize(
+    ("login", "said"),
+    [
+        ((), "FAIL. controllers 101, 102, 103 have no login for ZooKeeper"),
+        (WHY, "UNKNOWN. controller 101: a test did not read it"),
+        (None, "UNKNOWN. supervisor does not say the login of controllers 101, 102, 103"),
+    ],
+)
+def test_no_broker_enters_migration_mode_before_controllers_that_are_nobody_at_zookeeper(login: Any, said: str) -> None:
+    """Under supervisor too: a controller's process tells what its unit could not."""
+    with pytest.raises(Refused, match=said) as refused:
+        guard(controllers(login)(BROKERS_LOG_IN(in_hybrid())), ReplicasCompared(132), node=1)
+    assert "KRB-PRE-130" in refused.value.problem
+    assert refused.value.way_out.endswith("restart the controllers one after the other, and clear this task")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "looks"),
+    [
+        (both(BROKERS_LOG_IN, controllers(BY_LOGIN)), 2),
+        (both(BROKERS_LOG_IN, tree(znode_acl_restricted=False)), 2),
+        (tree(znode_acl_restricted=True), 1),
+    ],
+    ids=["they log in", "znodes are open", "no broker logs in"],
+)
+def test_the_first_broker_goes_where_controllers_are_somebody_or_need_not_be(spoil: Spoil, looks: int) -> None:
+    assert len(guard(spoil(in_hybrid()), ReplicasCompared(132), node=1)) == looks
+
+
+def test_once_a_broker_is_in_migration_mode_nobody_asks_for_logins() -> None:
+    assert guard(controllers(())(BROKERS_LOG_IN(in_hybrid(1))), ReplicasCompared(132), node=2) == []

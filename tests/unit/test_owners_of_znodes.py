@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from observations import SPEC, WHY, observation, on_host, tree
-from spoilt_clusters import Z
+from observations import SPEC, WHY, Spoil, both, observation, on_host, tree
+from spoilt_clusters import NOW, Z
 
 from kraft_runbook.cluster.observation import ClusterObservation
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.stores import Certificate, StoreSeen
 from kraft_runbook.migration.checks import CHECKS, CheckResult, Verdict
 from kraft_runbook.migration.checks.untried_logins import BY_OPTION
 
@@ -122,3 +123,37 @@ def test_options_that_could_not_be_read_may_name_a_certificate() -> None:
     assert (result.verdict, result.blocks) == (Verdict.UNKNOWN, True)
     assert "controller 101: a test did not read it" in result.evidence
     assert answer("KRB-PRE-131", with_options(logins(BY_DIGEST), WHY), WITH_ACLS).passed
+
+
+DN = "CN=kafka,O=Example"
+
+
+def shown(subject: str, *nodes: int) -> Spoil:
+    """These nodes show ZooKeeper a certificate of that name."""
+    store = StoreSeen("zookeeper.ssl.keystore.location", "/keys.p12", certificate=Certificate(subject, NOW, NOW, ()))
+    return both(*(on_host(each, stores=(store,)) for each in nodes))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "verdict", "says"),
+    [
+        (shown(DN, *SPEC.node_ids), Verdict.PASS, "they have"),
+        (
+            both(shown(DN, *SPEC.node_ids), shown("CN=other", 102)),
+            Verdict.FAIL,
+            "controller 102 has no login for ZooKeeper (no login file, or no section Client in it), and no certificate"
+            " of the brokers' name; brokers 1, 2, 3 log in",
+        ),
+        (shown(DN, *SPEC.broker_ids), Verdict.UNKNOWN, "controller 101: whether its certificate at ZooKeeper has the"),
+        (shown(DN, *SPEC.controller_ids), Verdict.UNKNOWN, "brokers' name was not read"),
+    ],
+)
+def test_a_certificate_of_the_brokers_name_is_as_good_as_their_login(spoil: Spoil, verdict: Verdict, says: str) -> None:
+    result = answer("KRB-PRE-130", spoil(logins(())), WITH_ACLS | BY_CERTIFICATE)
+    assert result.verdict is verdict and says in result.evidence
+
+
+def test_a_certificate_that_a_jvms_option_names_is_not_compared() -> None:
+    seen = shown(DN, *SPEC.broker_ids)(with_options(logins(()), BY_OPTIONS))
+    result = answer("KRB-PRE-130", seen, WITH_ACLS)
+    assert result.verdict is Verdict.UNKNOWN and "brokers' name was not read" in result.evidence

@@ -26,7 +26,7 @@ from kraft_runbook.migration.transitions import Step
 from kraft_runbook.procedures.copy_size import provisioning_size
 from kraft_runbook.runbook.lost_disk import why_not_anew
 from kraft_runbook.runbook.plays import Play
-from kraft_runbook.steps.before_the_copy import require_replicas_as_in_zookeeper
+from kraft_runbook.steps.before_the_copy import require_controllers_may_write, require_replicas_as_in_zookeeper
 from kraft_runbook.steps.dual_write import require_dual_write
 from kraft_runbook.steps.guards import require_other_brokers, require_other_controllers_up
 from kraft_runbook.steps.live_groups import require_no_live_groups
@@ -192,6 +192,7 @@ def _to_hybrid(look: Look) -> Play:
 def _require_hybrid_is_safe(look: Look) -> None:
     require_safe_start(look)
     require_registered(look)
+    require_controllers_may_write(look)
     require_replicas_as_in_zookeeper(look)
 
 

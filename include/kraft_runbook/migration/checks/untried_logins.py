@@ -8,10 +8,12 @@ from kraft_runbook.cluster.broker_calls import MECHANISM, Properties, mechanism_
 from kraft_runbook.cluster.client_security import SaslMechanism
 from kraft_runbook.cluster.controller_calls import CALLED_BY, called_by, controllers_listener
 from kraft_runbook.cluster.naming import nodes
-from kraft_runbook.cluster.node_properties import controller_properties
-from kraft_runbook.cluster.observation import ClusterObservation, ControllerMode, host_part, was_read
+from kraft_runbook.cluster.node_properties import broker_properties, controller_properties
+from kraft_runbook.cluster.observation import BrokerMode, ClusterObservation, ControllerMode, host_part, was_read
 from kraft_runbook.cluster.spec import ClusterSpec
+from kraft_runbook.cluster.tls_calls import key_store
 from kraft_runbook.migration.checks.catalogue import BEFORE_THE_COPY, check
+from kraft_runbook.migration.checks.certificates import AT_ZOOKEEPER
 from kraft_runbook.migration.checks.controller_logins import brokers_of, controllers_of, name_nodes
 from kraft_runbook.migration.checks.settings import SET_ACL
 from kraft_runbook.runbook.check_results import Finding, Severity, passed, settle
@@ -113,14 +115,15 @@ def no_node_logs_in_to_zookeeper_by_kerberos(seen: ClusterObservation, spec: Clu
     needs=Needs.HOSTS,
 )
 def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, spec: ClusterSpec) -> Finding:
-    """Controllers have a login for ZooKeeper where the brokers have one.
+    """Controllers have a login for ZooKeeper where the brokers have one, or a certificate of the brokers' name.
 
     No property of Kafka's holds it: it is in a file that the service names to its JVM. Where a controller finds no
     section for ZooKeeper there, it goes on without a login and says nothing (zookeeper.sasl.client=false,
     ``KafkaServer.zkClientConfigFromKafkaConfig``): ZooKeeper refuses it the users, and each znode that only brokers may
     write. It ends at its start where ZooKeeper enforces logins, and with zookeeper.set.acl (KRB-PRE-131). Told by the
     unit's variables (Environment=, EnvironmentFile=), as in KRB-PRE-129. supervisor does not say its own: UNKNOWN until
-    the controllers run, where the brokers have a login, or zookeeper.set.acl is on without a client certificate.
+    the controllers run, where the brokers have a login, or zookeeper.set.acl is on without a client certificate. Asked
+    again before the first broker is restarted into migration mode: where znodes have ACLs, only a PASS lets it go on.
     """
     if _nobody_asks(seen, spec):
         return passed(NOBODY_ASKS)
@@ -128,13 +131,17 @@ def controllers_log_in_to_zookeeper_where_brokers_do(seen: ClusterObservation, s
     by_login = [i for i, modules in found.items() if modules]
     asked = spec.controller_ids if by_login else _must_be_somebody(seen, spec)
     told, unread_too = split_read("controller {}", host_parts(seen, asked, "zookeeper_login"))
-    without = [i for i, modules in told.items() if modules is not None and not modules] if by_login else []
+    nobody = [i for i, modules in told.items() if modules is not None and not modules] if by_login else []
+    without, untold = _not_by_the_brokers_name(seen, spec, nobody)
     unsaid = [i for i, modules in told.items() if modules is None]
-    has = f"{nodes('controller', without, 'has')} no login for ZooKeeper (no login file, or no section Client in it)"
+    has = (
+        f"{nodes('controller', without, 'has')} no login for ZooKeeper (no login file, or no section Client in it), and"
+        " no certificate of the brokers' name"
+    )
     said = f"supervisor does not say the login of {nodes('controller', unsaid)}: see its program's environment"
     return settle(
-        [f"{has}; {nodes('broker', by_login, 'has')} one"] if without else [],
-        [*([] if by_login else unread), *unread_too, *([said] if unsaid else [])],
+        [f"{has}; {nodes('broker', by_login, 'logs')} in"] if without else [],
+        [*([] if by_login else unread), *unread_too, *untold, *([said] if unsaid else [])],
         "they have" if by_login else "the brokers have none",
     )
 
@@ -176,6 +183,30 @@ def _must_be_somebody(seen: ClusterObservation, spec: ClusterSpec) -> list[int]:
     rendered = {each.id: controller_properties(spec, each, ControllerMode.MIGRATION) for each in spec.controllers}
     options, _ = split_read("", host_parts(seen, rendered, "zookeeper_options"))
     return [i for i, own in rendered.items() if _is_on(own, SET_ACL) and not _by_certificate(own, options.get(i) or {})]
+
+
+def _not_by_the_brokers_name(
+    seen: ClusterObservation, spec: ClusterSpec, ids: list[int]
+) -> tuple[list[int], list[str]]:
+    """Those of these controllers that show ZooKeeper no certificate with the distinguished name of a broker's, and why
+    that can't be told of others.
+    """
+    options, reasons = split_read("controller {}", host_parts(seen, ids, "zookeeper_options"))
+    brokers = [
+        key_store(seen, b.id, broker_properties(spec, b, BrokerMode.HYBRID).get(AT_ZOOKEEPER)) for b in spec.brokers
+    ]
+    names = {each.certificate.subject for each in brokers if each and was_read(each) and each.certificate}
+    lacking = []
+    for i in options:
+        own = controller_properties(spec, spec.controller(i), ControllerMode.MIGRATION)
+        store = key_store(seen, i, own.get(AT_ZOOKEEPER))
+        if not _by_certificate(own, options[i] or {}):
+            lacking.append(i)
+        elif not store or not was_read(store) or not names:
+            reasons.append(f"controller {i}: whether its certificate at ZooKeeper has the brokers' name was not read")
+        elif store.certificate and store.certificate.subject not in names:
+            lacking.append(i)
+    return lacking, reasons
 
 
 BY_OPTION = {
