@@ -227,6 +227,12 @@ def test_a_brokers_id_used_by_a_controller_is_refused_with_a_free_one() -> None:
             "broker_properties.ssl.keystore.password: a secret's value must not stand in the file",
         ),
         (
+            "default.replication.factor: 3",
+            "ssl.key.password: ${files:/project/build/lab/../lab/secrets.properties:own}",
+            "broker_properties.ssl.key.password: secrets_file /project/build/lab/secrets.properties is written whole,"
+            " and own, to which this refers, is not under 'secrets'",
+        ),
+        (
             "  inter_broker_listener: PLAINTEXT",
             "  inter_broker_listener: INTERNAL",
             "broker 1 has no listener INTERNAL, which kafka.inter_broker_listener names; it has PLAINTEXT, SASL",

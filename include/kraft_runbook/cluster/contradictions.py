@@ -199,6 +199,11 @@ def _properties(spec: ClusterDeclaration) -> Iterator[str]:
                 )
             if key in OWNED_PROPERTIES:
                 yield f"{where}.{key}: this property follows from the cluster file and the phase; remove it"
+            for name in _not_written(spec, value):
+                yield (
+                    f"{where}.{key}: secrets_file {spec.secrets_file} is written whole, and {name}, to which this"
+                    " refers, is not under 'secrets': name it there, or refer to another file of the host"
+                )
         allowed = properties.get(ALLOWED_PATHS, "")
         if spec.secrets_file and not is_allowed(spec.secrets_file, allowed):
             yield (
@@ -218,6 +223,15 @@ def _properties(spec: ClusterDeclaration) -> Iterator[str]:
             "secrets_file: needed where 'secrets' names any: the path, on each host, of the file Kafka's"
             " FileConfigProvider reads them from"
         )
+
+
+def _not_written(spec: ClusterDeclaration, value: str) -> Iterator[str]:
+    """The keys of ``secrets_file`` to which a value refers, and which this tool would not write there."""
+    if not spec.secrets or not spec.secrets_file:  # nothing is written
+        return
+    for _, path, key in REFERENCE.findall(value):
+        if normpath(path) == normpath(spec.secrets_file) and key not in spec.secrets:
+            yield key
 
 
 def _rehearsals(spec: ClusterDeclaration) -> Iterator[str]:
