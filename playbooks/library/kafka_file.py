@@ -9,7 +9,14 @@ from ansible.module_utils.kafka_host import HostError, change, make_directory, o
 from ansible.module_utils.kafka_user import kafka_user, name_of
 from ansible.module_utils.properties_text import key_of, logical_lines
 from ansible.module_utils.service_manager import service_manager
-from ansible.module_utils.written_files import record, require_own, settle, told
+from ansible.module_utils.written_files import (
+    read_record,
+    record,
+    require_nothing_lost,
+    require_own,
+    settle,
+    told,
+)
 
 DOCUMENTATION = """
 module: kafka_file
@@ -19,7 +26,8 @@ description:
     last change.
   - The values of sensitive keys are hidden in the diff, the old text's too.
   - A file that another hand changed since this tool wrote it is left, and the failure shows the change.
-  - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook), mode 0600.
+  - A file that was not written by this tool is kept once, as C(<path>.before-kraft-runbook), mode 0600. A private one
+    is left, and the failure names its properties that would be lost.
   - A new file belongs to the user that runs Kafka, where Ansible is root. A symbolic link is refused.
 options:
   path: {description: The file., type: path, required: true}
@@ -30,7 +38,8 @@ options:
     type: bool
     default: false
   header:
-    description: "The first line of a file that this tool wrote; any other file is kept once before it is replaced."
+    description: "The first line of a file that this tool wrote; any other file is kept once before it is replaced.
+      Without it a file counts as any other until this tool has a record of it."
     type: str
   unread:
     description: Beginnings of the names of properties that nothing on the host reads in this mode. Each is left as it
@@ -103,6 +112,8 @@ def apply(wanted: dict, *, check: bool) -> dict:
     wanted_bytes = content.encode("utf-8", "surrogateescape")
     if found is not None and not same:
         require_own(path, found[0], wanted_bytes)
+        if wanted["private"]:
+            require_nothing_lost(path, found[0], wanted_bytes)
     if same and not check:
         settle(path, wanted_bytes)
     if same and right:
@@ -119,12 +130,17 @@ def apply(wanted: dict, *, check: bool) -> dict:
         change(path, mode, owner)  # leaves the change time of the content alone
         return {"changed": True, "said": f"{path}: owner and mode are now {name_of(owner[0])}, {mode:o}"}
     make_directory(os.path.dirname(path))
-    if found is not None and wanted["header"] and not before.startswith(wanted["header"]):
+    if found is not None and not _is_this_tools(wanted, before):
         _keep_the_first(path, found[0], (found[1].st_uid, found[1].st_gid))
     record(path, wanted_bytes, before=found[0] if found else None)
     write_whole(path, wanted_bytes, mode, owner)
     settle(path, wanted_bytes)
     return {"changed": True, "diff": diff, "said": f"wrote {path}"}
+
+
+def _is_this_tools(wanted: dict, before: str) -> bool:
+    header = wanted["header"]
+    return before.startswith(header) if header else read_record(wanted["path"]) is not None
 
 
 def _is_owner(found: os.stat_result, owner: tuple) -> bool:

@@ -101,6 +101,20 @@ def require_own(path: str, found: bytes, wanted: bytes | None) -> None:
     )
 
 
+def require_nothing_lost(path: str, found: bytes, wanted: bytes) -> None:
+    """Raise HostError where a file that this tool never wrote holds properties that are not to be written: whoever
+    keeps them there needs them. No value is told.
+    """
+    lost = sorted(_properties(found).keys() - _properties(wanted).keys())
+    if lost and read_record(path) is None:
+        raise HostError(
+            f"{path} was not written by this tool, and holds what would be lost, as it is written whole:"
+            f" {', '.join(lost)}",
+            "name these under 'secrets' in the cluster file, or move them to another file and lead there what reads"
+            " them, or name another secrets_file, or take out what nothing reads; then run the step again",
+        )
+
+
 def record(path: str, content: bytes, before: bytes | None = None) -> None:
     """Record what is written. ``before``: what the file holds until it is replaced, which counts as this tool's too:
     whoever is killed in between has changed nothing by another hand.

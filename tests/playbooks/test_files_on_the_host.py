@@ -269,6 +269,28 @@ def test_the_kept_old_configuration_is_its_owners_alone_also_one_kept_before(wri
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600)
 
 
+def test_a_secrets_file_of_another_hand_loses_nothing_and_is_kept(
+    write: Any, on_the_host: SimpleNamespace, tmp_path: Path
+) -> None:
+    file, wanted = tmp_path / "secrets.properties", {"private": True, "header": None}
+    file.write_text("ssl.key.password=by-hand\nconnect.db.password=Hunter2\nlistener.own=Hunter2\n")
+    file.chmod(0o640)
+    held = file.read_bytes()
+    for check in (True, False):
+        with pytest.raises(on_the_host.kafka_host.HostError) as refused:
+            write(file, "ssl.key.password=ours\n", check=check, **wanted)
+        assert "is written whole: connect.db.password, listener.own" in refused.value.problem
+        assert "Hunter2" not in refused.value.problem + refused.value.way_out
+    assert [each.name for each in tmp_path.iterdir()] == [file.name] and file.read_bytes() == held
+    file.write_text("ssl.key.password=by-hand\n")
+    write(file, "ssl.key.password=ours\n", **wanted)
+    kept = tmp_path / "secrets.properties.before-kraft-runbook"
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == ("ssl.key.password=by-hand\n", 0o600)
+    write(file, "ssl.key.password=ours\na.b=c\n", **wanted)
+    write(file, "a.b=c\n", **wanted)  # a secret that left the cluster file is this tool's own
+    assert (file.read_text(), kept.read_text()) == ("a.b=c\n", "ssl.key.password=by-hand\n")
+
+
 SECRETS = {"delegation.token.secret.key": "t", "password.encoder.secret": "p", "zookeeper.ssl.keystore.password": "z"}
 UNREAD = list(ZOOKEEPER_KEYS)
 
